@@ -1,0 +1,117 @@
+"""A run of records of one topic partition as Arrow columns; rows are made only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.record import Headers
+
+HEADERS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Row(NamedTuple):
+    """One record of a batch, still serialized."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers
+
+
+class Batch:
+    """Serialized records of one topic partition, in offset order.
+
+    Parameters
+    ----------
+    source : TopicPartition
+        Where the records were read from or are to be written to.
+    offsets : numpy int64 array, shape (n,)
+        Ascending; compaction leaves gaps. For a batch that is still to be written: any.
+    keys, values : pyarrow binary array, length n
+        Null is Kafka's null.
+    timestamps : pyarrow int64 array, length n
+        Milliseconds since the epoch.
+    headers : pyarrow list<struct<name, value>> array, length n, or None
+        None when no record has a header.
+
+    Examples
+    --------
+    >>> batch = Batch.of_rows(TopicPartition("words", 0), [Row(b"a", b"1", 5, ())])
+    >>> len(batch), next(batch.rows()).key
+    (1, b'a')
+    """
+
+    __slots__ = ("headers", "keys", "offsets", "source", "timestamps", "values")
+
+    def __init__(
+        self,
+        source: TopicPartition,
+        offsets: np.ndarray[Any, np.dtype[np.int64]],
+        keys: pa.Array,
+        values: pa.Array,
+        timestamps: pa.Array,
+        headers: pa.Array | None = None,
+    ) -> None:
+        self.source, self.offsets = source, offsets
+        self.keys, self.values, self.timestamps, self.headers = keys, values, timestamps, headers
+
+    @classmethod
+    def of_rows(cls, source: TopicPartition, rows: Sequence[Row], base_offset: int = 0) -> Batch:
+        """A batch of rows with consecutive offsets from `base_offset`."""
+        headers = None
+        if any(row.headers for row in rows):
+            named = [[{"name": n, "value": v} for n, v in row.headers] for row in rows]
+            headers = pa.array(named, HEADERS_TYPE)
+        return cls(
+            source,
+            np.arange(base_offset, base_offset + len(rows), dtype=np.int64),
+            pa.array([row.key for row in rows], pa.binary()),
+            pa.array([row.value for row in rows], pa.binary()),
+            pa.array([row.timestamp for row in rows], pa.int64()),
+            headers,
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """The rows from `start` up to `stop`, without a copy."""
+        length = stop - start
+        headers = None if self.headers is None else self.headers.slice(start, length)
+        return Batch(
+            self.source,
+            self.offsets[start:stop],
+            self.keys.slice(start, length),
+            self.values.slice(start, length),
+            self.timestamps.slice(start, length),
+            headers,
+        )
+
+    def header_rows(self) -> list[Headers]:
+        """The headers of every row, as tuples of (name, value)."""
+        if self.headers is None:
+            return [()] * len(self)
+        return [tuple((h["name"], h["value"]) for h in row or ()) for row in self.headers.to_pylist()]
+
+    def rows(self) -> Iterator[Row]:
+        """The records one by one, still serialized."""
+        columns = self.keys.to_pylist(), self.values.to_pylist(), self.timestamps.to_pylist(), self.header_rows()
+        return map(Row, *columns)
+
+    def __repr__(self) -> str:
+        span = f"{self.offsets[0]}..{self.offsets[-1]}" if len(self) else "empty"
+        return f"Batch({self.source}, {span}, {len(self)} rows)"

@@ -1,0 +1,80 @@
+"""Every error that kstreams raises: a sentence that names what to do, never a bare code."""
+
+from __future__ import annotations
+
+
+class KStreamsError(Exception):
+    """Base of all errors that kstreams raises on purpose."""
+
+
+class ConfigError(KStreamsError):
+    """A configuration key or value that cannot be used."""
+
+
+class SerdeError(KStreamsError):
+    """A value that does not encode or bytes that do not decode."""
+
+
+class TopologyError(KStreamsError):
+    """A topology that cannot be built: wrong names, unknown types, topics that do not fit together."""
+
+
+class LogError(KStreamsError):
+    """A topic log that cannot be read or written."""
+
+
+class UnknownTopicError(LogError):
+    """A topic that does not exist where it is looked for."""
+
+
+class TopicExistsError(LogError):
+    """A topic that is to be created is there already."""
+
+
+class CorruptLogError(LogError):
+    """Bytes of a log that fail their checksum or their declared size; names the file and the offset."""
+
+
+class LogFormatError(LogError):
+    """A log directory written by another, usually newer, format version."""
+
+
+class BufferFullError(LogError):
+    """The producer's buffer stayed full for longer than `max.block.ms`."""
+
+
+class FencedError(LogError):
+    """A producer whose transactional id was taken over by a newer one."""
+
+
+class StateError(KStreamsError):
+    """A state store that cannot be opened, read, written or restored."""
+
+
+class ProcessingError(KStreamsError):
+    """A function or processor that raised while it handled a record.
+
+    Parameters
+    ----------
+    operator : str
+        Name of the operator, as `describe()` prints it.
+    declared_at : str or None
+        `file:line` of the user's code that declared the operator.
+    record : str
+        Where the input record came from: `topic-partition@offset`.
+    cause : BaseException
+        What the function raised.
+    """
+
+    def __init__(self, operator: str, declared_at: str | None, record: str, cause: BaseException) -> None:
+        self.operator, self.declared_at, self.record, self.cause = operator, declared_at, record, cause
+        place = f" (declared at {declared_at})" if declared_at else ""
+        super().__init__(f"{operator}{place} failed on record {record}: {type(cause).__name__}: {cause}")
+
+
+class UnsupportedError(KStreamsError):
+    """An operator that the chosen engine declares it cannot run; carries the declared reason."""
+
+
+class EngineUnavailableError(KStreamsError):
+    """An engine whose parts are missing on this machine: Java, PySpark, connector jars."""

@@ -1,0 +1,1 @@
+"""Topics: one interface (`Log`), two homes (the embedded log, Kafka)."""

@@ -1,0 +1,174 @@
+"""What any home of topics offers: `Producer`, `Consumer`, `Admin`, and `Log` that makes them.
+
+Invariants: `tests/log/contract` states them and every home must pass it. Nothing here knows which home it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import LogError
+from kstreams.record import Headers
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed position: the next offset to read, and a short text kept with it."""
+
+    offset: int
+    metadata: str = ""
+
+
+class TopicDescription(NamedTuple):
+    """A topic as its home knows it."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+class Delivery(NamedTuple):
+    """Where a sent record or batch ended up, or why it did not."""
+
+    source: TopicPartition
+    offset: int  # of the first record of the batch; -1 when it failed
+    count: int
+    error: LogError | None
+
+
+OnDelivery = Callable[[Delivery], None]
+
+
+class Producer(Protocol):
+    """Appends records. Not shared between threads. Usable as a context manager."""
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None:
+        """Buffer one record; its partition is murmur2 of the key unless given. Callbacks come in send order.
+
+        Blocks up to `max.block.ms` when the buffer is full, then raises BufferFullError.
+        """
+        ...
+
+    def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
+        """Buffer a whole batch for the partition it names; its offsets are ignored."""
+        ...
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything sent is written to the level of durability asked for; raise what failed."""
+        ...
+
+    def begin_transaction(self) -> None:
+        """Start a transaction (needs a `transactional.id`): what is sent stays hidden until its commit."""
+        ...
+
+    def commit_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, group: str | None = None
+    ) -> None:
+        """Flush, then make the records and the group's offsets visible as one."""
+        ...
+
+    def abort_transaction(self) -> None:
+        """Drop what was sent since `begin_transaction`."""
+        ...
+
+    def close(self) -> None:
+        """Flush and release; an open transaction is aborted."""
+        ...
+
+    def __enter__(self) -> Producer: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Consumer(Protocol):
+    """Reads assigned partitions in offset order. Not shared between threads. Usable as a context manager."""
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these; partitions kept from before keep their position, new ones start at the beginning."""
+        ...
+
+    def assignment(self) -> frozenset[TopicPartition]: ...
+
+    def seek(self, partition: TopicPartition, offset: int) -> None: ...
+    def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None: ...
+    def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None: ...
+    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        """Go to the first record whose timestamp is at or after `timestamp_ms`."""
+        ...
+
+    def position(self, partition: TopicPartition) -> int:
+        """Offset of the next record that `poll` would return."""
+        ...
+
+    def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
+        """What there is, at most `max_records` rows together; waits up to `timeout` seconds when there is nothing."""
+        ...
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None: ...
+    def resume(self, partitions: Collection[TopicPartition]) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Consumer: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Admin(Protocol):
+    """Topics, their offsets, and the offsets that groups committed. Usable as a context manager."""
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic; raises TopicExistsError, or ConfigError for an unknown or bad topic setting."""
+        ...
+
+    def delete_topic(self, name: str) -> None: ...
+    def topics(self) -> dict[str, TopicDescription]: ...
+    def describe_topic(self, name: str) -> TopicDescription:
+        """The topic's description; raises UnknownTopicError, which names the nearest known topic."""
+        ...
+
+    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], *, committed_only: bool = True
+    ) -> dict[TopicPartition, int]:
+        """Offset after the last record; with `committed_only`, where a read_committed reader stops."""
+        ...
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Let everything before these offsets go (repartition topics are purged with it)."""
+        ...
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out."""
+        ...
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit all of these offsets as one."""
+        ...
+
+    def groups(self) -> list[str]: ...
+    def delete_group(self, group: str) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Admin: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Log(Protocol):
+    """A home of topics."""
+
+    def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
+        """Settings by Kafka's names: `transactional.id`, `compression.type`, `linger.ms`, `buffer.memory`, `max.block.ms`."""
+        ...
+
+    def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
+        """Settings by Kafka's names: `isolation.level` (`read_committed` by default)."""
+        ...
+
+    def admin(self) -> Admin: ...

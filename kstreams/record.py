@@ -1,0 +1,94 @@
+"""What flows: records, the windows they fall into, and values with a timestamp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
+    """One key, value, timestamp and headers.
+
+    Parameters
+    ----------
+    key, value
+        Of any type; `None` is Kafka's null.
+    timestamp : int
+        Event time in milliseconds since the epoch.
+    headers : sequence of (str, bytes or None)
+        In order; a name may occur more than once.
+
+    Examples
+    --------
+    >>> Record(key="a", value=1, timestamp=0).with_value(2).value
+    2
+    """
+
+    key: K
+    value: V
+    timestamp: int = 0
+    headers: Headers = ()
+
+    def with_key(self, key: Any) -> Record[Any, V]:
+        """The same record under another key."""
+        return Record(key=key, value=self.value, timestamp=self.timestamp, headers=self.headers)
+
+    def with_value(self, value: Any) -> Record[K, Any]:
+        """The same record with another value."""
+        return Record(key=self.key, value=value, timestamp=self.timestamp, headers=self.headers)
+
+    def with_timestamp(self, timestamp: int) -> Record[K, V]:
+        """The same record at another time, in milliseconds."""
+        return Record(key=self.key, value=self.value, timestamp=timestamp, headers=self.headers)
+
+    def with_headers(self, headers: Headers) -> Record[K, V]:
+        """The same record with other headers."""
+        return Record(key=self.key, value=self.value, timestamp=self.timestamp, headers=headers)
+
+
+class RecordMetadata(NamedTuple):
+    """Where an input record came from."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Window(NamedTuple):
+    """A span of event time in milliseconds; whether the end belongs to it is said by the kind of window."""
+
+    start_ms: int
+    end_ms: int
+
+
+class Windowed(NamedTuple, Generic[K]):
+    """A key within one window: what the keys of windowed tables are."""
+
+    key: K
+    window: Window
+
+
+class ValueAndTimestamp(NamedTuple, Generic[V]):
+    """A table's value and the event time (ms) of its last update."""
+
+    value: V
+    timestamp: int
+
+
+class Change(NamedTuple, Generic[V]):
+    """An update of a table: what flows between table operators.
+
+    `old` is None unless an operator downstream asked for old values. `is_latest` is False for an
+    out-of-order update of a versioned table.
+    """
+
+    new: V | None
+    old: V | None = None
+    is_latest: bool = True

@@ -1,0 +1,29 @@
+"""Serdes: how keys and values become bytes. A type names its serde; `serde_of` finds it."""
+
+from kstreams.serdes.base import Serde, serde_of
+from kstreams.serdes.json import JsonSerde
+from kstreams.serdes.scalars import (
+    BoolSerde,
+    BytesSerde,
+    DatetimeSerde,
+    FloatSerde,
+    IntSerde,
+    StringSerde,
+    UuidSerde,
+)
+from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+
+__all__ = [
+    "BoolSerde",
+    "BytesSerde",
+    "DatetimeSerde",
+    "FloatSerde",
+    "IntSerde",
+    "JsonSerde",
+    "Serde",
+    "SessionWindowedSerde",
+    "StringSerde",
+    "TimeWindowedSerde",
+    "UuidSerde",
+    "serde_of",
+]

@@ -1,0 +1,94 @@
+"""`Serde`, and the way from a Python type to its serde."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from kstreams.errors import SerdeError
+
+T = TypeVar("T")
+
+
+class Serde(Generic[T]):
+    """Turns values into bytes and back; `None` never reaches it (null stays null).
+
+    A subclass needs `serialize` and `deserialize`. The other methods work on many values at once and are
+    overridden where columns are faster than rows.
+
+    Examples
+    --------
+    >>> serde_of(int).serialize(7)
+    b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07'
+    """
+
+    type: Any = None
+    """The Python type it stands for, where there is one."""
+
+    def serialize(self, value: T) -> bytes:
+        """Bytes of one value; raises SerdeError when the value does not fit."""
+        raise NotImplementedError
+
+    def deserialize(self, data: bytes) -> T:
+        """The value of bytes; raises SerdeError when they do not decode."""
+        raise NotImplementedError
+
+    def encode_rows(self, values: list[T | None]) -> pa.Array:
+        """Many values, as an Arrow binary array."""
+        serialize = self.serialize
+        return pa.array([None if v is None else serialize(v) for v in values], pa.binary())
+
+    def decode_rows(self, column: pa.Array) -> list[T | None]:
+        """The values of an Arrow binary array."""
+        deserialize = self.deserialize
+        return [None if v is None else deserialize(v) for v in column.to_pylist()]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+_BY_TYPE: dict[Any, Serde[Any]] = {}
+
+
+def register(kind: Any, serde: Serde[Any]) -> None:
+    """Let `serde_of(kind)` answer `serde`."""
+    _BY_TYPE[kind] = serde
+
+
+def serde_of(kind: Any) -> Serde[Any]:
+    """The serde of a type; a serde is its own.
+
+    Parameters
+    ----------
+    kind : type or Serde
+        `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or anything that
+        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those.
+
+    Raises
+    ------
+    SerdeError
+        When the type has no serde.
+
+    Examples
+    --------
+    >>> serde_of(str).deserialize(b"hello")
+    'hello'
+    """
+    from kstreams.serdes.json import JsonSerde
+
+    if isinstance(kind, Serde):
+        return kind
+    try:
+        found = _BY_TYPE.get(kind)
+    except TypeError:
+        found = None
+    if found is None:
+        found = JsonSerde(kind)
+    return found
+
+
+def decode_error(what: str, data: bytes, cause: object) -> SerdeError:
+    """The error for bytes that are not a `what`."""
+    shown = data[:40]
+    return SerdeError(f"{shown!r}{'…' if len(data) > 40 else ''} is not {what}: {cause}")

@@ -1,0 +1,52 @@
+"""Serdes of windowed keys, in the bytes that Kafka Streams writes to topics."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from kstreams.record import Window, Windowed
+from kstreams.serdes.base import Serde, decode_error
+
+_START = struct.Struct(">q")
+_END_START = struct.Struct(">qq")
+
+
+class TimeWindowedSerde(Serde[Windowed[Any]]):
+    """The inner key's bytes, then the window's start (8 bytes, big endian); the end follows from the size.
+
+    Parameters
+    ----------
+    inner : Serde
+        Serde of the key inside.
+    size_ms : int
+        Length of the windows in milliseconds.
+    """
+
+    def __init__(self, inner: Serde[Any], size_ms: int) -> None:
+        self.inner, self.size_ms = inner, size_ms
+
+    def serialize(self, value: Windowed[Any]) -> bytes:
+        return self.inner.serialize(value.key) + _START.pack(value.window.start_ms)
+
+    def deserialize(self, data: bytes) -> Windowed[Any]:
+        if len(data) < _START.size:
+            raise decode_error("a windowed key", data, "its window start is missing")
+        start_ms = _START.unpack(data[-8:])[0]
+        return Windowed(self.inner.deserialize(data[:-8]), Window(start_ms, start_ms + self.size_ms))
+
+
+class SessionWindowedSerde(Serde[Windowed[Any]]):
+    """The inner key's bytes, then the session's end and start (8 bytes each, big endian)."""
+
+    def __init__(self, inner: Serde[Any]) -> None:
+        self.inner = inner
+
+    def serialize(self, value: Windowed[Any]) -> bytes:
+        return self.inner.serialize(value.key) + _END_START.pack(value.window.end_ms, value.window.start_ms)
+
+    def deserialize(self, data: bytes) -> Windowed[Any]:
+        if len(data) < _END_START.size:
+            raise decode_error("a session key", data, "its end and start are missing")
+        end_ms, start_ms = _END_START.unpack(data[-16:])
+        return Windowed(self.inner.deserialize(data[:-16]), Window(start_ms, end_ms))

@@ -1,0 +1,228 @@
+"""What a store is asked to hold, and what a task can ask of its state.
+
+A store gives live Python objects to operators; its bytes reach disk and changelog only at a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from kstreams.batch import Batch
+from kstreams.record import Headers, ValueAndTimestamp, Windowed
+from kstreams.serdes import Serde
+
+
+class StoreKind(Enum):
+    """The kinds of stores."""
+
+    KEY_VALUE = "key-value"
+    TIMESTAMPED_KEY_VALUE = "timestamped-key-value"
+    WINDOW = "window"
+    TIMESTAMPED_WINDOW = "timestamped-window"
+    SESSION = "session"
+    VERSIONED = "versioned"
+    TIME_ORDERED_BUFFER = "time-ordered-buffer"  # suppress, stream-table joins with grace
+    OUTER_JOIN = "outer-join"  # rows of a left or outer stream-stream join that found no partner yet
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBuilder:
+    """The description of a store; `Stores` makes it, a task opens it.
+
+    Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides the changelog topic's settings.
+    """
+
+    name: str
+    kind: StoreKind
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    store: str = "rocksdb"
+    retention_ms: int | None = None
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+    history_retention_ms: int | None = None
+    logging: bool = True
+    caching: bool = False
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
+
+
+class Changes(NamedTuple):
+    """What a store changed since its last commit: one entry per key, exactly the records of its changelog."""
+
+    keys: pa.Array  # binary
+    values: pa.Array  # binary, null = deleted
+    timestamps: pa.Array  # int64 ms
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class StateStore(Protocol):
+    """What every store can do; the kinds add their reads and writes (see below)."""
+
+    name: str
+
+    def changes(self) -> Changes:
+        """The entries written since the last call, as changelog records; the caller makes them durable."""
+        ...
+
+
+class KeyValueStore(Protocol):
+    """`get(k)`, `put(k, v)` (None deletes), `delete(k) -> old`, `put_if_absent`, `put_all`, `range(lo, hi)`, `reverse_range`,
+    `all()`, `reverse_all()`, `prefix_scan(prefix)`, `approximate_num_entries()`. Iterators give (key, value) in the order of
+    the serialized keys. A timestamped one holds ValueAndTimestamp. Column operators use get_many/put_many."""
+
+    def get(self, key: Any) -> Any: ...
+    def put(self, key: Any, value: Any) -> None: ...
+    def delete(self, key: Any) -> Any: ...
+    def put_if_absent(self, key: Any, value: Any) -> Any: ...
+    def put_all(self, entries: Collection[tuple[Any, Any]]) -> None: ...
+    def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]: ...
+    def reverse_range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]: ...
+    def all(self) -> Iterator[tuple[Any, Any]]: ...
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]: ...
+    def prefix_scan(self, prefix: Any, serde: Serde[Any] | None = None) -> Iterator[tuple[Any, Any]]: ...
+    def approximate_num_entries(self) -> int: ...
+    def get_many(self, keys: list[Any]) -> list[Any]: ...
+    def put_many(self, keys: list[Any], values: list[Any]) -> None: ...
+
+
+class WindowStore(Protocol):
+    """Values by key and window start; entries whose start is at or before (greatest start put - retention) are gone.
+
+    With retain_duplicates several values live under one key and start, in the order of their puts (join windows);
+    put(None) is then a no-op. A timestamped one holds ValueAndTimestamp.
+    """
+
+    def put(self, key: Any, value: Any, start_ms: int) -> None: ...
+    def get(self, key: Any, start_ms: int) -> Any: ...
+    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
+        """(start, value) of a key with from <= start <= to, ascending."""
+        ...
+
+    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]: ...
+    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All keys, from <= start <= to, ordered by (start, serialized key)."""
+        ...
+
+    def all(self) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]: ...
+    def put_many(self, keys: list[Any], starts_ms: list[int], values: list[Any]) -> None: ...
+
+
+class SessionStore(Protocol):
+    """Aggregates by session: a key and its window, both ends inclusive."""
+
+    def put(self, session: Windowed[Any], value: Any) -> None: ...
+    def remove(self, session: Windowed[Any]) -> None: ...
+    def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any: ...
+    def fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def find_sessions(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def ended_by(self, latest_end_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All sessions with end <= latest_end_ms, ordered by (end, start, serialized key)."""
+        ...
+
+    def all(self) -> Iterator[tuple[Windowed[Any], Any]]: ...
+
+
+class BufferedChange(NamedTuple):
+    """An update of a table that waits in a buffer."""
+
+    new: Any
+    old: Any
+    timestamp: int
+    headers: Headers
+
+
+class TimeOrderedBuffer(Protocol):
+    """Updates that wait, one per key, leaving in the order (time, serialized key)."""
+
+    def get(self, key: Any) -> BufferedChange | None: ...
+    def put(self, key: Any, change: BufferedChange, time_ms: int) -> None:
+        """Keep `change`; a key that waits already keeps its place (its first time)."""
+        ...
+
+    def pop_until(self, time_ms: int) -> Iterator[tuple[Any, BufferedChange]]:
+        """Remove and give, in order, what has time <= time_ms."""
+        ...
+
+    def pop_first(self) -> tuple[Any, BufferedChange] | None: ...
+    def num_records(self) -> int: ...
+    def num_bytes(self) -> int: ...
+
+
+class OuterJoinStore(Protocol):
+    """Rows of a left or outer stream-stream join that found no partner yet."""
+
+    def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None: ...
+    def remove(self, key: Any, timestamp: int, left_side: bool) -> None:
+        """Forget all rows of this key, time and side: they found a partner."""
+        ...
+
+    def first_time(self, left_side: bool) -> int | None:
+        """Lowest timestamp that waits on a side."""
+        ...
+
+    def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:
+        """Remove and give (key, value, timestamp, left_side) with timestamp < the side's limit.
+
+        Order: timestamp, then right rows before left rows, then serialized key, then arrival.
+        """
+        ...
+
+
+class TaskState(Protocol):
+    """All stores of one task.
+
+    `persist` is called after the changelog records of `changes` are durable (and their transaction committed): it writes
+    data and changelog offsets in the same WriteBatch, so that what is on disk is always a committed prefix.
+    """
+
+    stores: Mapping[str, StateStore]
+
+    def changes(self) -> dict[str, Changes]:
+        """Per store that changed: its changelog records since the last call."""
+        ...
+
+    def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
+        """Write changes; `offsets` holds, per logged store, the changelog offset after its last record."""
+        ...
+
+    def changelog_offset(self, store: str) -> int | None:
+        """The changelog offset up to which the store on disk is complete; None when it is not known."""
+        ...
+
+    def restore(self, store: str, batch: Batch) -> None:
+        """Apply records of the store's changelog, in order, and remember the offset after them."""
+        ...
+
+    def num_bytes_pending(self) -> int:
+        """Roughly what uncommitted changes hold in memory; over its limit the runtime commits."""
+        ...
+
+    def close(self) -> None:
+        """Flush what is persisted and release the files; uncommitted changes are dropped."""
+        ...
+
+
+__all__ = [
+    "BufferedChange",
+    "Changes",
+    "KeyValueStore",
+    "OuterJoinStore",
+    "SessionStore",
+    "StateStore",
+    "StoreBuilder",
+    "StoreKind",
+    "TaskState",
+    "TimeOrderedBuffer",
+    "ValueAndTimestamp",
+    "WindowStore",
+]
