@@ -20,8 +20,8 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     tail = length & ~3
     h = _SEED ^ length
-    for (k,) in struct.iter_unpack("<I", data[:tail]):
-        k = k * _M & _MASK
+    for (word,) in struct.iter_unpack("<I", data[:tail]):
+        k = word * _M & _MASK
         h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
     if tail < length:
         h = (h ^ int.from_bytes(data[tail:], "little")) * _M & _MASK

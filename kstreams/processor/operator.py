@@ -1,7 +1,7 @@
 """`Operator`: one step of a topology as data, and how it becomes a closure of a task.
 
-A chain of operators is built from its sinks upwards: each `bind` gets the closure(s) of what follows and returns its own.
-A record is three positional arguments; what belongs to the whole input record lies in the `TaskContext`.
+A chain of operators is built from its sinks upwards: each `bind` gets the closure of what follows and returns its
+own. A record is three positional arguments; what belongs to the whole input record lies in the `TaskContext`.
 """
 
 from __future__ import annotations
