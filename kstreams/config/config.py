@@ -1,0 +1,232 @@
+"""`Config`: the settings of an application, checked and typed."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kstreams.config.keys import KEYS, OLD_NAMES, PREFIXES
+from kstreams.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_ENVIRONMENT = "KSTREAMS_"
+_NOT_SETTINGS = "KSTREAMS_TEST_"
+_SECRET_WORDS = ("password", "secret", "token", "jaas", "ssl.key", "credential")
+_DEFAULTS = {key.name: None if key.default is None else key.kind.read(key.default) for key in KEYS.values()}
+_BY_KEYWORD = {name.replace(".", "_"): name for name in (*KEYS, *OLD_NAMES)}
+
+
+class Config(Mapping[str, Any]):
+    """The settings of an application, by Kafka Streams' names; immutable.
+
+    Make one with `Config.of` (explicit settings and defaults) or `Config.load` (environment and `kstreams.toml` too).
+    As a mapping it holds every known key with its value or default, and the settings that pass through.
+
+    Examples
+    --------
+    >>> config = Config.of({"num.stream.threads": "2"}, application_id="flights")
+    >>> config["application.id"], config["num.stream.threads"], config["commit.interval.ms"]
+    ('flights', 2, 30000)
+    >>> Config.of(num_stream_thread=2)
+    Traceback (most recent call last):
+    kstreams.errors.ConfigError: unknown configuration key num.stream.thread; the nearest is num.stream.threads
+    """
+
+    __slots__ = ("_explicit", "_values")
+
+    def __init__(self, explicit: Mapping[str, Any]) -> None:
+        self._explicit = dict(explicit)
+        self._values = dict(_DEFAULTS)
+        if explicit.get("processing.guarantee") == "exactly_once_v2":
+            self._values["commit.interval.ms"] = 100
+        self._values.update(explicit)
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Any] | None = None, **keywords: Any) -> Config:
+        """Explicit settings over the defaults; the environment and files are not looked at.
+
+        Parameters
+        ----------
+        mapping : mapping, optional
+            Keys with dots, or another Config.
+        **keywords
+            The same keys with underscores: `application_id="flights"`; they win over `mapping`.
+
+        Raises
+        ------
+        ConfigError
+            When a key is unknown or a value does not fit; names the key and the nearest known one.
+        """
+        if mapping is None and not keywords:
+            return cls({})
+        explicit = dict(mapping._explicit) if isinstance(mapping, Config) else _checked(mapping or {}, "")
+        return cls({**explicit, **_checked({_from_keyword(k): v for k, v in keywords.items()}, "")})
+
+    @classmethod
+    def load(
+        cls,
+        mapping: Mapping[str, Any] | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        file: str | Path = "kstreams.toml",
+        **keywords: Any,
+    ) -> Config:
+        """Explicit settings over the environment over the file over the defaults.
+
+        Parameters
+        ----------
+        mapping, **keywords
+            As in `Config.of`.
+        environment : mapping, optional
+            Default: the environment of the process; `KSTREAMS_APPLICATION_ID` sets `application.id`.
+        file : path
+            A TOML file of settings; it need not exist.
+
+        Raises
+        ------
+        ConfigError
+            As in `Config.of`; also for a file that is not TOML.
+        """
+        low = {**_from_file(Path(file)), **_from_environment(os.environ if environment is None else environment)}
+        return cls({**low, **cls.of(mapping, **keywords)._explicit})
+
+    def over(self, defaults: Mapping[str, Any]) -> Config:
+        """These settings, with `defaults` for those that nobody set."""
+        return Config({**_checked(defaults, ""), **self._explicit})
+
+    def replace(self, mapping: Mapping[str, Any] | None = None, **keywords: Any) -> Config:
+        """A copy in which the given settings win."""
+        return Config({**self._explicit, **Config.of(mapping, **keywords)._explicit})
+
+    @property
+    def application_id(self) -> str:
+        """The application's id; raises ConfigError when it is not set."""
+        found: str | None = self._values["application.id"]
+        if found is None:
+            raise ConfigError("application.id is not set: give it in the configuration, or as KSTREAMS_APPLICATION_ID")
+        return found
+
+    @property
+    def explicit(self) -> dict[str, Any]:
+        """What was set, without the defaults."""
+        return dict(self._explicit)
+
+    def prefixed(self, prefix: str) -> dict[str, Any]:
+        """The settings that start with `prefix`, without it.
+
+        Examples
+        --------
+        >>> Config.of({"producer.linger.ms": 5}).prefixed("producer.")
+        {'linger.ms': 5}
+        """
+        return {k.removeprefix(prefix): v for k, v in self._explicit.items() if k.startswith(prefix)}
+
+    def warn_of_unused(self) -> None:
+        """Say in the log which of the settings change nothing here."""
+        for name in self._explicit:
+            if name in KEYS and not KEYS[name].used:
+                _log.warning("%s: %s", name, KEYS[name].doc)
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return self._values[OLD_NAMES.get(key, key)]
+        except KeyError:
+            if key.startswith(PREFIXES):
+                raise
+            raise _unknown(key, "") from None
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key; `default` when it is unset."""
+        value = self._values.get(OLD_NAMES.get(key, key))
+        return default if value is None else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and self._explicit == other._explicit
+
+    def __repr__(self) -> str:
+        shown = {key: "****" if is_secret(key) else value for key, value in self._explicit.items()}
+        return f"Config({shown})"
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of a key must not be shown.
+
+    Examples
+    --------
+    >>> is_secret("producer.sasl.password"), is_secret("producer.linger.ms")
+    (True, False)
+    """
+    return any(word in key.lower() for word in _SECRET_WORDS)
+
+
+def _checked(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The settings with their values read; `place` says in errors where they stand."""
+    return dict(_read(name, value, place) for name, value in settings.items() if value is not None)
+
+
+def _read(name: str, value: Any, place: str) -> tuple[str, Any]:
+    name = OLD_NAMES.get(name, name)
+    if name.startswith(PREFIXES):
+        return name, value
+    key = KEYS.get(name)
+    if key is None:
+        raise _unknown(name, place)
+    try:
+        return name, key.kind.read(value)
+    except ValueError as error:
+        shown = "****" if is_secret(name) else repr(value)
+        raise ConfigError(f"{name} cannot be {shown}{place}: {error}") from None
+
+
+def _unknown(name: str, place: str) -> ConfigError:
+    near = difflib.get_close_matches(name, [*KEYS, *OLD_NAMES], 1, 0.5)
+    hint = f"the nearest is {near[0]}" if near else "`Config` in the docs lists all of them"
+    return ConfigError(f"unknown configuration key {name}{place}; {hint}")
+
+
+def _from_keyword(keyword: str) -> str:
+    """`application_id` -> `application.id`; a prefix (`producer_linger_ms`) is kept as one."""
+    return _BY_KEYWORD.get(keyword) or keyword.replace("_", ".")
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, value in environment.items():
+        if variable.startswith(_ENVIRONMENT) and not variable.startswith(_NOT_SETTINGS):
+            name = _from_keyword(variable.removeprefix(_ENVIRONMENT).lower())
+            found.update(_checked({name: value}, f" (environment variable {variable})"))
+    return found
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        tables = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    return _checked(dict(_flat(tables, "")), f" (in {path})")
+
+
+def _flat(tables: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """TOML reads `num.stream.threads = 2` as nested tables; this makes keys with dots of them again."""
+    for name, value in tables.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

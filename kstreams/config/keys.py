@@ -1,0 +1,236 @@
+"""The table of configuration keys: name, kind, default and meaning. The reference page in the docs is made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.config.kinds import (
+    OBJECT,
+    PATH,
+    SERVERS,
+    SIZE,
+    TEXT,
+    TOPIC_PREFIX,
+    Kind,
+    choice,
+    duration,
+    handler,
+    integer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key.
+
+    Parameters
+    ----------
+    name : str
+        Kafka Streams' name, with dots.
+    kind : Kind
+        How values are read and checked.
+    default : object
+        The value when nobody says anything; None means unset.
+    doc : str
+        One sentence for the reference page.
+    used : bool
+        False for a key of Kafka Streams that is accepted, so that existing configurations run,
+        but changes nothing here.
+    own : bool
+        True for a key that Kafka Streams does not have.
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    doc: str
+    used: bool = True
+    own: bool = False
+
+
+def _unused(name: str, reason: str) -> Key:
+    return Key(name, OBJECT, None, f"Not used by this engine: {reason}.", used=False)
+
+
+_USED = (
+    Key(
+        "application.id",
+        TOPIC_PREFIX,
+        None,
+        "Name of the application: starts its internal topics, is its group and its state folder.",
+    ),
+    Key("bootstrap.servers", SERVERS, None, "Addresses of a Kafka cluster; unset means the embedded log in `log.dir`."),
+    Key("log.dir", PATH, ".kstreams/log", "Folder of the embedded log.", own=True),
+    Key(
+        "log.durability",
+        choice("none", "os", "fsync"),
+        "os",
+        "What an acknowledged record of the embedded log survives: `none` this process's memory only, "
+        "`os` the death of the process, `fsync` the loss of power.",
+        own=True,
+    ),
+    Key(
+        "state.dir",
+        PATH,
+        ".kstreams/state",
+        "Folder of the state stores; one process at a time. Kafka Streams: a folder under the temporary directory.",
+    ),
+    Key("num.stream.threads", integer(1, 1024), 1, "Number of stream threads."),
+    Key(
+        "processing.guarantee",
+        choice("at_least_once", "exactly_once_v2"),
+        "at_least_once",
+        "Whether outputs, state and input offsets commit as one.",
+    ),
+    Key("commit.interval.ms", duration(0), 30_000, "Time between commits; 100 under exactly_once_v2 unless set."),
+    Key(
+        "statestore.cache.max.bytes",
+        SIZE,
+        10_485_760,
+        "Record cache of all threads: with it a table forwards the last update per key at each commit, "
+        "with 0 every update.",
+    ),
+    Key(
+        "statestore.live.max.bytes",
+        SIZE,
+        256 * 1024**2,
+        "Memory for live values that stores keep over RocksDB, all tasks together.",
+        own=True,
+    ),
+    Key(
+        "statestore.uncommitted.max.bytes",
+        SIZE,
+        64 * 1024**2,
+        "Uncommitted changes of all stores beyond which a commit is made early.",
+        own=True,
+    ),
+    Key(
+        "buffered.records.per.partition",
+        integer(1),
+        1000,
+        "Records buffered per partition beyond which it is not read further.",
+    ),
+    Key(
+        "max.poll.records",
+        integer(1),
+        50_000,
+        "Most records taken from the log at once; a batch is the unit of columnar work. Kafka Streams: 1000.",
+        own=True,
+    ),
+    Key(
+        "max.task.idle.ms",
+        duration(-1),
+        0,
+        "How long a task waits for an input that is empty and has no lag, so that it picks records by "
+        "time; -1: never wait.",
+    ),
+    Key("poll.ms", duration(0), 100, "How long a thread waits for records when it has nothing to do."),
+    Key("client.id", TEXT, "", "Start of thread names; default: the application id."),
+    Key("default.key.serde", OBJECT, None, "Type or serde of keys that declare none."),
+    Key("default.value.serde", OBJECT, None, "Type or serde of values that declare none."),
+    Key(
+        "default.timestamp.extractor",
+        OBJECT,
+        None,
+        "Function (record, partition_time) -> event time in ms; default: the record's own time, negative is an error.",
+    ),
+    Key(
+        "default.dsl.store",
+        choice("rocksDB", "in_memory"),
+        "rocksDB",
+        "Where tables that name no store kind keep their data.",
+    ),
+    Key("deserialization.exception.handler", handler(), "fail", "What happens to a record whose bytes do not decode."),
+    Key("processing.exception.handler", handler(), "fail", "What happens when an operator raises."),
+    Key("production.exception.handler", handler(), "fail", "What happens when a result cannot be encoded or written."),
+    Key(
+        "errors.deadletterqueue.topic.name",
+        TEXT,
+        None,
+        "Topic that takes the raw bytes of input records that failed and were skipped.",
+    ),
+    Key("topology.optimization", TEXT, "none", "`none`, `all`, or a comma-separated list of optimizations."),
+    Key(
+        "repartition.purge.interval.ms",
+        duration(0),
+        30_000,
+        "Time between deletions of processed records from repartition topics.",
+    ),
+    Key(
+        "windowstore.changelog.additional.retention.ms",
+        duration(0),
+        86_400_000,
+        "Added to a window store's retention for its changelog topic.",
+    ),
+    Key("log.summary.interval.ms", duration(-1), 120_000, "Time between summary lines in the log; 0 or less: none."),
+    Key(
+        "task.timeout.ms",
+        duration(0),
+        300_000,
+        "How long a task may make no progress before it is reported as stalled.",
+    ),
+)
+
+_UNUSED = (
+    _unused("acceptable.recovery.lag", "there are no standby tasks"),
+    _unused("allow.os.group.write.access", "state folders are for their owner only"),
+    _unused("application.server", "questions go to the owning process"),
+    _unused("built.in.metrics.version", "there is one version of metrics"),
+    _unused("connections.max.idle.ms", "set it under `consumer.` or `producer.`"),
+    _unused("default.client.supplier", "topics are reached through kstreams.log"),
+    _unused("dsl.store.format", "headers are not kept in stores"),
+    _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
+    _unused("enable.metrics.push", "metrics are read from this process"),
+    _unused("enable.transactional.statestores", "stores always hold committed data only"),
+    _unused("ensure.explicit.internal.resource.naming", "names are not enforced"),
+    _unused("group.protocol", "one process runs an application"),
+    _unused("max.warmup.replicas", "there are no standby tasks"),
+    _unused("metadata.max.age.ms", "topics that match a pattern are found at start"),
+    _unused("metric.reporters", "metrics are read from this process"),
+    _unused("metrics.num.samples", "metrics are counters"),
+    _unused("metrics.recording.level", "all metrics are recorded"),
+    _unused("metrics.sample.window.ms", "metrics are counters"),
+    _unused("num.standby.replicas", "there are no standby tasks"),
+    _unused("probing.rebalance.interval.ms", "there are no standby tasks"),
+    _unused("processing.exception.handler.global.enabled", "the handler covers global tables too"),
+    _unused("processor.wrapper.class", "processors are not wrapped"),
+    _unused("rack.aware.assignment.non_overlap_cost", "one process runs an application"),
+    _unused("rack.aware.assignment.strategy", "one process runs an application"),
+    _unused("rack.aware.assignment.tags", "one process runs an application"),
+    _unused("rack.aware.assignment.traffic_cost", "one process runs an application"),
+    _unused("receive.buffer.bytes", "set it under `consumer.` or `producer.`"),
+    _unused("reconnect.backoff.max.ms", "set it under `consumer.` or `producer.`"),
+    _unused("reconnect.backoff.ms", "set it under `consumer.` or `producer.`"),
+    _unused("replication.factor", "the embedded log holds one copy"),
+    _unused("request.timeout.ms", "set it under `consumer.` or `producer.`"),
+    _unused("retry.backoff.ms", "set it under `consumer.` or `producer.`"),
+    _unused("rocksdb.config.setter", "RocksDB is tuned by this engine"),
+    _unused("security.protocol", "set it under `consumer.` and `producer.`"),
+    _unused("send.buffer.bytes", "set it under `consumer.` or `producer.`"),
+    _unused("state.cleanup.delay.ms", "unowned state is removed by `--reset` only"),
+    _unused("state.cleanup.dir.max.age.ms", "unowned state is removed by `--reset` only"),
+    _unused("task.assignor.class", "tasks are spread over the threads of one process"),
+    _unused("topology.description.push.enabled", "topologies are not recorded by brokers"),
+    _unused("upgrade.from", "there is no older version"),
+    _unused("window.size.ms", "windowed serdes know their window"),
+    _unused("windowed.inner.class.serde", "windowed serdes know their inner serde"),
+)
+
+KEYS: dict[str, Key] = {key.name: key for key in (*_USED, *_UNUSED)}
+"""Every known key by name."""
+
+OLD_NAMES = {"cache.max.bytes.buffering": "statestore.cache.max.bytes"}
+"""Former names that Kafka Streams still accepts."""
+
+PREFIXES = (
+    "main.consumer.",
+    "restore.consumer.",
+    "global.consumer.",
+    "consumer.",
+    "producer.",
+    "admin.",
+    "topic.",
+    "spark.",
+)
+"""Keys that start with one of these pass through, unread, to clients, internal topics or Spark."""

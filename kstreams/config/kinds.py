@@ -1,0 +1,123 @@
+"""Kinds of configuration values: how each is read from Python, from the environment or from a file, and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+_FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_SIZES = {"": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value: its name for the docs, and the function that reads it or raises ValueError with the reason."""
+
+    name: str
+    read: Callable[[Any], Any]
+
+
+def integer(low: int | None = None, high: int | None = None) -> Kind:
+    """Whole numbers from `low` to `high`, both included."""
+    return Kind("integer", lambda value: _within(_whole(value), low, high))
+
+
+def duration(low: int = 0) -> Kind:
+    """Milliseconds as an int, or a timedelta; at least `low` milliseconds."""
+
+    def read(value: Any) -> int:
+        milliseconds = value // timedelta(milliseconds=1) if isinstance(value, timedelta) else _whole(value)
+        return _within(milliseconds, low, None)
+
+    return Kind("milliseconds or timedelta", read)
+
+
+def choice(*allowed: str) -> Kind:
+    """One of a few words."""
+
+    def read(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"allowed are {', '.join(allowed)}")
+        return str(value)
+
+    return Kind(" | ".join(allowed), read)
+
+
+def handler() -> Kind:
+    """What to do about an error: the word fail or continue, or a function that answers one of them."""
+
+    def read(value: Any) -> Any:
+        if callable(value) or value in ("fail", "continue"):
+            return value
+        raise ValueError("allowed are fail, continue, or a function that answers one of them")
+
+    return Kind("fail | continue | function", read)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("a whole number is needed")
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError("a whole number is needed") from None
+
+
+def _within(number: int, low: int | None, high: int | None) -> int:
+    if low is not None and number < low:
+        raise ValueError(f"it must be at least {low}")
+    if high is not None and number > high:
+        raise ValueError(f"it must be at most {high}")
+    return number
+
+
+def _bytes(value: Any) -> int:
+    if not isinstance(value, str):
+        return _within(_whole(value), 0, None)
+    match = re.fullmatch(r"\s*(\d+)\s*(|kib|mib|gib)\s*", value.lower())
+    if not match:
+        raise ValueError("a number of bytes is needed, such as 1048576 or '64 MiB'")
+    return int(match[1]) * _SIZES[match[2]]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("text is needed")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    found = value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
+    if found is None:
+        raise ValueError("true or false is needed")
+    return found
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str | Path) or not str(value):
+        raise ValueError("a path is needed")
+    return Path(value).expanduser()
+
+
+def _topic_prefix(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or value in (".", ".."):
+        raise ValueError("it starts names of topics, so only letters, digits, '.', '_' and '-' may stand in it")
+    return value
+
+
+def _servers(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list | tuple) else _text(value)
+
+
+TEXT = Kind("text", _text)
+FLAG = Kind("true | false", _flag)
+PATH = Kind("path", _path)
+SIZE = Kind("bytes, or text such as '64 MiB'", _bytes)
+TOPIC_PREFIX = Kind("name", _topic_prefix)
+SERVERS = Kind("host:port, comma separated", _servers)
+OBJECT = Kind("Python object", lambda value: value)
