@@ -13,6 +13,13 @@ from kstreams.record import Headers
 HEADERS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 
 
+def headers_column(rows: Sequence[Headers]) -> pa.Array | None:
+    """The headers of many records as a column; None when no record has one."""
+    if not any(rows):
+        return None
+    return pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
+
+
 class TopicPartition(NamedTuple):
     """One partition of one topic."""
 
@@ -72,17 +79,13 @@ class Batch:
     @classmethod
     def of_rows(cls, source: TopicPartition, rows: Sequence[Row], base_offset: int = 0) -> Batch:
         """A batch of rows with consecutive offsets from `base_offset`."""
-        headers = None
-        if any(row.headers for row in rows):
-            named = [[{"name": n, "value": v} for n, v in row.headers] for row in rows]
-            headers = pa.array(named, HEADERS_TYPE)
         return cls(
             source,
             np.arange(base_offset, base_offset + len(rows), dtype=np.int64),
             pa.array([row.key for row in rows], pa.binary()),
             pa.array([row.value for row in rows], pa.binary()),
             pa.array([row.timestamp for row in rows], pa.int64()),
-            headers,
+            headers_column([row.headers for row in rows]),
         )
 
     def __len__(self) -> int:

@@ -1,0 +1,200 @@
+"""`TaskContext` and `NodeContext`: what the closures of a task share, and what one of them is given to bind itself."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, TypeVar, cast
+
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.errors import TopologyError
+from kstreams.processor.operator import Forward
+from kstreams.processor.punctuation import Cancellable, Punctuations, PunctuationType
+from kstreams.record import Headers
+
+logger = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RecordContext(NamedTuple):
+    """The input record that is being processed, for functions that choose a topic or a partition."""
+
+    topic: str | None
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Headers
+
+
+class TaskContext:
+    """What belongs to a whole task and to the input record it is processing.
+
+    `topic`, `partition`, `offset` and `headers` are those of the input record; an operator that emits something it kept
+    sets `headers` first. `topic` is None outside of any record: in punctuators and at flushes.
+    """
+
+    __slots__ = (
+        "application_id",
+        "caching",
+        "clock",
+        "commit_requested",
+        "config",
+        "dropped",
+        "global_stores",
+        "headers",
+        "offset",
+        "partition",
+        "stores",
+        "stream_time",
+        "stream_time_punctuations",
+        "task_id",
+        "topic",
+        "wall_clock_punctuations",
+    )
+
+    def __init__(
+        self,
+        *,
+        application_id: str,
+        task_id: str,
+        partition: int,
+        config: Config,
+        clock: Clock,
+        stores: Mapping[str, Any],
+        global_stores: Mapping[str, Any],
+    ) -> None:
+        self.application_id, self.task_id, self.partition = application_id, task_id, partition
+        self.config, self.clock = config, clock
+        self.stores, self.global_stores = stores, global_stores
+        self.caching: bool = config["statestore.cache.max.bytes"] > 0
+        self.topic: str | None = None
+        self.offset = -1
+        self.headers: Headers = ()
+        self.stream_time = -1
+        self.commit_requested = False
+        self.dropped: Counter[tuple[str, str]] = Counter()
+        self.stream_time_punctuations = Punctuations()
+        self.wall_clock_punctuations = Punctuations()
+
+    def place(self) -> str:
+        """Where the input record came from, as errors and log lines say it."""
+        return "(no record)" if self.topic is None else f"{self.topic}-{self.partition}@{self.offset}"
+
+    def drop(self, node: str, reason: str, count: int = 1) -> None:
+        """Count records that a node skips; the first of each reason is a warning in the log, the others are debug."""
+        level = logging.DEBUG if self.dropped[node, reason] else logging.WARNING
+        self.dropped[node, reason] += count
+        logger.log(level, "task %s: %s dropped record %s: %s", self.task_id, node, self.place(), reason)
+
+
+class NodeContext:
+    """What one operator gets when a task binds it.
+
+    Parameters
+    ----------
+    node : str
+        Its name.
+    task : TaskContext
+        Shared by all closures of the task.
+    children : mapping of str to Forward
+        The closures of its children by name, in order of declaration.
+    callbacks : Callbacks
+        Where it registers what is to be called at flushes and at the end of input.
+    """
+
+    __slots__ = ("_callbacks", "children", "live", "node", "task")
+
+    def __init__(self, node: str, task: TaskContext, children: Mapping[str, Forward], callbacks: Callbacks) -> None:
+        self.node, self.task, self.children, self._callbacks = node, task, children, callbacks
+        self.live: Any = None  # what the columnar form of this operator, if it has one, shares with its closure
+
+    @property
+    def caching(self) -> bool:
+        """Whether the record cache is on (`statestore.cache.max.bytes` above 0)."""
+        return self.task.caching
+
+    def state_store(self, name: str) -> Any:
+        """The live store of this name: one of the task's, or a global one."""
+        found = self.task.stores.get(name)
+        if found is None:
+            found = self.task.global_stores.get(name)
+        if found is None:
+            known = ", ".join(sorted([*self.task.stores, *self.task.global_stores])) or "none"
+            raise TopologyError(
+                f"{self.node} asks for the state store {name!r}, which task {self.task.task_id} does not have "
+                f"(it has: {known}). Connect the store to the operator."
+            )
+        return found
+
+    def at_flush(self, callback: Callable[[], None]) -> None:
+        """Call `callback` at every flush, parents before children."""
+        self._callbacks.at_flush.append((self.node, self.named(callback)))
+
+    def at_end_of_input(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when bounded input has ended, parents before children."""
+        self._callbacks.at_end_of_input.append((self.node, self.named(callback)))
+
+    def at_close(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the task closes."""
+        self._callbacks.at_close.append((self.node, self.named(callback)))
+
+    def remember(self, name: str, read: Callable[[], int]) -> int:
+        """Keep a number with every commit, such as a stream time; returns what was kept last, -1 at first.
+
+        Parameters
+        ----------
+        name : str
+            Unique within the operator.
+        read : callable
+            Gives the number to keep.
+        """
+        key = f"{self.node}:{name}"
+        self._callbacks.remembered[key] = read
+        return self._callbacks.memo.get(key, -1)
+
+    def named(self, function: F) -> F:
+        """The same function under a code object that bears this operator's name.
+
+        A traceback then tells which operator failed, at no cost per record, and the interpreter specialises each
+        closure for what it calls. Anything but a plain Python function is returned as it is.
+        """
+        if not isinstance(function, FunctionType):
+            return function
+        code = function.__code__.replace(co_name=self.node)
+        self._callbacks.codes[code] = self.node
+        copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        return cast("F", copy)
+
+    def dropped(self, reason: str) -> None:
+        """Count the current record as dropped by this operator, and log it."""
+        self.task.drop(self.node, reason)
+
+    def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
+        """Call `callback(time)` at intervals; the first time as Kafka Streams does.
+
+        Stream time starts at the epoch, so that it fires with the first record; wall-clock time after one interval.
+        """
+        callback = self.named(callback)
+        if kind is PunctuationType.STREAM_TIME:
+            return self.task.stream_time_punctuations.schedule(0, interval_ms, callback)
+        first_ms = self.task.clock.now_ms() + interval_ms
+        return self.task.wall_clock_punctuations.schedule(first_ms, interval_ms, callback)
+
+
+class Callbacks:
+    """What the operators of one task registered while they were bound."""
+
+    __slots__ = ("at_close", "at_end_of_input", "at_flush", "codes", "memo", "remembered")
+
+    def __init__(self, memo: Mapping[str, int]) -> None:
+        self.memo = memo
+        self.codes: dict[CodeType, str] = {}  # which operator a closure belongs to
+        self.remembered: dict[str, Callable[[], int]] = {}
+        self.at_flush: list[tuple[str, Callable[[], None]]] = []
+        self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
+        self.at_close: list[tuple[str, Callable[[], None]]] = []

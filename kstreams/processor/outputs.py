@@ -1,0 +1,236 @@
+"""What the sinks of a task write: rows gathered per topic as live objects, encoded in bulk, handed to a `Collector`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import headers_column
+from kstreams.errors import SerdeError
+from kstreams.log.partitioning import partitions_of
+from kstreams.processor.context import RecordContext, TaskContext
+from kstreams.processor.operator import Forward
+from kstreams.processor.topology import Sink
+from kstreams.record import Headers
+from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
+
+BY_KEY = -1
+"""In `partitions` of `Collector.send`: leave the choice to the key."""
+
+
+class Collector(Protocol):
+    """Where a task's output goes: a producer, the test driver, or Spark."""
+
+    def send(
+        self,
+        topic: str,
+        keys: pa.Array,
+        values: pa.Array,
+        timestamps: pa.Array,
+        headers: pa.Array | None,
+        partitions: np.ndarray[Any, Any] | None,
+    ) -> None:
+        """Take encoded rows of one topic, in order.
+
+        Parameters
+        ----------
+        topic : str
+            The real name, with the application's id where the topic is internal.
+        keys, values : pyarrow binary array, length n
+        timestamps : pyarrow int64 array, length n
+            Milliseconds since the epoch.
+        headers : pyarrow list<struct<name, value>> array, length n, or None
+        partitions : numpy int64 array, shape (n,), or None
+            None: all by murmur2 of the key; in an array, `BY_KEY` (-1) says so for one row.
+        """
+        ...
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; asked only when the task itself must choose one."""
+        ...
+
+
+class Rows:
+    """Records of one sink, as columns of live objects: plain lists, which cost no garbage collection."""
+
+    __slots__ = ("headers", "keys", "sink", "timestamps", "values")
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.keys: list[Any] = []
+        self.values: list[Any] = []
+        self.timestamps: list[int] = []
+        self.headers: list[Headers] = []
+
+    def clear(self) -> None:
+        for column in (self.keys, self.values, self.timestamps, self.headers):
+            column.clear()
+
+
+class TopicRows:
+    """The records of one topic in order: a new run wherever another sink goes on."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self) -> None:
+        self.runs: list[Rows] = []
+
+    def of(self, sink: Sink) -> Rows:
+        """The run to which this sink appends."""
+        if not self.runs or self.runs[-1].sink is not sink:
+            self.runs.append(Rows(sink))
+        return self.runs[-1]
+
+
+class Outputs:
+    """The output buffers of one task.
+
+    Parameters
+    ----------
+    sinks : collection of Sink
+        All sinks of the task.
+    context : TaskContext
+        Gives each row its headers.
+    collector : Collector
+        Takes the encoded rows.
+    topic_names : mapping of str to str
+        Real names of the topics whose name in the topology differs (internal ones).
+    """
+
+    def __init__(
+        self, sinks: Collection[Sink], context: TaskContext, collector: Collector, topic_names: Mapping[str, str]
+    ) -> None:
+        self._context, self._collector, self._topic_names = context, collector, topic_names
+        self._topics: dict[str, TopicRows] = {}
+        fixed = [sink.topic for sink in sinks if isinstance(sink.topic, str)]
+        dynamic = len(fixed) < len(sinks)
+        self._exclusive = {topic for topic in fixed if fixed.count(topic) == 1 and not dynamic}
+
+    def forward_to(self, sink: Sink) -> Forward:
+        """The closure that appends to the topic of a sink."""
+        if callable(sink.topic):
+            return self._chosen(sink, sink.topic)
+        rows = self._topics.setdefault(sink.topic, TopicRows())
+        return self._alone(rows.of(sink)) if sink.topic in self._exclusive else self._in_turns(sink, rows)
+
+    def send(self) -> None:
+        """Encode what was gathered and hand it to the collector, topic by topic."""
+        for topic in self._topics:
+            self.drain(topic)
+
+    def drain(self, topic: str) -> None:
+        """Encode and hand over the rows of one topic (by its name in the topology): what follows comes after them."""
+        rows = self._topics[topic]
+        for run in rows.runs:
+            if run.keys:
+                self._send_run(self._topic_names.get(topic, topic), run)
+        if topic not in self._exclusive:
+            rows.runs.clear()
+
+    def _send_run(self, topic: str, run: Rows) -> None:
+        partitions = self._partitions(topic, run)
+        self._collector.send(
+            topic,
+            _encoded(run, topic, "key", run.sink.key, run.keys),
+            _encoded(run, topic, "value", run.sink.value, run.values),
+            pa.array(run.timestamps, pa.int64()),
+            headers_column(run.headers),
+            partitions,
+        )
+        run.clear()
+
+    def _partitions(self, topic: str, run: Rows) -> np.ndarray[Any, Any] | None:
+        if run.sink.partitioner is not None:
+            return _partition_by(run.sink.partitioner, topic, self._collector.partitions(topic), run)
+        if isinstance(run.sink.key, TimeWindowedSerde | SessionWindowedSerde):
+            # Windows of one key stay together: only the inner key decides.
+            inner = run.sink.key.inner.encode_rows([None if key is None else key.key for key in run.keys])
+            return partitions_of(inner, self._collector.partitions(topic))
+        return None
+
+    def _alone(self, rows: Rows) -> Forward:
+        context = self._context
+        add_key, add_value = rows.keys.append, rows.values.append
+        add_timestamp, add_headers = rows.timestamps.append, rows.headers.append
+
+        def sink(key: Any, value: Any, timestamp: int) -> None:
+            add_key(key)
+            add_value(value)
+            add_timestamp(timestamp)
+            add_headers(context.headers)
+
+        return sink
+
+    def _in_turns(self, sink: Sink, topic: TopicRows) -> Forward:
+        context = self._context
+
+        def shared_sink(key: Any, value: Any, timestamp: int) -> None:
+            rows = topic.of(sink)
+            rows.keys.append(key)
+            rows.values.append(value)
+            rows.timestamps.append(timestamp)
+            rows.headers.append(context.headers)
+
+        return shared_sink
+
+    def _chosen(self, sink: Sink, choose: Callable[..., str]) -> Forward:
+        context, topics = self._context, self._topics
+
+        def dynamic_sink(key: Any, value: Any, timestamp: int) -> None:
+            record = RecordContext(context.topic, context.partition, context.offset, timestamp, context.headers)
+            topic = choose(key, value, record)
+            self._in_turns(sink, topics.setdefault(topic, TopicRows()))(key, value, timestamp)
+
+        return dynamic_sink
+
+
+def _encoded(run: Rows, topic: str, what: str, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
+    serde = serde or BytesSerde()
+    try:
+        return serde.encode_rows(column)
+    except Exception as error:
+        raise _first_failure(run, topic, what, serde, column, error) from error
+
+
+def _first_failure(
+    run: Rows, topic: str, what: str, serde: Serde[Any], column: list[Any], error: Exception
+) -> SerdeError:
+    """The error for the first row that does not encode."""
+    declared = f" (declared at {run.sink.declared_at})" if run.sink.declared_at else ""
+    for key, value, timestamp, item in zip(run.keys, run.values, run.timestamps, column, strict=True):
+        try:
+            serde.encode_rows([item])
+        except Exception as cause:
+            row = f"the record with key {_shown(key)}, value {_shown(value)} and timestamp {timestamp}"
+            return SerdeError(
+                f"{run.sink.name}{declared} cannot write {row} to topic {topic}: {serde} does not take its {what}, "
+                f"a {type(item).__name__}: {cause}. Declare the right type with {what}=."
+            )
+    return SerdeError(f"{run.sink.name}{declared} cannot encode the {what}s for topic {topic}: {error}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: Rows) -> np.ndarray[Any, Any]:
+    """Ask a partitioner for every row: a number, None for the default, or several (the row is copied to each)."""
+    answers = [choose(topic, key, value, count) for key, value in zip(run.keys, run.values, strict=True)]
+    chosen = [_choices(answer) for answer in answers]
+    if any(len(partitions) != 1 for partitions in chosen):
+        for column in (run.keys, run.values, run.timestamps, run.headers):
+            column[:] = chain.from_iterable(
+                [item] * len(partitions) for item, partitions in zip(column, chosen, strict=True)
+            )
+    return np.array(list(chain.from_iterable(chosen)), dtype=np.int64)
+
+
+def _choices(answer: Any) -> list[int]:
+    if answer is None:
+        return [BY_KEY]
+    return [answer] if isinstance(answer, int) else list(answer)

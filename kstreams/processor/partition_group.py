@@ -1,0 +1,165 @@
+"""`PartitionGroup`: from which of a task's partitions the next records come. Pure logic.
+
+Kafka Streams takes, each time, the record of the partition whose next record has the lowest timestamp. Here whole runs
+are taken: as many records of that partition as stay the lowest.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from kstreams.batch import Batch, TopicPartition
+
+Timestamps = np.ndarray[Any, np.dtype[np.int64]]
+
+_FIRST_LOOK = 32  # rows looked at first for the end of a run; doubled as long as the run goes on
+
+
+class _Queue:
+    """The buffered records of one partition."""
+
+    __slots__ = ("at", "batches", "count", "partition")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.batches: deque[tuple[Batch, Timestamps]] = deque()
+        self.at = 0  # of the first batch: the row that is the head
+        self.count = 0
+
+    def append(self, batch: Batch) -> None:
+        self.batches.append((batch, batch.timestamps.to_numpy()))
+        self.count += len(batch)
+
+    def head_ms(self) -> int:
+        return int(self.batches[0][1][self.at])
+
+    def take(self, limit_ms: int, max_records: int) -> Batch:
+        """The run at the head: rows of one batch up to the first one above the limit."""
+        batch, timestamps = self.batches[0]
+        start, stop = self.at, run_end(timestamps, self.at, min(len(timestamps), self.at + max_records), limit_ms)
+        self.count -= stop - start
+        self.at = stop
+        if stop == len(batch):
+            self.batches.popleft()
+            self.at = 0
+        return batch if stop - start == len(batch) else batch.slice(start, stop)
+
+
+class PartitionGroup:
+    """The input of one task: its partitions, each a queue in offset order.
+
+    Parameters
+    ----------
+    partitions : iterable of TopicPartition
+        All partitions of the task: those without records count when it is asked whether the task may go on.
+    stamp : callable, optional
+        Gives a batch the timestamps of its source (`Task.stamp`) before it is queued.
+    max_task_idle_ms : int
+        How long to wait for a partition that has no records and no lag: `max.task.idle.ms`; -1 never waits.
+
+    Examples
+    --------
+    >>> from kstreams.batch import Row
+    >>> a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    >>> group = PartitionGroup([a, b])
+    >>> group.add(Batch.of_rows(a, [Row(b"", b"", time, ()) for time in (1, 2, 7)]))
+    >>> group.add(Batch.of_rows(b, [Row(b"", b"", time, ()) for time in (4, 5)]))
+    >>> [(str(run.source), len(run)) for run in iter(group.next_run, None)]
+    [('a-0', 2), ('b-0', 2), ('a-0', 1)]
+    """
+
+    def __init__(
+        self,
+        partitions: Iterable[TopicPartition] = (),
+        *,
+        stamp: Callable[[Batch], Batch] | None = None,
+        max_task_idle_ms: int = 0,
+    ) -> None:
+        self._queues = {partition: _Queue(partition) for partition in partitions}
+        self._heads: list[tuple[int, int, _Queue]] = []  # one entry per queue that holds records
+        self._turn = 0  # of equal heads, the queue that has waited longest goes first
+        self._stamp = stamp
+        self._max_idle_ms = max_task_idle_ms
+        self._lag: dict[TopicPartition, int] = {}
+        self._idle_until: dict[TopicPartition, int] = {}
+
+    def add(self, batch: Batch) -> None:
+        """Queue records behind those of their partition."""
+        if self._stamp is not None:
+            batch = self._stamp(batch)
+        if not len(batch):
+            return
+        queue = self._queues.setdefault(batch.source, _Queue(batch.source))
+        queue.append(batch)
+        if queue.count == len(batch):
+            self._offer(queue)
+
+    def next_run(self, max_records: int = 10_000) -> Batch | None:
+        """The records to process next, all of one partition; None when nothing is buffered.
+
+        The longest run from the partition with the lowest head timestamp in which no record is later than the heads
+        of the other partitions, cut at `max_records` and at the end of a batch.
+        """
+        if not self._heads:
+            return None
+        queue = heapq.heappop(self._heads)[2]
+        limit_ms = self._heads[0][0] if self._heads else 2**63 - 1
+        run = queue.take(limit_ms, max_records)
+        if queue.count:
+            self._offer(queue)
+        return run
+
+    def buffered(self, partition: TopicPartition) -> int:
+        """How many records of a partition wait."""
+        return self._queues[partition].count if partition in self._queues else 0
+
+    def empty_partitions(self) -> list[TopicPartition]:
+        """The partitions of which no record waits."""
+        return [partition for partition, queue in self._queues.items() if not queue.count]
+
+    def set_lag(self, partition: TopicPartition, lag: int) -> None:
+        """Tell how many records of a partition exist that were not fetched yet."""
+        self._lag[partition] = lag
+
+    def ready(self, now_ms: int) -> bool:
+        """Whether the task may process what it has, or has to wait for a partition that is empty.
+
+        An empty partition holds the task back while its lag is unknown or above zero, and for `max_task_idle_ms` of
+        wall clock after it was first seen without a lag.
+        """
+        if not self._heads:
+            return False
+        return self._max_idle_ms < 0 or all([self._may_pass(queue, now_ms) for queue in self._queues.values()])
+
+    def _may_pass(self, queue: _Queue, now_ms: int) -> bool:
+        if queue.count or self._lag.get(queue.partition, -1) != 0:
+            self._idle_until.pop(queue.partition, None)
+            return queue.count > 0
+        return now_ms >= self._idle_until.setdefault(queue.partition, now_ms + self._max_idle_ms)
+
+    def _offer(self, queue: _Queue) -> None:
+        heapq.heappush(self._heads, (queue.head_ms(), self._turn, queue))
+        self._turn += 1
+
+
+def run_end(timestamps: Timestamps, start: int, stop: int, limit_ms: int) -> int:
+    """The first row after `start` whose timestamp is above the limit, else `stop`.
+
+    Examples
+    --------
+    >>> run_end(np.array([1, 9, 2, 10, 3]), 0, 5, 9)
+    3
+    """
+    begin, step = start + 1, _FIRST_LOOK  # short looks first, so that many short runs do not each scan the batch
+    while begin < stop:
+        end = min(begin + step, stop)
+        above = np.flatnonzero(timestamps[begin:end] > limit_ms)
+        if len(above):
+            return begin + int(above[0])
+        begin, step = end, step * 2
+    return stop

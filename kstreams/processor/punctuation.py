@@ -1,0 +1,99 @@
+"""Punctuation: which of the callbacks that asked to be called at intervals of time are due. Pure logic, no clock."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from kstreams.errors import TopologyError
+
+NEVER = 2**63 - 1
+"""A time (ms) after every timestamp: the deadline of an empty schedule."""
+
+
+class PunctuationType(Enum):
+    """The time that a punctuator follows: that of the records, or that of the wall clock."""
+
+    STREAM_TIME = "stream-time"
+    WALL_CLOCK_TIME = "wall-clock-time"
+
+
+@dataclass(slots=True, eq=False)
+class Cancellable:
+    """A scheduled punctuator; `cancel()` ends it, also from within its own callback."""
+
+    interval_ms: int
+    callback: Callable[[int], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Call it no more."""
+        self.cancelled = True
+
+
+class Punctuations:
+    """The punctuators of one task that follow one kind of time.
+
+    Examples
+    --------
+    >>> punctuations = Punctuations()
+    >>> schedule = punctuations.schedule(first_ms=0, interval_ms=10, callback=print)
+    >>> punctuations.fire(25), punctuations.fire(29), punctuations.deadline_ms
+    25
+    (True, False, 30)
+    """
+
+    __slots__ = ("_order", "_queue", "deadline_ms")
+
+    def __init__(self) -> None:
+        self._queue: list[tuple[int, int, Cancellable]] = []
+        self._order = 0
+        self.deadline_ms = NEVER
+
+    def schedule(self, first_ms: int, interval_ms: int, callback: Callable[[int], None]) -> Cancellable:
+        """Call `callback(time)` when the time reaches `first_ms`, and then each interval.
+
+        Raises
+        ------
+        TopologyError
+            When the interval is not at least one millisecond.
+        """
+        if interval_ms < 1:
+            raise TopologyError(f"A punctuator needs an interval of at least 1 ms; it got {interval_ms}.")
+        schedule = Cancellable(interval_ms, callback)
+        self._push(first_ms, schedule)
+        return schedule
+
+    def fire(self, now_ms: int) -> bool:
+        """Call all that are due, earliest deadline first, each once with the current time; whether there was one."""
+        fired = False
+        while self.deadline_ms <= now_ms:
+            deadline_ms, _, schedule = heapq.heappop(self._queue)
+            if not schedule.cancelled:
+                fired = True
+                schedule.callback(now_ms)
+            if not schedule.cancelled:
+                self._push(next_deadline(deadline_ms, schedule.interval_ms, now_ms), schedule)
+            self._look_ahead()
+        return fired
+
+    def _push(self, deadline_ms: int, schedule: Cancellable) -> None:
+        heapq.heappush(self._queue, (deadline_ms, self._order, schedule))
+        self._order += 1
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        self.deadline_ms = self._queue[0][0] if self._queue else NEVER
+
+
+def next_deadline(deadline_ms: int, interval_ms: int, now_ms: int) -> int:
+    """The first deadline after `now_ms`; missed ones are skipped, the phase is kept.
+
+    Examples
+    --------
+    >>> next_deadline(10, 5, 10), next_deadline(10, 5, 22)
+    (15, 25)
+    """
+    return deadline_ms + (max(now_ms - deadline_ms, 0) // interval_ms + 1) * interval_ms

@@ -1,0 +1,204 @@
+"""`Task`: the live closures of one sub-topology and partition with their stores, fed with batches of records.
+
+It knows neither threads nor Spark: both runtimes and the test driver run this very class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kstreams.batch import Batch
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.errors import ProcessingError
+from kstreams.processor.binding import bind, failed_operator, in_order_of
+from kstreams.processor.context import Callbacks, TaskContext
+from kstreams.processor.outputs import Collector, Outputs
+from kstreams.processor.routes import Routes
+from kstreams.processor.topology import SubTopology
+from kstreams.state.api import StateStore, TaskState
+
+
+class TaskId(NamedTuple):
+    """Which sub-topology, and which partition of it."""
+
+    sub_topology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.sub_topology}_{self.partition}"
+
+
+class Task:
+    """One sub-topology at work on one partition.
+
+    Parameters
+    ----------
+    sub_topology : SubTopology
+        What to run.
+    partition : int
+        Which partition of its source topics.
+    state : TaskState
+        The open stores.
+    collector : Collector
+        Takes what the sinks write, encoded.
+    config : Config
+        The settings of the application.
+    clock : Clock
+        Wall-clock time for punctuators and processors.
+    application_id : str
+        Shown to processors.
+    global_stores : mapping of str to StateStore
+        Stores of global tables, by name.
+    memo : mapping of str to int, optional
+        What `memo()` gave at the last commit; the task goes on as if it had never stopped.
+    topic_names : mapping of str to str
+        Real names of topics whose name in the topology differs: internal ones lack the application's id there.
+    """
+
+    def __init__(
+        self,
+        sub_topology: SubTopology,
+        partition: int,
+        *,
+        state: TaskState,
+        collector: Collector,
+        config: Config,
+        clock: Clock,
+        application_id: str,
+        global_stores: Mapping[str, StateStore] | None = None,
+        memo: Mapping[str, int] | None = None,
+        topic_names: Mapping[str, str] | None = None,
+    ) -> None:
+        self.id = TaskId(sub_topology.id, partition)
+        self.sub_topology, self.state, self._memo = sub_topology, state, dict(memo or {})
+        self._context = context = TaskContext(
+            application_id=application_id,
+            task_id=str(self.id),
+            partition=partition,
+            config=config,
+            clock=clock,
+            stores=state.stores,
+            global_stores=global_stores or {},
+        )
+        context.stream_time = self._memo.get("stream_time", -1)
+        self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {})
+        self._callbacks = callbacks = Callbacks(self._memo)
+        forwards = bind(sub_topology, context, self._outputs, callbacks)
+        self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
+        self._at_flush = in_order_of(sub_topology, callbacks.at_flush)
+        self._at_end_of_input = in_order_of(sub_topology, callbacks.at_end_of_input)
+        self._at_close = in_order_of(sub_topology, callbacks.at_close)
+
+    @property
+    def dropped(self) -> Counter[tuple[str, str]]:
+        """How many records each (node, reason) has dropped."""
+        return self._context.dropped
+
+    @property
+    def stream_time(self) -> int:
+        """The highest timestamp (ms) processed so far, -1 at first."""
+        return self._context.stream_time
+
+    @property
+    def commit_requested(self) -> bool:
+        """Whether a processor asked for a commit since the last flush."""
+        return self._context.commit_requested
+
+    def stamp(self, batch: Batch) -> Batch:
+        """The batch with the timestamps that its source's extractor gives; rows with a negative one are dropped.
+
+        To be called once, in offset order, before the batch competes with others by timestamp.
+        """
+        return self._routes.of(batch.source.topic).stamp(batch)
+
+    def process(self, batch: Batch) -> None:
+        """Run all records of a batch (already stamped), one after the other, depth first.
+
+        Raises
+        ------
+        SerdeError
+            When a key or value does not decode or encode; names the node, and the record or topic.
+        ProcessingError
+            When a function raised; names the operator, the user's line and the record.
+        """
+        if not len(batch):
+            return
+        context, route = self._context, self._routes.of(batch.source.topic)
+        keys, values = route.decoded(batch)
+        timestamps = batch.timestamps.to_numpy()
+        stream_times = np.maximum(np.maximum.accumulate(timestamps), context.stream_time).tolist()
+        headers = repeat(()) if batch.headers is None else batch.header_rows()
+        rows = zip(keys, values, timestamps.tolist(), batch.offsets.tolist(), headers, stream_times, strict=False)
+        context.topic = batch.source.topic
+        with self._explained():
+            self._run(route.forward, rows)
+        context.topic, context.headers = None, ()
+        self._outputs.send()
+
+    def punctuate(self) -> bool:
+        """Call the wall-clock punctuators that are due; whether there was one."""
+        with self._explained():
+            fired = self._context.wall_clock_punctuations.fire(self._context.clock.now_ms())
+        if fired:
+            self._outputs.send()
+        return fired
+
+    def flush(self) -> None:
+        """Forward what the record cache holds, and hand all output to the collector. Comes before every commit."""
+        self._call(self._at_flush)
+        self._context.commit_requested = False
+
+    def end_of_input(self) -> None:
+        """Bounded input is over: let operators emit what only later records would have released, parents first."""
+        self._call(self._at_flush)
+        self._call(self._at_end_of_input)
+
+    def memo(self) -> dict[str, int]:
+        """The times by which the task decides what is late: to be kept with each commit and given back on restart."""
+        kept = {name: read() for name, read in self._callbacks.remembered.items()}
+        return {"stream_time": self._context.stream_time, **self._routes.partition_times(), **kept}
+
+    def close(self) -> None:
+        """Close the processors; stores and uncommitted output are the caller's."""
+        for callback in self._at_close:
+            callback()
+
+    def _run(self, forward: Callable[[Any, Any, int], None], rows: Iterator[Any]) -> None:
+        # The targets of the loop set the context: per record that costs three stores and no call.
+        context, punctuations = self._context, self._context.stream_time_punctuations
+        for key, value, timestamp, context.offset, context.headers, context.stream_time in rows:
+            forward(key, value, timestamp)
+            if punctuations.deadline_ms <= context.stream_time:
+                self._punctuate_stream_time()
+
+    def _punctuate_stream_time(self) -> None:
+        context = self._context
+        topic, headers, context.topic, context.headers = context.topic, context.headers, None, ()
+        context.stream_time_punctuations.fire(context.stream_time)
+        context.topic, context.headers = topic, headers
+
+    def _call(self, callbacks: list[Callable[[], None]]) -> None:
+        with self._explained():
+            for callback in callbacks:
+                callback()
+        self._context.headers = ()
+        self._outputs.send()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what an operator raises into an error that names it, its line and the record."""
+        try:
+            yield
+        except ProcessingError:
+            raise
+        except Exception as error:
+            name = failed_operator(error.__traceback__, self._callbacks) or f"task {self.id}"
+            declared_at = {node.name: node.declared_at for node in self.sub_topology.nodes}.get(name)
+            raise ProcessingError(name, declared_at, self._context.place(), error) from error
