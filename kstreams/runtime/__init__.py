@@ -1,0 +1,1 @@
+"""The engines: siblings that never import each other."""

@@ -1,0 +1,90 @@
+"""`SparkSettings`: what the configuration says about the Spark engine, and what goes on to Spark untouched."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from kstreams.errors import ConfigError
+
+PathChoice = Literal["auto", "task", "relational"]
+OWN = "spark.kstreams."
+_DEFAULTS = {
+    "checkpoint": ".kstreams/spark",
+    "delta": ".kstreams/delta",
+    "prefix": "spark-",
+    "path": "auto",
+    "max.records": "1000000",
+    "snapshot.every": "20",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """The settings under `spark.`.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        `spark.kstreams.checkpoint`: folder of checkpoints and versioned state, one folder per application in it. On
+        a cluster, a folder that driver and executors share.
+    delta : Path or None
+        `spark.kstreams.delta`: folder of the Delta tables that hold the results too; `none` for no Delta tables.
+    prefix : str
+        `spark.kstreams.prefix`: what stands before the names of result topics.
+    path : {"auto", "task", "relational"}
+        `spark.kstreams.path`: `auto` takes the relational path where it is exact, `relational` also where a declared
+        difference remains, `task` never.
+    max_records : int
+        `spark.kstreams.max.records`: most rows that one trigger reads.
+    snapshot_every : int
+        `spark.kstreams.snapshot.every`: steps between two snapshots of a task's state.
+    conf : mapping
+        All other `spark.*` keys: Spark's own, passed on as they are.
+
+    Examples
+    --------
+    >>> SparkSettings.of({"spark.kstreams.prefix": "s-", "spark.driver.memory": "1g"}).conf
+    {'spark.driver.memory': '1g'}
+    """
+
+    checkpoint: Path = Path(_DEFAULTS["checkpoint"])
+    delta: Path | None = Path(_DEFAULTS["delta"])
+    prefix: str = _DEFAULTS["prefix"]
+    path: PathChoice = "auto"
+    max_records: int = int(_DEFAULTS["max.records"])
+    snapshot_every: int = int(_DEFAULTS["snapshot.every"])
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> SparkSettings:
+        """Read the `spark.*` keys of a configuration; raises ConfigError for an unknown or bad one of ours."""
+        given = {key: str(value) for key, value in config.items() if key.startswith("spark.")}
+        own = _DEFAULTS | {key.removeprefix(OWN): given.pop(key) for key in list(given) if key.startswith(OWN)}
+        for key in own.keys() - _DEFAULTS.keys():
+            near = difflib.get_close_matches(key, _DEFAULTS, n=1, cutoff=0.0)[0]
+            raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{near}")
+        return cls(
+            checkpoint=Path(own["checkpoint"]).expanduser().absolute(),
+            delta=None if own["delta"] == "none" else Path(own["delta"]).expanduser().absolute(),
+            prefix=own["prefix"],
+            path=_path(own["path"]),
+            max_records=_positive("max.records", own["max.records"]),
+            snapshot_every=_positive("snapshot.every", own["snapshot.every"]),
+            conf=given,
+        )
+
+
+def _path(value: str) -> PathChoice:
+    if value not in ("auto", "task", "relational"):
+        raise ConfigError(f"{OWN}path cannot be {value!r}: say auto, task or relational")
+    return cast(PathChoice, value)
+
+
+def _positive(key: str, value: str) -> int:
+    if not value.isdecimal() or int(value) == 0:
+        raise ConfigError(f"{OWN}{key} cannot be {value!r}: give a whole number above 0")
+    return int(value)

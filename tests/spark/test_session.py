@@ -1,0 +1,66 @@
+"""The session starts lean, knows Delta, and says what is missing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kstreams.errors import ConfigError, EngineUnavailableError
+from kstreams.runtime.spark import jars
+from kstreams.runtime.spark.session import session_conf
+from kstreams.runtime.spark.settings import SparkSettings
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_local_session_listens_on_loopback_only() -> None:
+    conf = session_conf(SparkSettings(delta=None))
+    assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
+
+
+def test_settings_of_the_configuration_win_over_the_profile() -> None:
+    settings = SparkSettings.of({"spark.driver.memory": "1g", "spark.kstreams.delta": "none"})
+    assert session_conf(settings)["spark.driver.memory"] == "1g"
+
+
+def test_under_spark_submit_master_and_memory_are_left_to_its_command_line() -> None:
+    conf = session_conf(SparkSettings(), submitted=True)
+    assert "spark.master" not in conf
+    assert "spark.jars" not in conf
+
+
+def test_named_jars_are_taken_instead_of_resolved_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/java" if name.endswith("java") else None)
+    conf = session_conf(SparkSettings.of({"spark.jars": "/opt/delta.jar"}))
+    assert conf["spark.jars"] == "/opt/delta.jar"
+
+
+def test_without_maven_the_error_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(EngineUnavailableError, match=r"Maven.*not installed.*`spark\.jars`"):
+        jars.spark_jars(tmp_path)
+
+
+def test_without_java_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(EngineUnavailableError, match="Spark needs Java 17"):
+        session_conf(SparkSettings())
+
+
+def test_an_unknown_setting_of_ours_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"spark\.kstreams\.prefx; the nearest is spark\.kstreams\.prefix"):
+        SparkSettings.of({"spark.kstreams.prefx": "x"})
+
+
+@pytest.mark.parametrize(("key", "value"), [("path", "fast"), ("max.records", "0"), ("snapshot.every", "often")])
+def test_a_bad_value_names_its_key(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=rf"spark\.kstreams\.{key} cannot be '{value}'"):
+        SparkSettings.of({f"spark.kstreams.{key}": value})
+
+
+def test_delta_tables_can_be_written_and_read(spark, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    spark.range(3).write.format("delta").save(path)
+    assert spark.read.format("delta").load(path).count() == 3
