@@ -1,0 +1,85 @@
+# The commands of this repository. Each makes the environment it needs (.venv) on first use.
+# `make demo` and `make test` are all a newcomer needs; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CONFORMANCE ?= ../shared/conformance
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-spark test test-all check format conformance bench docs clean
+
+help:  ## list these commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
+
+# --- environment: one stamp per set of extras, made again when pyproject.toml changes --------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo 'kstreams needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ...' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo 'Installing kstreams and the data of the demo into $(VENV) ...'
+	@$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.spark: pyproject.toml | $(BIN)/python
+	@echo 'Installing Spark into $(VENV) (about 450 MB) ...'
+	@$(PIP) --editable '.[spark]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo 'Installing kstreams, Spark and the test tools into $(VENV) ...'
+	@$(PIP) --editable '.[demo,dev,kafka,spark]'
+	@touch $@ $(VENV)/.demo $(VENV)/.spark
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+FLIGHTS := examples/flights
+
+demo: $(VENV)/.demo  ## run the flights example natively and on Spark, and compare
+	$(BIN)/python $(FLIGHTS)/load.py
+	$(BIN)/kstreams run $(FLIGHTS)/app.py --until-end --reset
+	$(BIN)/python $(FLIGHTS)/results.py
+	@if java -version >/dev/null 2>&1; then \
+	  $(MAKE) --no-print-directory demo-spark; \
+	else \
+	  echo 'Spark half skipped: there is no Java here. Install Java 17 and run `make demo` again.'; \
+	fi
+
+demo-spark: $(VENV)/.spark
+	$(BIN)/kstreams run $(FLIGHTS)/app.py --engine spark --until-end --reset
+	@$(BIN)/python $(FLIGHTS)/compare.py
+
+test: $(VENV)/.dev  ## run the tests that take seconds, and the examples in the docstrings
+	@$(BIN)/python -m pytest --doctest-modules -m 'not slow' tests kstreams
+
+test-all: $(VENV)/.dev  ## run every test
+	@$(BIN)/python -m pytest --doctest-modules tests kstreams
+
+check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, layers, sizes, docs, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/sizes.py
+	$(BIN)/python tools/reference.py --check
+	$(MAKE) --no-print-directory test
+
+format: $(VENV)/.dev  ## format the code and mend what ruff can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+conformance: $(VENV)/.dev  ## compare all engines with recorded cases of Kafka Streams (CONFORMANCE=folder)
+	@CONFORMANCE=$(CONFORMANCE) $(BIN)/python -m tests.conformance
+
+bench: $(VENV)/.dev  ## measure, print and record the ratios
+	@$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev  ## write the generated pages of docs/ anew
+	@$(BIN)/python tools/reference.py
+
+clean:  ## remove the environment and what the examples wrote
+	@rm -rf $(VENV) .kstreams .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,131 @@
+"""`kstreams doctor`: looks at what kstreams needs of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from kstreams.cli.options import AsJson, LogDir
+from kstreams.cli.output import print_rows
+
+CORE = ("pyarrow", "rocksdict", "msgspec", "narwhals", "numpy")
+EXTRAS = {"pyspark": "spark", "delta-spark": "spark", "pandas": "spark", "confluent-kafka": "kafka"}
+JAVA_AT_LEAST = 17
+FREE_AT_LEAST = 1 << 30
+REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "vboxsf", "afs"})
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at: `ok`, `missing` (an option that is not there) or `problem`."""
+
+    check: str
+    status: str
+    detail: str
+
+
+def doctor(as_json: AsJson = False, log_dir: LogDir = None) -> None:
+    """Check Python, packages, Java, Spark, disk and file system; exit status 1 when something needed is wrong.
+
+    Example: `kstreams doctor --json`
+    """
+    from kstreams.cli.home import log_folder
+
+    folder = log_folder(log_dir, create=True)
+    found = [*_packages(), _java(), *_disk(folder), _rocksdb()]
+    print_rows((finding._asdict() for finding in found), as_json=as_json)
+    if any(finding.status == "problem" for finding in found):
+        raise typer.Exit(1)
+
+
+def _packages() -> Iterator[Finding]:
+    yield Finding("python", "ok", f"{sys.version.split()[0]} at {sys.executable}")
+    for name in CORE:
+        yield _package(name, "problem", "install it with: pip install kstreams-dsl")
+    for name, extra in EXTRAS.items():
+        yield _package(name, "missing", f"optional; install it with: pip install 'kstreams-dsl[{extra}]'")
+
+
+def _package(name: str, absent: str, advice: str) -> Finding:
+    try:
+        return Finding(name, "ok", version(name))
+    except PackageNotFoundError:
+        return Finding(name, absent, advice)
+
+
+def _java() -> Finding:
+    advice = f"the Spark engine needs Java {JAVA_AT_LEAST} or newer"
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else "java"
+    try:
+        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return Finding("java", "missing", f"not found; {advice}")
+    number = re.search(r'version "(\d+)', said)
+    if number and int(number[1]) < JAVA_AT_LEAST:
+        return Finding("java", "missing", f"{number[1]} is too old; {advice}")
+    return Finding("java", "ok", said.splitlines()[0])
+
+
+def _disk(folder: Path) -> Iterator[Finding]:
+    there = _nearest(folder)
+    free = shutil.disk_usage(there).free
+    enough = "ok" if free >= FREE_AT_LEAST else "problem"
+    yield Finding("disk", enough, f"{free / (1 << 30):.1f} GiB free for {folder}")
+    yield _attempt("write", lambda: _write(there))
+    kind = _file_system(there)
+    if kind in REMOTE:
+        yield Finding("file system", "problem", f"{kind} is a network file system; the log needs a local disk")
+    else:
+        yield Finding("file system", "ok", kind)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder itself or the nearest one above it that exists."""
+    return next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+
+
+def _write(folder: Path) -> str:
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        file.write(b"kstreams")
+        file.flush()
+        os.fsync(file.fileno())
+    return f"files in {folder} can be written and synced"
+
+
+def _file_system(folder: Path) -> str:
+    """Kind of the file system, as Linux names it; `unknown` elsewhere."""
+    try:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    except OSError:
+        return "unknown"
+    above = {str(folder), *map(str, folder.parents)}
+    holding = [(len(place), kind) for _, place, kind, *_ in mounts if place in above]
+    return max(holding, default=(0, "unknown"))[1]
+
+
+def _rocksdb() -> Finding:
+    return _attempt("rocksdb", _open_store)
+
+
+def _open_store() -> str:
+    from kstreams.state.rocksdb import check_rocksdb
+
+    with tempfile.TemporaryDirectory() as folder:
+        return check_rocksdb(Path(folder))
+
+
+def _attempt(check: str, action: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, "ok", action())
+    except Exception as error:
+        return Finding(check, "problem", f"{type(error).__name__}: {error}")

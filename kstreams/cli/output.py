@@ -1,0 +1,76 @@
+"""How commands print: JSON lines when asked, a table on a terminal, tab-separated text into a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_line(value: Any) -> str:
+    """One JSON object and a newline.
+
+    Examples
+    --------
+    >>> json_line({"topic": "flights"})
+    '{"topic":"flights"}\\n'
+    """
+    return _encode(value).decode() + "\n"
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool, title: str = "") -> None:
+    """Print rows that all have the same keys.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        The keys of the first row become the headings.
+    as_json : bool
+        One JSON object a line instead.
+    title : str
+        Stands over the table on a terminal.
+    """
+    if as_json:
+        sys.stdout.writelines(map(json_line, rows))
+        return
+    found = list(rows)
+    if not found:
+        return
+    if sys.stdout.isatty():
+        _print_table(title, found)
+    else:
+        sys.stdout.write("\t".join(found[0]) + "\n")
+        sys.stdout.writelines("\t".join(map(_text, row.values())) + "\n" for row in found)
+
+
+def print_details(details: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print one object: a line per key, or one JSON object."""
+    if as_json:
+        sys.stdout.write(json_line(details))
+        return
+    width = max(map(len, details))
+    sys.stdout.writelines(f"{key:<{width}}  {_text(value)}\n" for key, value in details.items())
+
+
+def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left")
+    for name, value in rows[0].items():
+        table.add_column(name, justify="right" if isinstance(value, int | float) else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_text, row.values()))
+    Console().print(table)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,84 @@
+"""Reports the size of functions and files of `kstreams`, and fails when one is over its limit.
+
+A function has at most 40 lines (docstring aside). A file has at most 400, or 600 when at least half of it is
+docstrings, comments and blank lines, as in the façades.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+FUNCTION_LINES = 40
+FILE_LINES = 400
+FACADE_LINES = 600
+NAMES_THAT_SAY_NOTHING = frozenset({"utils", "util", "helpers", "common", "misc"})
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def main(root: Path) -> int:
+    """Print the breaches and the medians; the exit status is 1 when there is a breach."""
+    sources = {path: path.read_text() for path in sorted(root.rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in sources.items()}
+    functions = [(path, node, body_lines(node)) for path, tree in trees.items() for node in definitions(tree)]
+    breaches = [
+        *(
+            f"{path}:{node.lineno} {node.name} has {lines} lines"
+            for path, node, lines in functions
+            if lines > FUNCTION_LINES
+        ),
+        *(f"{path} has {length(text)} lines" for path, text in sources.items() if too_long(text, trees[path])),
+        *(f"{path}: a name that says nothing" for path in sources if path.stem in NAMES_THAT_SAY_NOTHING),
+    ]
+    print(*breaches, summary([*sources.values()], [lines for *_, lines in functions]), sep="\n")
+    return 1 if breaches else 0
+
+
+def summary(texts: list[str], functions: list[int]) -> str:
+    files = [length(text) for text in texts]
+    return (
+        f"{len(files)} files, {sum(files):,} lines, median {median_of(files)}; "
+        f"{len(functions)} functions, median {median_of(functions)} lines, longest {max(functions, default=0)}"
+    )
+
+
+def definitions(tree: ast.AST) -> Iterator[Definition]:
+    return (node for node in ast.walk(tree) if isinstance(node, Definition))
+
+
+def body_lines(function: Definition) -> int:
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def too_long(text: str, tree: ast.Module) -> bool:
+    lines = length(text)
+    mostly_words = code_lines(text, tree) * 2 <= lines
+    return lines > (FACADE_LINES if mostly_words else FILE_LINES)
+
+
+def code_lines(text: str, tree: ast.Module) -> int:
+    """Lines that are neither blank, nor comment, nor part of a docstring."""
+    said = {line for node in ast.walk(tree) if is_text(node) for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+    lines = enumerate(text.splitlines(), 1)
+    return sum(1 for number, line in lines if number not in said and line.strip() and not line.lstrip().startswith("#"))
+
+
+def is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def length(text: str) -> int:
+    return text.count("\n")
+
+
+def median_of(numbers: list[int]) -> int:
+    return round(median(numbers or [0]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "kstreams")))
