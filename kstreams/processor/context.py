@@ -18,6 +18,7 @@ from kstreams.record import Headers
 logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S")
 
 
 class RecordContext(NamedTuple):
@@ -48,6 +49,7 @@ class TaskContext:
         "headers",
         "offset",
         "partition",
+        "shared",
         "stores",
         "stream_time",
         "stream_time_punctuations",
@@ -70,6 +72,7 @@ class TaskContext:
         self.application_id, self.task_id, self.partition = application_id, task_id, partition
         self.config, self.clock = config, clock
         self.stores, self.global_stores = stores, global_stores
+        self.shared: dict[str, Any] = {}
         self.caching: bool = config["statestore.cache.max.bytes"] > 0
         self.topic: str | None = None
         self.offset = -1
@@ -128,6 +131,11 @@ class NodeContext:
                 f"{self.node} asks for the state store {name!r}, which task {self.task.task_id} does not have "
                 f"(it has: {known}). Connect the store to the operator."
             )
+        return found
+
+    def shared(self, name: str, make: Callable[[], S]) -> S:
+        """An object that operators of one task share, made by the first that asks for it."""
+        found: S = self.task.shared.setdefault(name, make())
         return found
 
     def at_flush(self, callback: Callable[[], None]) -> None:

@@ -1,0 +1,169 @@
+"""Windowed join of two streams: what each side keeps, and what each side does with a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.context import NodeContext
+from kstreams.processor.operator import Forward
+
+NULL_KEY_OR_VALUE = "null key or value"
+ALL_TIME = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoinWindow:
+    """Keeps the records of one side for the other: forwards to the join first, so that none meets itself."""
+
+    store: str
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        put = context.state_store(self.store).put
+
+        def keep(key: Any, value: Any, timestamp: int) -> None:
+            forward(key, value, timestamp)
+            if key is not None:
+                put(key, value, timestamp)
+
+        return keep
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoinSide:
+    """One side of a join.
+
+    Parameters
+    ----------
+    left : bool
+        Which side it is.
+    other_store : str
+        Window store with the other side's records.
+    before_ms, after_ms : int
+        The window seen from this side: partners have timestamps in [timestamp - before, timestamp + after].
+    joiner : callable
+        `joiner(key, left, right)`.
+    """
+
+    left: bool
+    other_store: str
+    before_ms: int
+    after_ms: int
+    joiner: Callable[[Any, Any, Any], Any]
+
+    def partners(self, timestamp: int) -> tuple[int, int]:
+        """First and last timestamp of partners; there is no time before the epoch.
+
+        Examples
+        --------
+        >>> StreamJoinSide(True, "right", before_ms=10, after_ms=5, joiner=max).partners(7)
+        (0, 12)
+        """
+        return max(0, timestamp - self.before_ms), max(0, timestamp + self.after_ms)
+
+    def join(self) -> Callable[[Any, Any, Any], Any]:
+        """The joiner as `join(key, this, other)`."""
+        joiner = self.joiner
+        return joiner if self.left else lambda key, this, other: joiner(key, other, this)
+
+
+@dataclass(frozen=True, slots=True)
+class InnerStreamJoin:
+    """Joins a record with those of the other side that came before it: each pair once, by whichever is processed last.
+
+    A late record still meets what the other side's store holds.
+    """
+
+    side: StreamJoinSide
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        fetch = context.state_store(self.side.other_store).fetch
+        join, partners = self.side.join(), self.side.partners
+
+        def inner_join(key: Any, value: Any, timestamp: int) -> None:
+            if key is None or value is None:
+                context.dropped(NULL_KEY_OR_VALUE)
+                return
+            for other_time, other in fetch(key, *partners(timestamp)):
+                forward(key, join(key, value, other), max(timestamp, other_time))
+
+        return inner_join
+
+
+@dataclass(frozen=True, slots=True)
+class OuterStreamJoin:
+    """One side of a left or outer join: rows of an outer side that found no partner wait until their window closes.
+
+    Parameters
+    ----------
+    side : StreamJoinSide
+    outer : bool
+        Whether rows of this side are emitted without a partner (left join: those of the left side alone).
+    outer_store : str
+        Where rows wait; shared by both sides.
+    grace_ms : int
+        How long after the end of its window, in stream time, a row still waits.
+    """
+
+    side: StreamJoinSide
+    outer: bool
+    outer_store: str
+    grace_ms: int
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        side, outer = self.side, self.outer
+        fetch, waiting = context.state_store(side.other_store).fetch, context.state_store(self.outer_store)
+        join, partners = side.join(), side.partners
+        time = context.shared(self.outer_store, lambda: _JoinTime(-1))
+        time.latest = max(time.latest, context.remember("stream_time", lambda: time.latest))
+        emit_expired = self._emitter(context, forward)
+        context.at_end_of_input(lambda: emit_expired(ALL_TIME))
+
+        def outer_join(key: Any, value: Any, timestamp: int) -> None:
+            time.latest = max(time.latest, timestamp)
+            if key is None or value is None:
+                if outer and value is not None:
+                    forward(key, join(key, value, None), timestamp)
+                else:
+                    context.dropped(NULL_KEY_OR_VALUE)
+                return
+            if timestamp == time.latest:
+                emit_expired(timestamp)
+            first, last = partners(timestamp)
+            alone = outer
+            for other_time, other in fetch(key, first, last):
+                alone = False
+                waiting.remove(key, other_time, not side.left)
+                forward(key, join(key, value, other), max(timestamp, other_time))
+            if not alone:
+                return
+            if last < time.latest:
+                # Its window is over already: the grace is not for records that come alone and late.
+                forward(key, join(key, value, None), timestamp)
+            else:
+                waiting.put(key, value, timestamp, side.left)
+
+        return outer_join
+
+    def _emitter(self, context: NodeContext, forward: Forward) -> Callable[[int], None]:
+        """Emits rows of both sides whose window closed before a stream time, each at its own time."""
+        side, waiting, joiner = self.side, context.state_store(self.outer_store), self.side.joiner
+        # What is "after" seen from this side is "before" seen from the other.
+        left_wait = (side.after_ms if side.left else side.before_ms) + self.grace_ms
+        right_wait = (side.before_ms if side.left else side.after_ms) + self.grace_ms
+
+        def emit_expired(stream_time: int) -> None:
+            for key, value, timestamp, left in waiting.pop_until(stream_time - left_wait, stream_time - right_wait):
+                forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
+
+        return emit_expired
+
+
+class _JoinTime:
+    """The stream time that both sides of one join share."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self, latest: int) -> None:
+        self.latest = latest

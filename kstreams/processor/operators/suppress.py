@@ -1,0 +1,97 @@
+"""Suppress: updates of a table wait, one per key, until their window closes or a time limit passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.errors import StateError
+from kstreams.processor.context import NodeContext
+from kstreams.processor.operator import Forward
+from kstreams.record import Change
+from kstreams.state.api import BufferedChange, TimeOrderedBuffer
+
+ALL_TIME = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress:
+    """Holds updates back; of each key the last one is emitted.
+
+    Parameters
+    ----------
+    store : str
+        Buffer in which updates wait.
+    wait_ms : int
+        How long an update waits, in stream time, after its time: the grace of a window, or the time limit.
+    until_window_closes : bool
+        Whether an update's time is the end of its window (and deletions are not emitted: nothing came before them),
+        or the timestamp of the first update that waits.
+    max_records, max_bytes : int, optional
+        How much may wait.
+    emit_early : bool
+        Whether a full buffer lets its oldest updates go, or is an error.
+    """
+
+    store: str
+    wait_ms: int
+    until_window_closes: bool = False
+    max_records: int | None = None
+    max_bytes: int | None = None
+    emit_early: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        buffer: TimeOrderedBuffer = context.state_store(self.store)
+        emit = self._emitter(context, forward)
+        wait_ms, windowed, task = self.wait_ms, self.until_window_closes, context.task
+        enforce_bounds = self._bounds(buffer, emit)
+        stream_time = -1
+
+        def suppress(key: Any, change: Change[Any], timestamp: int) -> None:
+            nonlocal stream_time
+            stream_time = max(stream_time, timestamp)
+            time_ms = key.window.end_ms if windowed else timestamp
+            buffer.put(key, BufferedChange(change.new, change.old, timestamp, task.headers), time_ms)
+            for row in buffer.pop_until(stream_time - wait_ms):
+                emit(*row)
+            enforce_bounds()
+
+        def emit_all() -> None:
+            for row in buffer.pop_until(ALL_TIME):
+                emit(*row)
+
+        stream_time = context.remember("stream_time", lambda: stream_time)
+        context.at_end_of_input(emit_all)
+        return suppress
+
+    def _emitter(self, context: NodeContext, forward: Forward) -> Callable[[Any, BufferedChange], None]:
+        task, drop_deletions = context.task, self.until_window_closes
+
+        def emit(key: Any, kept: BufferedChange) -> None:
+            if kept.new is None and drop_deletions:
+                return
+            headers, task.headers = task.headers, kept.headers
+            forward(key, Change(kept.new, kept.old), kept.timestamp)
+            task.headers = headers
+
+        return emit
+
+    def _bounds(self, buffer: TimeOrderedBuffer, emit: Callable[[Any, BufferedChange], None]) -> Callable[[], None]:
+        max_records, max_bytes = self.max_records, self.max_bytes
+
+        def over() -> bool:
+            return (max_records is not None and buffer.num_records() > max_records) or (
+                max_bytes is not None and buffer.num_bytes() > max_bytes
+            )
+
+        def enforce_bounds() -> None:
+            while over() and (row := buffer.pop_first()) is not None:
+                if not self.emit_early:
+                    raise StateError(
+                        f"The buffer {self.store} of suppress is over its bound (max_records={max_records}, "
+                        f"max_bytes={max_bytes}). Raise the bound, or let it emit early."
+                    )
+                emit(*row)
+
+        return enforce_bounds
