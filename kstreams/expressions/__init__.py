@@ -1,0 +1,62 @@
+"""Expressions: what to compute of a record as data, with one meaning for records, for columns and for Spark."""
+
+from kstreams.expressions.aggregation import Aggregation, aggregation, counting
+from kstreams.expressions.expression import (
+    Expr,
+    col,
+    key,
+    literal,
+    rows,
+    struct,
+    timestamp,
+    value,
+    window_end,
+    window_start,
+)
+from kstreams.expressions.operations import Operation
+from kstreams.expressions.python import as_function
+from kstreams.expressions.types import Schema, Typed, fields_of, type_of
+
+lit = literal
+len = rows
+
+
+def result_type(expr: Expr, key: object = None, value: object = None) -> object:
+    """The Python type of an expression, None when it is not known.
+
+    Examples
+    --------
+    >>> from kstreams import expressions as ks
+    >>> ks.result_type(ks.value + 1, value=int)
+    int | None
+    """
+    from typing import Any
+
+    found = type_of(expr, Schema(key, value))
+    return None if found.kind is Any else found.annotation
+
+
+__all__ = [
+    "Aggregation",
+    "Expr",
+    "Operation",
+    "Schema",
+    "Typed",
+    "aggregation",
+    "as_function",
+    "col",
+    "counting",
+    "fields_of",
+    "key",
+    "len",
+    "lit",
+    "literal",
+    "result_type",
+    "rows",
+    "struct",
+    "timestamp",
+    "type_of",
+    "value",
+    "window_end",
+    "window_start",
+]

@@ -1,0 +1,176 @@
+"""`Aggregation`: named expressions over many records, kept as a small state that is updated record by record.
+
+The state is a flat tuple with one slot per distinct aggregation (`mean` is sum and count), so that partial results of a
+batch can be merged into it; it is what the store and its changelog hold. The value that users see is computed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.errors import TopologyError
+from kstreams.expressions.expression import Expr, rows
+from kstreams.expressions.generated import struct_type
+from kstreams.expressions.operations import Operation
+from kstreams.expressions.python import Body
+from kstreams.expressions.types import Schema, type_of
+
+State = Any
+"""A tuple with one slot per aggregation; for `counting()` the bare number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregation:
+    """What to keep per key (and window) and what to make of it; see `aggregation`.
+
+    Parameters
+    ----------
+    slots : tuple of Expr
+        The distinct aggregations; the state has one slot for each.
+    initial, add, result : callable
+        `initial() -> state`; `add(state, key, value, timestamp) -> state`; `result(state) -> value`.
+    state_type, value_type : type
+        Of the state, and of what `result` gives.
+    """
+
+    slots: tuple[Expr, ...]
+    initial: Callable[[], State]
+    add: Callable[[State, Any, Any, int], State]
+    result: Callable[[State], Any]
+    state_type: Any
+    value_type: Any
+    source: tuple[Any, ...] = ()
+
+    def __reduce__(self) -> Any:
+        return (_counting if not self.source else _again, self.source)
+
+    @property
+    def is_count(self) -> bool:
+        """Whether the state is the bare number of records."""
+        return not self.source
+
+
+def aggregation(
+    expressions: Mapping[str, Expr], *, key: Any = None, value: Any = None, result: Any = None
+) -> Aggregation:
+    """An aggregation of named expressions.
+
+    Parameters
+    ----------
+    expressions : mapping of str to Expr
+        Each made of aggregations: `ks.len()`, `ks.col("delay").mean()`, `ks.col("a").sum() / ks.len()`.
+    key, value : type, optional
+        Types of the records' key and value.
+    result : type, optional
+        What the value is built as, called with the names as keywords. Without it a Struct of these names, or, when the
+        types are not known, a dict.
+
+    Raises
+    ------
+    TopologyError
+        When an expression does not aggregate, or does not fit the types.
+
+    Examples
+    --------
+    >>> from kstreams.expressions import col, rows
+    >>> delays = aggregation({"flights": rows(), "mean": col("delay").mean()})
+    >>> state = delays.add(delays.add(delays.initial(), "k", {"delay": 4}, 0), "k", {"delay": None}, 1)
+    >>> state, delays.result(state)
+    ((2, 4, 1), {'flights': 2, 'mean': 4.0})
+    """
+    if not expressions:
+        raise TopologyError("aggregate needs at least one named expression, for example flights=ks.len()")
+    schema = Schema(key, value)
+    kinds = {name: type_of(expr, schema) for name, expr in expressions.items()}
+    for name, expr in expressions.items():
+        _demand_aggregation(name, expr)
+    slots = _distinct_slots(expressions)
+    known = all(kind.kind is not Any for kind in kinds.values())
+    generated = struct_type(tuple((name, kind.annotation) for name, kind in kinds.items())) if known else dict
+    value_type = result or generated
+    start = tuple(_EMPTY.get(slot.operation) for slot in slots)
+    return Aggregation(
+        slots,
+        lambda: start,
+        _add_function(slots, schema),
+        _result_function(expressions, slots, value_type),
+        tuple[tuple(type_of(slot, schema).annotation for slot in slots)],  # type: ignore[misc]
+        value_type,
+        (dict(expressions), key, value, result),
+    )
+
+
+def counting() -> Aggregation:
+    """The number of records, kept and shown as a bare `int`: what `count()` does.
+
+    Examples
+    --------
+    >>> counting().add(41, "key", "value", 0)
+    42
+    """
+    return _COUNTING
+
+
+def _again(expressions: Mapping[str, Expr], key: Any, value: Any, result: Any) -> Aggregation:
+    return aggregation(expressions, key=key, value=value, result=result)
+
+
+def _counting() -> Aggregation:
+    return _COUNTING
+
+
+_COUNTING = Aggregation((rows(),), lambda: 0, lambda n, *_: n + 1, lambda n: n, int, int)
+_EMPTY = {Operation.ROWS: 0, Operation.COUNT: 0}
+
+
+def _demand_aggregation(name: str, expr: Expr) -> None:
+    for node in expr.inputs if not expr.operation.is_aggregation else ():
+        if node.operation is not Operation.LITERAL:
+            _demand_aggregation(name, node)
+    inside = [node for part in expr.inputs for node in part.walk()] if expr.operation.is_aggregation else []
+    if expr.operation.is_leaf or (not expr.is_aggregation and expr.operation is not Operation.LITERAL):
+        raise TopologyError(
+            f"{name}={expr!r} is not one value of many records: end it with .sum(), .last() or the like"
+        )
+    if any(node.operation.is_aggregation for node in inside):
+        raise TopologyError(f"{name}={expr!r} aggregates an aggregation")
+
+
+def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    found = [node for expr in expressions.values() for node in expr.walk() if node.operation.is_aggregation]
+    return tuple({repr(node): node for node in found}.values())
+
+
+def _add_function(slots: tuple[Expr, ...], schema: Schema) -> Callable[..., State]:
+    arguments = ("state", "key", "value", "timestamp")
+    body = Body(arguments, schema)
+    olds = [f"s{index}" for index in range(len(slots))]
+    body.lines.append(f"{', '.join(olds)}, = state")
+    news = []
+    for slot, old in zip(slots, olds, strict=True):
+        new = "".join(body.add(node) for node in slot.inputs)
+        news.append(body.assign(_UPDATES[slot.operation].format(old=old, new=new)))
+    return body.function("add", arguments, f"({', '.join(news)},)")
+
+
+def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], make: Any) -> Callable[[State], Any]:
+    body = Body(("state",), Schema())
+    body.lines.append(f"{', '.join(f's{index}' for index in range(len(slots)))}, = state")
+    for index, slot in enumerate(slots):
+        body.define(slot, f"s{index}")
+    fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
+    return body.function("result", ("state",), f"{body.constant(make)}({fields})")
+
+
+# A NaN counts as no value for the least and the greatest, as in columns: `x != x` is true of NaN alone.
+_UPDATES = {
+    Operation.ROWS: "{old} + 1",
+    Operation.COUNT: "{old} if {new} is None else {old} + 1",
+    Operation.SUM: "{old} if {new} is None else {new} if {old} is None else {old} + {new}",
+    Operation.MIN: "{old} if {new} is None or ({old} is not None and not ({new} < {old} or {old} != {old})) else {new}",
+    Operation.MAX: "{old} if {new} is None or ({old} is not None and not ({new} > {old} or {old} != {old})) else {new}",
+    Operation.FIRST: "{new} if {old} is None else {old}",
+    Operation.LAST: "{old} if {new} is None else {new}",
+}

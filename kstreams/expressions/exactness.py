@@ -1,0 +1,171 @@
+"""Whether columns would compute exactly what Python computes: Arrow's integers wrap, its text kernels know one-to-one
+case mappings only, and its integers become doubles beside doubles.
+
+Each node of a tree gets the range that its integers can take, from the least and greatest of the columns; a batch for
+which some range leaves what columns hold exactly goes the record path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.expressions.expression import Expr
+from kstreams.expressions.operations import Operation
+
+Range: TypeAlias = "tuple[int, int] | None"
+"""Least and greatest integer; None for what is no integer (floats, text, truth values)."""
+
+INT64 = (-(2**63), 2**63 - 1)
+DOUBLE = (-(2**53), 2**53)
+
+
+class Inexact(Exception):
+    """Columns cannot hold a result that Python can."""
+
+
+def range_of(expr: Expr, column: Callable[[Expr], Any]) -> Range:
+    """The range of an expression over a batch.
+
+    Parameters
+    ----------
+    expr : Expr
+        Without aggregations.
+    column : callable
+        Gives the Arrow column of what is read of the records.
+
+    Raises
+    ------
+    Inexact
+        When some step could leave what columns compute exactly.
+
+    Examples
+    --------
+    >>> from kstreams.expressions import value
+    >>> range_of(value * 10 - 1, lambda leaf: pa.array([1, None, 5]))
+    (9, 49)
+    """
+    return _RULES[expr.operation](expr, [range_of(node, column) for node in expr.inputs], column)
+
+
+def range_of_column(column: Any) -> Range:
+    """Least and greatest of an Arrow integer column, (0, 0) when it holds none; None for other columns."""
+    if not pa.types.is_integer(column.type):
+        return None
+    bounds = pc.min_max(column).as_py()
+    return (bounds["min"] or 0, bounds["max"] or 0)
+
+
+def _within(found: tuple[int, int], limits: tuple[int, int]) -> tuple[int, int]:
+    if found[0] < limits[0] or found[1] > limits[1]:
+        raise Inexact(f"{found} leaves {limits}")
+    return found
+
+
+Rule = Callable[[Expr, list[Range], Callable[[Expr], Any]], Range]
+
+
+def _leaf(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
+    return range_of_column(column(expr))
+
+
+def _literal(expr: Expr, *_: Any) -> Range:
+    return (expr.detail, expr.detail) if type(expr.detail) is int else None
+
+
+def _integers(corners: Callable[[tuple[int, int], tuple[int, int]], list[int]]) -> Rule:
+    """A rule for two numbers: integers by the corners of their ranges; beside a float they must fit in a double."""
+
+    def rule(_: Expr, inputs: list[Range], __: Any) -> Range:
+        left, right = inputs
+        if left is not None and right is not None:
+            found = corners(left, right)
+            return _within((min(found), max(found)), INT64)
+        return _beside_floats(inputs)
+
+    return rule
+
+
+def _beside_floats(inputs: list[Range]) -> Range:
+    for found in inputs:
+        if found is not None:
+            _within(found, DOUBLE)
+    return None
+
+
+def _quotient(left: tuple[int, int], right: tuple[int, int]) -> list[int]:
+    largest = max(map(abs, left))
+    return [-largest - 1, largest]
+
+
+def _remainder(left: tuple[int, int], right: tuple[int, int]) -> list[int]:
+    # The remainder is computed as left - (left // right) * right: the product must fit as well.
+    largest = max(map(abs, left)) + max(map(abs, right))
+    return [-largest, largest]
+
+
+def _comparison(_: Expr, inputs: list[Range], __: Any) -> Range:
+    return _beside_floats(inputs) if None in inputs else None
+
+
+def _ascii(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
+    for leaf in expr.leaves:
+        texts = column(leaf)
+        if pa.types.is_string(texts.type) and not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
+            raise Inexact("Arrow maps the case of each code point alone")
+    if not all(str(node.detail).isascii() for node in expr.walk() if node.operation is Operation.LITERAL):
+        raise Inexact("Arrow maps the case of each code point alone")
+    return None
+
+
+def _cast(expr: Expr, inputs: list[Range], _: Any) -> Range:
+    found = inputs[0]
+    if expr.detail is int:
+        return INT64 if found is None else found
+    return None if found is None or expr.detail is str else _beside_floats([_within(found, DOUBLE)])
+
+
+def _fill_null(_: Expr, inputs: list[Range], __: Any) -> Range:
+    known = [found for found in inputs if found is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+
+
+def _nothing(*_: Any) -> Range:
+    return None
+
+
+_RULES: dict[Operation, Rule] = {
+    **dict.fromkeys((operation for operation in Operation if operation.is_leaf), _leaf),
+    Operation.LITERAL: _literal,
+    Operation.ADD: _integers(lambda a, b: [a[0] + b[0], a[1] + b[1]]),
+    Operation.SUBTRACT: _integers(lambda a, b: [a[0] - b[1], a[1] - b[0]]),
+    Operation.MULTIPLY: _integers(lambda a, b: [x * y for x in a for y in b]),
+    Operation.DIVIDE: lambda expr, inputs, column: _beside_floats(inputs),
+    Operation.FLOOR_DIVIDE: _integers(_quotient),
+    Operation.MODULO: _integers(_remainder),
+    Operation.NEGATE: lambda expr, inputs, column: (
+        None if inputs[0] is None else _within((-inputs[0][1], -inputs[0][0]), INT64)
+    ),
+    **dict.fromkeys(
+        (
+            Operation.EQUAL,
+            Operation.NOT_EQUAL,
+            Operation.LESS,
+            Operation.LESS_EQUAL,
+            Operation.GREATER,
+            Operation.GREATER_EQUAL,
+        ),
+        _comparison,
+    ),
+    **dict.fromkeys((Operation.AND, Operation.OR, Operation.NOT, Operation.IS_NULL, Operation.IS_IN), _nothing),
+    Operation.FILL_NULL: _fill_null,
+    Operation.CAST: _cast,
+    Operation.LENGTH: lambda expr, inputs, column: (0, 2**31),
+    **dict.fromkeys((Operation.UPPER, Operation.LOWER), _ascii),
+    **dict.fromkeys((Operation.CONTAINS, Operation.STARTS_WITH, Operation.ENDS_WITH, Operation.SLICE), _nothing),
+    Operation.STRUCT: _nothing,
+    **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _nothing),
+}

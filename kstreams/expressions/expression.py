@@ -1,0 +1,320 @@
+"""`Expr`: an immutable tree that says what to compute of a record, for the record path, for columns and for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+from kstreams.expressions.operations import AGGREGATIONS, Operation
+
+LITERAL_TYPES = (bool, int, float, str, bytes, datetime)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expr:
+    """Something that can be computed of a record, or, with an aggregation in it, of many.
+
+    A null anywhere makes the result null, except that `&`, `|`, `is_null` and `fill_null` know better (Kleene logic),
+    and that aggregations skip nulls. Division by zero gives null. Integers have 64 bits. A filter takes null as false.
+
+    Examples
+    --------
+    >>> import kstreams.expressions as ks
+    >>> (ks.col("amount") > 100) & ~ks.col("refunded")
+    ((ks.col('amount') > 100) & (~ks.col('refunded')))
+    >>> ks.col("delay").mean()
+    (ks.col('delay').sum() / ks.col('delay').count())
+    """
+
+    operation: Operation
+    inputs: tuple[Expr, ...] = ()
+    detail: Any = None
+
+    # ---- what is asked of the tree
+
+    def walk(self) -> Iterator[Expr]:
+        """Every node, inputs first."""
+        for node in self.inputs:
+            yield from node.walk()
+        yield self
+
+    @property
+    def leaves(self) -> tuple[Expr, ...]:
+        """What it reads of a record, each once, in order."""
+        return tuple({repr(node): node for node in self.walk() if node.operation.is_leaf}.values())
+
+    @property
+    def is_aggregation(self) -> bool:
+        """Whether it needs many records."""
+        return any(node.operation in AGGREGATIONS for node in self.walk())
+
+    def __repr__(self) -> str:
+        shown = [repr(node) for node in self.inputs]
+        fields = ""
+        if self.operation is Operation.STRUCT:
+            fields = ", ".join(f"{name}={text}" for name, text in zip(self.detail, shown, strict=True))
+        return self.operation.value.format(*shown, detail=self.detail, fields=fields)
+
+    # ---- arithmetic
+
+    def __add__(self, other: object) -> Expr:
+        return _of(Operation.ADD, self, other)
+
+    def __radd__(self, other: object) -> Expr:
+        return _of(Operation.ADD, other, self)
+
+    def __sub__(self, other: object) -> Expr:
+        return _of(Operation.SUBTRACT, self, other)
+
+    def __rsub__(self, other: object) -> Expr:
+        return _of(Operation.SUBTRACT, other, self)
+
+    def __mul__(self, other: object) -> Expr:
+        return _of(Operation.MULTIPLY, self, other)
+
+    def __rmul__(self, other: object) -> Expr:
+        return _of(Operation.MULTIPLY, other, self)
+
+    def __truediv__(self, other: object) -> Expr:
+        return _of(Operation.DIVIDE, self, other)
+
+    def __rtruediv__(self, other: object) -> Expr:
+        return _of(Operation.DIVIDE, other, self)
+
+    def __floordiv__(self, other: object) -> Expr:
+        return _of(Operation.FLOOR_DIVIDE, self, other)
+
+    def __rfloordiv__(self, other: object) -> Expr:
+        return _of(Operation.FLOOR_DIVIDE, other, self)
+
+    def __mod__(self, other: object) -> Expr:
+        return _of(Operation.MODULO, self, other)
+
+    def __rmod__(self, other: object) -> Expr:
+        return _of(Operation.MODULO, other, self)
+
+    def __neg__(self) -> Expr:
+        return Expr(Operation.NEGATE, (self,))
+
+    # ---- comparison and logic
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return _of(Operation.EQUAL, self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return _of(Operation.NOT_EQUAL, self, other)
+
+    def __lt__(self, other: object) -> Expr:
+        return _of(Operation.LESS, self, other)
+
+    def __le__(self, other: object) -> Expr:
+        return _of(Operation.LESS_EQUAL, self, other)
+
+    def __gt__(self, other: object) -> Expr:
+        return _of(Operation.GREATER, self, other)
+
+    def __ge__(self, other: object) -> Expr:
+        return _of(Operation.GREATER_EQUAL, self, other)
+
+    def __and__(self, other: object) -> Expr:
+        return _of(Operation.AND, self, other)
+
+    def __rand__(self, other: object) -> Expr:
+        return _of(Operation.AND, other, self)
+
+    def __or__(self, other: object) -> Expr:
+        return _of(Operation.OR, self, other)
+
+    def __ror__(self, other: object) -> Expr:
+        return _of(Operation.OR, other, self)
+
+    def __invert__(self) -> Expr:
+        return Expr(Operation.NOT, (self,))
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} has no truth value before there is a record: write & | ~ instead of and, or, not, "
+            "with each comparison in parentheses, and a function instead of if"
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} cannot be looped over or searched with `in`: use .is_in([...]) or .str.contains(...)"
+        )
+
+    __contains__ = None
+
+    def is_null(self) -> Expr:
+        """True where there is no value."""
+        return Expr(Operation.IS_NULL, (self,))
+
+    def is_in(self, values: Collection[Any]) -> Expr:
+        """Whether it is one of `values` (literals of one type); null stays null."""
+        return Expr(Operation.IS_IN, (self,), tuple(literal(value).detail for value in values))
+
+    def between(self, low: object, high: object) -> Expr:
+        """Whether low <= it <= high."""
+        return (self >= low) & (self <= high)
+
+    def fill_null(self, value: object) -> Expr:
+        """`value`, a literal or an expression, where there is none."""
+        return _of(Operation.FILL_NULL, self, value)
+
+    def cast(self, kind: type) -> Expr:
+        """Converted to `int`, `float` or `str`.
+
+        To `int`: numbers lose their fraction (toward zero), booleans become 0 or 1; what does not fit in 64 bits becomes
+        null. To `float`: from `int`. To `str`: from `int`. For anything else write a function.
+        """
+        return Expr(Operation.CAST, (self,), kind)
+
+    @property
+    def str(self) -> Text:
+        """What can be computed of text: `ks.value.str.upper()`."""
+        return Text(self)
+
+    # ---- aggregation: of all records of a key (and window); nulls are skipped
+
+    def count(self) -> Expr:
+        """How many are not null. For the number of records: `ks.len()`."""
+        return Expr(Operation.COUNT, (self,))
+
+    def sum(self) -> Expr:
+        """Their sum, exact for integers; null when there is none."""
+        return Expr(Operation.SUM, (self,))
+
+    def mean(self) -> Expr:
+        """Their mean, kept as sum and count; null when there is none."""
+        return self.sum() / self.count()
+
+    def min(self) -> Expr:
+        """The least."""
+        return Expr(Operation.MIN, (self,))
+
+    def max(self) -> Expr:
+        """The greatest."""
+        return Expr(Operation.MAX, (self,))
+
+    def first(self) -> Expr:
+        """The one that was processed first."""
+        return Expr(Operation.FIRST, (self,))
+
+    def last(self) -> Expr:
+        """The one that was processed last."""
+        return Expr(Operation.LAST, (self,))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text operations of an expression. Lengths and positions count Unicode code points."""
+
+    of: Expr
+
+    def len(self) -> Expr:
+        """Number of code points."""
+        return Expr(Operation.LENGTH, (self.of,))
+
+    def upper(self) -> Expr:
+        """In upper case, as `str.upper`."""
+        return Expr(Operation.UPPER, (self.of,))
+
+    def lower(self) -> Expr:
+        """In lower case, as `str.lower`."""
+        return Expr(Operation.LOWER, (self.of,))
+
+    def contains(self, part: str) -> Expr:
+        """Whether `part` (text, not a pattern) occurs in it."""
+        return Expr(Operation.CONTAINS, (self.of,), part)
+
+    def starts_with(self, prefix: str) -> Expr:
+        """Whether it begins with `prefix`."""
+        return Expr(Operation.STARTS_WITH, (self.of,), prefix)
+
+    def ends_with(self, suffix: str) -> Expr:
+        """Whether it ends with `suffix`."""
+        return Expr(Operation.ENDS_WITH, (self.of,), suffix)
+
+    def slice(self, offset: int, length: int) -> Expr:
+        """`length` code points from `offset` on; neither may be negative."""
+        if offset < 0 or length < 0:
+            raise ValueError(f"str.slice({offset}, {length}): offset and length must not be negative")
+        return Expr(Operation.SLICE, (self.of,), (offset, length))
+
+
+def literal(value: Any) -> Expr:
+    """A constant; raises TypeError for what cannot be one.
+
+    Examples
+    --------
+    >>> literal(1) + 1
+    (1 + 1)
+    """
+    if value is None:
+        raise TypeError("None cannot stand in an expression: compare with .is_null(), replace with .fill_null(value)")
+    if not isinstance(value, LITERAL_TYPES):
+        raise TypeError(f"{value!r} cannot stand in an expression: only int, float, str, bool, bytes and datetime can")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise TypeError(f"{value} cannot stand in an expression: integers have 64 bits")
+    return Expr(Operation.LITERAL, (), value)
+
+
+def _of(operation: Operation, *inputs: Any) -> Expr:
+    return Expr(operation, tuple(node if isinstance(node, Expr) else literal(node) for node in inputs))
+
+
+def col(field: str) -> Expr:
+    """A field of the value.
+
+    Parameters
+    ----------
+    field : str
+        Name of a field of the value's Struct, dataclass or TypedDict, or key of its dict.
+
+    Examples
+    --------
+    >>> col("amount") * 2
+    (ks.col('amount') * 2)
+    """
+    if not isinstance(field, str):
+        raise TypeError(f"ks.col takes the name of a field, not {field!r}")
+    return Expr(Operation.FIELD, (), field)
+
+
+def struct(**fields: Any) -> Expr:
+    """A value with these fields, each an expression or a literal: what `map_values` makes a new value of.
+
+    Examples
+    --------
+    >>> struct(origin=key, late=col("delay") > 60)
+    ks.struct(origin=ks.key, late=(ks.col('delay') > 60))
+    """
+    if not fields:
+        raise TypeError("ks.struct needs at least one field")
+    return Expr(Operation.STRUCT, _of(Operation.STRUCT, *fields.values()).inputs, tuple(fields))
+
+
+def rows() -> Expr:
+    """The number of records (`ks.len()`), whatever their values.
+
+    Examples
+    --------
+    >>> rows()
+    ks.len()
+    """
+    return Expr(Operation.ROWS)
+
+
+value = Expr(Operation.VALUE)
+"""The record's value."""
+key = Expr(Operation.KEY)
+"""The record's key; of a windowed key, the key inside."""
+timestamp = Expr(Operation.TIMESTAMP)
+"""The record's event time, milliseconds since the epoch."""
+window_start = Expr(Operation.WINDOW_START)
+"""Start of a windowed key's window, milliseconds since the epoch."""
+window_end = Expr(Operation.WINDOW_END)
+"""End of a windowed key's window, milliseconds since the epoch."""

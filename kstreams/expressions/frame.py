@@ -1,0 +1,173 @@
+"""The column path of expressions: an expression as a narwhals one, over Arrow here, over Spark there."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kstreams.errors import UnsupportedError
+from kstreams.expressions.expression import Expr
+from kstreams.expressions.operations import Operation
+from kstreams.expressions.python import as_function
+from kstreams.expressions.types import Schema, type_of
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+Leaf = Callable[[Expr], "nw.Expr"]
+
+
+def to_narwhals(expr: Expr, leaf: Leaf, schema: Schema) -> nw.Expr:
+    """The narwhals expression that computes the same as `as_function`.
+
+    Parameters
+    ----------
+    expr : Expr
+        What to compute; with aggregations, for `group_by(...).agg(...)`.
+    leaf : callable
+        Gives the narwhals expression of what is read of a record: a field, the key, the timestamp …
+    schema : Schema
+        Types of key and value.
+
+    Examples
+    --------
+    >>> import narwhals, pyarrow
+    >>> from kstreams.expressions import col
+    >>> doubled = to_narwhals(col("n") * 2, lambda node: narwhals.col(node.detail), Schema(str, dict[str, int]))
+    >>> narwhals.from_native(pyarrow.table({"n": [1, None]})).select(doubled)["n"].to_list()
+    [2, None]
+    """
+    if not expr.leaves and not expr.is_aggregation:
+        return _constant(expr)
+    return _RULES[expr.operation](expr, [to_narwhals(node, leaf, schema) for node in expr.inputs], leaf, schema)
+
+
+Rule = Callable[[Expr, list[Any], Leaf, Schema], Any]
+
+
+def _leaf(expr: Expr, _: list[Any], leaf: Leaf, __: Schema) -> Any:
+    return leaf(expr)
+
+
+def _constant(expr: Expr) -> Any:
+    """What reads nothing is computed now: a backend would make a frame of one row of it."""
+    import narwhals as nw
+
+    dtypes = {int: nw.Int64(), float: nw.Float64(), str: nw.String(), bool: nw.Boolean(), bytes: nw.Binary()}
+    return nw.lit(as_function(expr, ())(), dtypes.get(type_of(expr, Schema()).kind))
+
+
+def _literal(expr: Expr, *_: Any) -> Any:
+    return _constant(expr)
+
+
+def _plain(function: Callable[..., Any]) -> Rule:
+    return lambda expr, inputs, leaf, schema: function(*inputs)
+
+
+def _detailed(function: Callable[[Any, Any], Any]) -> Rule:
+    return lambda expr, inputs, leaf, schema: function(inputs[0], expr.detail)
+
+
+def _add(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
+    import narwhals as nw
+
+    if type_of(expr, schema).kind is str:
+        return nw.concat_str(inputs)  # backends disagree about + between texts
+    return inputs[0] + inputs[1]
+
+
+def _divided(function: Callable[[Any, Any], Any]) -> Rule:
+    def rule(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+        import narwhals as nw
+
+        left, right = inputs
+        return function(left, nw.when(right != 0).then(right))
+
+    return rule
+
+
+def _modulo(left: Any, right: Any) -> Any:
+    return left - (left // right) * right
+
+
+def _is_in(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+    import narwhals as nw
+
+    return nw.when(~inputs[0].is_null()).then(inputs[0].is_in(expr.detail))
+
+
+def _fill_null(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+    import narwhals as nw
+
+    return nw.coalesce(*inputs)
+
+
+def _cast(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
+    import narwhals as nw
+
+    number = inputs[0]
+    if expr.detail is not int:
+        return number.cast({float: nw.Float64(), str: nw.String()}[expr.detail])
+    if type_of(expr.inputs[0], schema).kind is float:
+        whole = nw.when(number < 0).then(number.ceil()).otherwise(number.floor())
+        number = nw.when((number >= -(2.0**63)) & (number < 2.0**63)).then(whole)
+    return number.cast(nw.Int64())
+
+
+def _struct(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
+    import narwhals as nw
+
+    return nw.struct(*(node.alias(name) for name, node in zip(expr.detail, inputs, strict=True)))
+
+
+def _row_count(*_: Any) -> Any:
+    import narwhals as nw
+
+    return nw.len()
+
+
+def _by_arrival(expr: Expr, *_: Any) -> Any:
+    raise UnsupportedError(f"{expr!r} depends on the order of records, which a frame does not have")
+
+
+_RULES: dict[Operation, Rule] = {
+    **dict.fromkeys((operation for operation in Operation if operation.is_leaf), _leaf),
+    Operation.LITERAL: _literal,
+    Operation.ADD: _add,
+    Operation.SUBTRACT: _plain(operator.sub),
+    Operation.MULTIPLY: _plain(operator.mul),
+    Operation.DIVIDE: _divided(operator.truediv),
+    Operation.FLOOR_DIVIDE: _divided(operator.floordiv),
+    Operation.MODULO: _divided(_modulo),
+    Operation.NEGATE: _plain(lambda number: 0 - number),
+    Operation.EQUAL: _plain(operator.eq),
+    Operation.NOT_EQUAL: _plain(operator.ne),
+    Operation.LESS: _plain(operator.lt),
+    Operation.LESS_EQUAL: _plain(operator.le),
+    Operation.GREATER: _plain(operator.gt),
+    Operation.GREATER_EQUAL: _plain(operator.ge),
+    Operation.AND: _plain(operator.and_),
+    Operation.OR: _plain(operator.or_),
+    Operation.NOT: _plain(operator.invert),
+    Operation.IS_NULL: _plain(lambda node: node.is_null()),
+    Operation.IS_IN: _is_in,
+    Operation.FILL_NULL: _fill_null,
+    Operation.CAST: _cast,
+    Operation.LENGTH: _plain(lambda text: text.str.len_chars()),
+    Operation.UPPER: _plain(lambda text: text.str.to_uppercase()),
+    Operation.LOWER: _plain(lambda text: text.str.to_lowercase()),
+    Operation.CONTAINS: _detailed(lambda text, part: text.str.contains(part, literal=True)),
+    Operation.STARTS_WITH: _detailed(lambda text, prefix: text.str.starts_with(prefix)),
+    Operation.ENDS_WITH: _detailed(lambda text, suffix: text.str.ends_with(suffix)),
+    Operation.SLICE: _detailed(lambda text, span: text.str.slice(*span)),
+    Operation.STRUCT: _struct,
+    Operation.ROWS: _row_count,
+    Operation.COUNT: _plain(lambda node: node.count()),
+    Operation.SUM: _plain(lambda node: node.sum()),
+    Operation.MIN: _plain(lambda node: node.min()),
+    Operation.MAX: _plain(lambda node: node.max()),
+    Operation.FIRST: _by_arrival,
+    Operation.LAST: _by_arrival,
+}

@@ -1,0 +1,92 @@
+"""`Operation`: the one table of node kinds that an expression can be made of, and how each is shown."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Operation(Enum):
+    """A kind of node; its value is how `repr` shows it, with the inputs in `{0}`, `{1}` and the detail in `{detail}`.
+
+    Every target (`python`, `frame`, `types`, `exactness`) is a rule book with one rule per kind; a test demands that
+    none is missing.
+    """
+
+    # what a record offers
+    FIELD = "ks.col({detail!r})"
+    VALUE = "ks.value"
+    KEY = "ks.key"
+    TIMESTAMP = "ks.timestamp"
+    WINDOW_START = "ks.window_start"
+    WINDOW_END = "ks.window_end"
+    LITERAL = "{detail!r}"
+    # one record at a time
+    ADD = "({0} + {1})"
+    SUBTRACT = "({0} - {1})"
+    MULTIPLY = "({0} * {1})"
+    DIVIDE = "({0} / {1})"
+    FLOOR_DIVIDE = "({0} // {1})"
+    MODULO = "({0} % {1})"
+    NEGATE = "(-{0})"
+    EQUAL = "({0} == {1})"
+    NOT_EQUAL = "({0} != {1})"
+    LESS = "({0} < {1})"
+    LESS_EQUAL = "({0} <= {1})"
+    GREATER = "({0} > {1})"
+    GREATER_EQUAL = "({0} >= {1})"
+    AND = "({0} & {1})"
+    OR = "({0} | {1})"
+    NOT = "(~{0})"
+    IS_NULL = "{0}.is_null()"
+    IS_IN = "{0}.is_in({detail!r})"
+    FILL_NULL = "{0}.fill_null({1})"
+    CAST = "{0}.cast({detail.__name__})"
+    LENGTH = "{0}.str.len()"
+    UPPER = "{0}.str.upper()"
+    LOWER = "{0}.str.lower()"
+    CONTAINS = "{0}.str.contains({detail!r})"
+    STARTS_WITH = "{0}.str.starts_with({detail!r})"
+    ENDS_WITH = "{0}.str.ends_with({detail!r})"
+    SLICE = "{0}.str.slice{detail!r}"
+    STRUCT = "ks.struct({fields})"
+    # many records
+    ROWS = "ks.len()"
+    COUNT = "{0}.count()"
+    SUM = "{0}.sum()"
+    MIN = "{0}.min()"
+    MAX = "{0}.max()"
+    FIRST = "{0}.first()"
+    LAST = "{0}.last()"
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is read from the record."""
+        return self in LEAVES
+
+    @property
+    def is_aggregation(self) -> bool:
+        """Whether it makes one value of many records."""
+        return self in AGGREGATIONS
+
+
+LEAVES = frozenset(
+    {
+        Operation.FIELD,
+        Operation.VALUE,
+        Operation.KEY,
+        Operation.TIMESTAMP,
+        Operation.WINDOW_START,
+        Operation.WINDOW_END,
+    }
+)
+AGGREGATIONS = frozenset(
+    {
+        Operation.ROWS,
+        Operation.COUNT,
+        Operation.SUM,
+        Operation.MIN,
+        Operation.MAX,
+        Operation.FIRST,
+        Operation.LAST,
+    }
+)

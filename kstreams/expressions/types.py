@@ -1,0 +1,251 @@
+"""Which Python type an expression has, given the types of key and value; wrong fields and types are errors here."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import msgspec
+
+from kstreams.errors import TopologyError
+from kstreams.expressions.expression import Expr
+from kstreams.expressions.generated import struct_type
+from kstreams.expressions.operations import Operation
+from kstreams.record import Windowed
+
+NUMBERS = (int, float)
+ORDERED = (int, float, str, bytes, datetime)
+
+
+class Typed(NamedTuple):
+    """A type and whether null may occur; `Any` is a type that is not known."""
+
+    kind: Any
+    nullable: bool = True
+
+    @property
+    def annotation(self) -> Any:
+        """As it is written in Python."""
+        return self.kind | None if self.nullable and self.kind is not Any else self.kind
+
+
+UNKNOWN = Typed(Any)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Schema:
+    """The types of a stream's key and value; None is unknown."""
+
+    key: Any = None
+    value: Any = None
+
+
+def type_of(expr: Expr, schema: Schema) -> Typed:
+    """The type of an expression over records of a schema.
+
+    Raises
+    ------
+    TopologyError
+        When a field does not exist or an operation does not fit the types.
+
+    Examples
+    --------
+    >>> from kstreams.expressions import value
+    >>> type_of(value.str.len() > 3, Schema(str, str)).kind
+    <class 'bool'>
+    """
+    return _RULES[expr.operation](expr, [type_of(node, schema) for node in expr.inputs], schema)
+
+
+def split_optional(kind: Any) -> Typed:
+    """`int | None` as (int, nullable)."""
+    if kind is None:
+        return UNKNOWN
+    if get_origin(kind) in (Union, types.UnionType):
+        members = [member for member in get_args(kind) if member is not type(None)]
+        if len(members) == 1:
+            return Typed(members[0], True)
+    return Typed(kind, False)
+
+
+@lru_cache(maxsize=256)
+def fields_of(kind: Any) -> dict[str, Any] | None:
+    """Field names and types of a Struct, dataclass or TypedDict; None for a type without named fields."""
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    if is_struct or dataclasses.is_dataclass(kind) or is_typeddict(kind):
+        return get_type_hints(kind)
+    return None
+
+
+def _leaf_kind(declared: Any) -> Typed:
+    kind = split_optional(declared)
+    return kind if kind.kind is Any else Typed(kind.kind, True)  # a tombstone has no value
+
+
+def _field(expr: Expr, _: list[Typed], schema: Schema) -> Typed:
+    kind = split_optional(schema.value).kind
+    if kind is Any or kind is dict:
+        return UNKNOWN
+    if get_origin(kind) is dict:
+        return Typed(split_optional(get_args(kind)[1]).kind)
+    fields = fields_of(kind)
+    if fields is None:
+        raise TopologyError(f"{expr!r}: a value of type {_name(kind)} has no fields; use ks.value")
+    if expr.detail not in fields:
+        near = difflib.get_close_matches(expr.detail, fields, 1, 0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise TopologyError(f"{expr!r}: {_name(kind)} has no field {expr.detail!r}; {hint}It has: {', '.join(fields)}")
+    return Typed(split_optional(fields[expr.detail]).kind)
+
+
+def _key(_: Expr, __: list[Typed], schema: Schema) -> Typed:
+    kind = split_optional(schema.key).kind
+    if get_origin(kind) is Windowed:
+        return Typed(get_args(kind)[0])
+    return Typed(kind)
+
+
+def _window_bound(expr: Expr, _: list[Typed], schema: Schema) -> Typed:
+    kind = split_optional(schema.key).kind
+    if kind is Any or kind is Windowed or get_origin(kind) is Windowed:
+        return Typed(int, False)
+    raise TopologyError(f"{expr!r} needs a windowed key, but the key is {_name(kind)}")
+
+
+def _arithmetic(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    kinds = [node.kind for node in inputs]
+    may_be_null = any(node.nullable for node in inputs) or expr.operation in _PARTIAL
+    if Any in kinds:
+        return UNKNOWN
+    if expr.operation is Operation.ADD and kinds == [str, str]:
+        return Typed(str, may_be_null)
+    if not all(kind in NUMBERS for kind in kinds):
+        raise _mismatch(expr, inputs, "needs numbers" + (" or two texts" if expr.operation is Operation.ADD else ""))
+    is_float = float in kinds or expr.operation is Operation.DIVIDE
+    return Typed(float if is_float else int, may_be_null)
+
+
+_PARTIAL = (Operation.DIVIDE, Operation.FLOOR_DIVIDE, Operation.MODULO)
+
+
+def _comparison(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    kinds = {node.kind for node in inputs}
+    by_order = expr.operation not in (Operation.EQUAL, Operation.NOT_EQUAL)
+    fits = len(kinds) == 1 or kinds <= set(NUMBERS)
+    if Any not in kinds and (not fits or not kinds <= ({*ORDERED} if by_order else {*ORDERED, bool})):
+        raise _mismatch(expr, inputs, "cannot compare these")
+    return Typed(bool, any(node.nullable for node in inputs))
+
+
+def _logic(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if any(node.kind not in (bool, Any) for node in inputs):
+        raise _mismatch(expr, inputs, "needs truth values; put comparisons in parentheses")
+    return Typed(bool, any(node.nullable for node in inputs))
+
+
+def _is_in(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
+    for value in expr.detail:
+        _comparison(expr, [inputs[0], Typed(type(value), False)], schema)
+    return Typed(bool, inputs[0].nullable)
+
+
+def _fill_null(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    kinds = {node.kind for node in inputs}
+    if Any in kinds:
+        return UNKNOWN
+    if len(kinds) > 1:
+        raise _mismatch(expr, inputs, "needs a replacement of the same type")
+    return Typed(inputs[0].kind, inputs[1].nullable)
+
+
+_CASTS: dict[type, tuple[type, ...]] = {int: (int, float, bool), float: (int, float), str: (int, str)}
+
+
+def _cast(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    source = inputs[0].kind
+    if expr.detail not in _CASTS or (source is not Any and source not in _CASTS[expr.detail]):
+        raise _mismatch(expr, inputs, "is not a cast that expressions know: write a function")
+    return Typed(expr.detail, inputs[0].nullable or source is float)
+
+
+def _text(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
+    def rule(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+        if inputs[0].kind not in (str, Any):
+            raise _mismatch(expr, inputs, "needs text")
+        return Typed(result, inputs[0].nullable)
+
+    return rule
+
+
+def _struct(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if any(node.kind is Any for node in inputs):
+        return UNKNOWN
+    fields = tuple((name, node.annotation) for name, node in zip(expr.detail, inputs, strict=True))
+    return Typed(struct_type(fields), False)
+
+
+def _number_aggregate(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if inputs[0].kind not in (*NUMBERS, Any):
+        raise _mismatch(expr, inputs, "needs numbers")
+    return Typed(inputs[0].kind)
+
+
+def _order_aggregate(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if inputs[0].kind not in (*ORDERED, Any):
+        raise _mismatch(expr, inputs, "needs values that have an order")
+    return Typed(inputs[0].kind)
+
+
+def _mismatch(expr: Expr, inputs: list[Typed], problem: str) -> TopologyError:
+    return TopologyError(f"{expr!r} {problem}, not {' and '.join(_name(node.kind) for node in inputs)}")
+
+
+def _name(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))
+
+
+_RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
+    Operation.FIELD: _field,
+    Operation.VALUE: lambda e, i, schema: _leaf_kind(schema.value),
+    Operation.KEY: _key,
+    Operation.TIMESTAMP: lambda e, i, s: Typed(int, False),
+    Operation.WINDOW_START: _window_bound,
+    Operation.WINDOW_END: _window_bound,
+    Operation.LITERAL: lambda e, i, s: Typed(type(e.detail), False),
+    **dict.fromkeys(
+        (Operation.ADD, Operation.SUBTRACT, Operation.MULTIPLY, Operation.NEGATE, *_PARTIAL),
+        _arithmetic,
+    ),
+    **dict.fromkeys(
+        (
+            Operation.EQUAL,
+            Operation.NOT_EQUAL,
+            Operation.LESS,
+            Operation.LESS_EQUAL,
+            Operation.GREATER,
+            Operation.GREATER_EQUAL,
+        ),
+        _comparison,
+    ),
+    **dict.fromkeys((Operation.AND, Operation.OR, Operation.NOT), _logic),
+    Operation.IS_NULL: lambda e, i, s: Typed(bool, False),
+    Operation.IS_IN: _is_in,
+    Operation.FILL_NULL: _fill_null,
+    Operation.CAST: _cast,
+    Operation.LENGTH: _text(int),
+    **dict.fromkeys((Operation.UPPER, Operation.LOWER, Operation.SLICE), _text(str)),
+    **dict.fromkeys((Operation.CONTAINS, Operation.STARTS_WITH, Operation.ENDS_WITH), _text(bool)),
+    Operation.STRUCT: _struct,
+    Operation.ROWS: lambda e, i, s: Typed(int, False),
+    Operation.COUNT: lambda e, i, s: Typed(int, False),
+    Operation.SUM: _number_aggregate,
+    Operation.MIN: _order_aggregate,
+    Operation.MAX: _order_aggregate,
+    Operation.FIRST: lambda e, i, s: Typed(i[0].kind),
+    Operation.LAST: lambda e, i, s: Typed(i[0].kind),
+}
