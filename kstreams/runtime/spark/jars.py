@@ -132,6 +132,6 @@ def _publish(jars: Path, home: Path) -> None:
 
 def _unavailable(why: str) -> EngineUnavailableError:
     return EngineUnavailableError(
-        f"The jars for Delta Lake and Kafka on Spark {SPARK_VERSION} cannot be had: {why}. "
-        "Set `spark.jars` to a comma-separated list of jars, or `spark.kstreams.delta=none` to run without Delta tables."
+        f"The jars for Delta Lake and Kafka on Spark {SPARK_VERSION} cannot be had: {why}. Set `spark.jars` "
+        "to a comma-separated list of jars, or `spark.kstreams.delta=none` to run without Delta tables."
     )

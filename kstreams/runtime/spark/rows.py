@@ -1,0 +1,154 @@
+"""The columns in which records travel through Spark, and the way between them and `Batch`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+
+SCHEMA = (
+    "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, "
+    "headers array<struct<name: string, value: binary>>"
+)
+"""Records as a Spark schema; `timestamp` is milliseconds since the epoch."""
+
+ARROW_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS_TYPE),
+    ]
+)
+"""The same as an Arrow schema."""
+
+
+def record_batch(batch: Batch) -> pa.RecordBatch:
+    """The rows of a batch in Spark's columns.
+
+    Examples
+    --------
+    >>> from kstreams.batch import Row
+    >>> record_batch(Batch.of_rows(TopicPartition("t", 3), [Row(b"k", None, 5, ())])).to_pylist()[0]["partition"]
+    3
+    """
+    count = len(batch)
+    headers = pa.nulls(count, HEADERS_TYPE) if batch.headers is None else batch.headers
+    columns = [
+        pa.repeat(pa.scalar(batch.source.topic, pa.string()), count),
+        pa.repeat(pa.scalar(batch.source.partition, pa.int32()), count),
+        pa.array(batch.offsets, pa.int64()),
+        batch.timestamps,
+        batch.keys,
+        batch.values,
+        headers,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
+
+
+def batches_of(rows: pa.Table) -> Iterator[Batch]:
+    """The rows of every topic partition as one batch each, in offset order.
+
+    Parameters
+    ----------
+    rows : pyarrow Table
+        Columns as in `ARROW_SCHEMA`, rows in any order: a shuffle brings blocks in the order in which they arrive.
+    """
+    for topic in sorted(pc.unique(rows["topic"]).to_pylist()):
+        of_topic = rows.filter(pc.equal(rows["topic"], topic))
+        for partition in sorted(pc.unique(of_topic["partition"]).to_pylist()):
+            of_partition = of_topic.filter(pc.equal(of_topic["partition"], partition))
+            yield _batch(TopicPartition(topic, partition), _sorted(of_partition))
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    offsets = rows["offset"].to_numpy()
+    if np.all(offsets[1:] >= offsets[:-1]):
+        return rows
+    return rows.take(pa.array(np.argsort(offsets, kind="stable")))
+
+
+def _batch(source: TopicPartition, rows: pa.Table) -> Batch:
+    rows = rows.combine_chunks()
+    keys, values, timestamps, headers = (_whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))
+    bare = headers.null_count == len(headers)
+    return Batch(source, rows["offset"].to_numpy(), keys, values, timestamps, None if bare else headers)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """All record batches that Spark hands to a Python function, as one table in our columns."""
+    return pa.Table.from_batches([batch.cast(ARROW_SCHEMA) for batch in batches], schema=ARROW_SCHEMA)
+
+
+Offsets = dict[str, dict[str, int]]
+"""Topic -> partition (as text: it is JSON) -> next offset."""
+
+
+def split_evenly(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
+    """How many rows to take of every partition so that all together take at most `limit` and shrink alike.
+
+    Examples
+    --------
+    >>> a, b = TopicPartition("t", 0), TopicPartition("t", 1)
+    >>> split_evenly({a: 300, b: 100}, 40) == {a: 30, b: 10}
+    True
+    """
+    total = sum(backlog.values())
+    if total <= limit:
+        return dict(backlog)
+    shares = {source: rows * limit // total for source, rows in backlog.items()}
+    left = limit - sum(shares.values())
+    for source in sorted(backlog, key=lambda source: backlog[source] * limit % total, reverse=True)[:left]:
+        shares[source] += 1
+    return shares
+
+
+def offsets_of(positions: Mapping[TopicPartition, int]) -> Offsets:
+    """Positions as JSON keeps them."""
+    found: Offsets = {}
+    for (topic, partition), offset in sorted(positions.items()):
+        found.setdefault(topic, {})[str(partition)] = int(offset)
+    return found
+
+
+def positions_of(offsets: Offsets) -> dict[TopicPartition, int]:
+    """The inverse of `offsets_of`."""
+    return {TopicPartition(t, int(p)): offset for t, of_topic in offsets.items() for p, offset in of_topic.items()}
+
+
+def ranges(start: int, end: int, rows: int) -> Sequence[tuple[int, int]]:
+    """[start, end) cut into pieces of at most `rows`.
+
+    Examples
+    --------
+    >>> ranges(0, 5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return [(at, min(end, at + rows)) for at in range(start, end, rows)]
+
+
+__all__: list[Any] = [
+    "ARROW_SCHEMA",
+    "SCHEMA",
+    "Offsets",
+    "batches_of",
+    "offsets_of",
+    "positions_of",
+    "ranges",
+    "record_batch",
+    "split_evenly",
+    "table_of",
+]

@@ -1,0 +1,195 @@
+"""`format("kstreams")`: the embedded log as a data source of Spark, for batches and for streams.
+
+Invariant: offsets are a pure function of the log, and reading [start, end) twice gives the same rows. A stream's
+replayed batch is therefore the same batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import ConfigError, LogError
+from kstreams.log import open_log
+from kstreams.log.api import Log
+from kstreams.runtime.spark.rows import (
+    SCHEMA,
+    Offsets,
+    offsets_of,
+    positions_of,
+    ranges,
+    record_batch,
+    split_evenly,
+)
+
+POLL_SECONDS = 10.0
+"""How long a reader waits for rows that the log has promised."""
+
+
+def register(session: SparkSession) -> None:
+    """Make `format("kstreams")` known to a session."""
+    session.dataSource.register(KStreamsSource)
+
+
+class KStreamsSource(DataSource):  # type: ignore[misc]
+    """Topics of an embedded log.
+
+    Options: `path` (folder of the log) and `topics` (comma separated) are needed; `maxRecordsPerTrigger` bounds a
+    micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split among Spark tasks.
+
+    Examples
+    --------
+    `spark.readStream.format("kstreams").option("path", ".kstreams/log").option("topics", "flights").load()`
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "kstreams"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return BoundedReader(Topics.of(self.options))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        limit = self.options.get("maxRecordsPerTrigger")
+        return StreamReader(Topics.of(self.options), None if limit is None else int(limit))
+
+
+@cache
+def log_at(path: str) -> Log:
+    """The log in a folder, opened once per process: Spark's Python workers live on between tasks."""
+    return open_log(path)
+
+
+class OffsetRange(InputPartition):  # type: ignore[misc]
+    """Rows [start, end) of one topic partition."""
+
+    def __init__(self, source: TopicPartition, start: int, end: int) -> None:
+        self.source, self.start, self.end = source, start, end
+
+
+class Topics:
+    """The topics that a source reads: their offsets, and their rows between two offsets."""
+
+    def __init__(self, path: str, names: Sequence[str], rows_per_task: int) -> None:
+        self.path, self.names, self.rows_per_task = path, tuple(names), rows_per_task
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Topics:
+        """Read the options; raises ConfigError when one that is needed is missing."""
+        if not options.get("path") or not options.get("topics"):
+            raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
+        return cls(options["path"], options["topics"].split(","), int(options.get("rowsPerTask", "1000000")))
+
+    def partitions(self) -> list[TopicPartition]:
+        """All partitions of all topics."""
+        with log_at(self.path).admin() as admin:
+            counts = {name: admin.describe_topic(name).partitions for name in self.names}
+        return [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
+
+    def beginning(self) -> dict[TopicPartition, int]:
+        with log_at(self.path).admin() as admin:
+            return admin.beginning_offsets(self.partitions())
+
+    def end(self) -> dict[TopicPartition, int]:
+        """Where a read_committed reader stops now."""
+        with log_at(self.path).admin() as admin:
+            return admin.end_offsets(self.partitions())
+
+    def between(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
+        """One range per partition that has something between two offsets; a large one is split."""
+        spans = [(source, start.get(source, 0), stop) for source, stop in end.items()]
+        self._require_present([(source, low) for source, low, high in spans if high > low])
+        return [
+            OffsetRange(source, low, high)
+            for source, first, last in spans
+            for low, high in ranges(first, last, self.rows_per_task)
+        ]
+
+    def read(self, span: OffsetRange) -> Iterator[pa.RecordBatch]:
+        """The rows of a range, straight from the mapped files."""
+        with log_at(self.path).consumer() as consumer:
+            consumer.assign([span.source])
+            consumer.seek(span.source, span.start)
+            while consumer.position(span.source) < span.end:
+                batches = consumer.poll(POLL_SECONDS)
+                if not batches and consumer.position(span.source) < span.end:
+                    raise LogError(f"{span.source} ends before offset {span.end}, which Spark was told it has")
+                yield from (record_batch(rows) for batch in batches if len(rows := _before(batch, span.end)))
+
+    def _require_present(self, wanted: Sequence[tuple[TopicPartition, int]]) -> None:
+        with log_at(self.path).admin() as admin:
+            present = admin.beginning_offsets([source for source, _ in wanted])
+        for source, start in wanted:
+            if present[source] > start:
+                raise LogError(
+                    f"{source} was deleted up to offset {present[source]}, but rows from {start} on are still to be "
+                    "read: keep topics longer (`retention.ms`), or start anew with another checkpoint"
+                )
+
+
+def _before(batch: Batch, end: int) -> Batch:
+    if not len(batch) or batch.offsets[-1] < end:
+        return batch
+    return batch.slice(0, int(np.searchsorted(batch.offsets, end)))
+
+
+class BoundedReader(DataSourceReader):  # type: ignore[misc]
+    """Everything that the topics hold when the plan is made."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self._topics.between(self._topics.beginning(), self._topics.end()) or [EMPTY]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return iter(()) if partition.start == partition.end else self._topics.read(partition)
+
+
+EMPTY = OffsetRange(TopicPartition("", 0), 0, 0)
+"""Spark wants at least one partition in a batch."""
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """The topics as a stream: bounded per trigger, or up to where they ended when the query began."""
+
+    def __init__(self, topics: Topics, limit: int | None) -> None:
+        self._topics, self._limit = topics, limit
+        self._target: dict[TopicPartition, int] | None = None
+
+    def initialOffset(self) -> Offsets:
+        return offsets_of(self._topics.beginning())
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable() if self._limit is None else ReadMaxRows(self._limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._topics.end()
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        """As far as the limit allows: every partition's backlog shrinks by the same share, so that times keep step."""
+        begin, end = positions_of(start), self._target or self._topics.end()
+        backlog = {source: max(0, stop - begin.get(source, 0)) for source, stop in end.items()}
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(backlog.values())
+        taken = split_evenly(backlog, most)
+        return offsets_of({source: begin.get(source, 0) + rows for source, rows in taken.items()})
+
+    def reportLatestOffset(self) -> Offsets:
+        return offsets_of(self._topics.end())
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        return self._topics.between(positions_of(start), positions_of(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._topics.read(partition)

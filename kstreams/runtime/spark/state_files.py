@@ -1,0 +1,205 @@
+"""State of a task as files under the checkpoint: for every step the changes, now and then a snapshot.
+
+A version is named by its step and the digest of its content, and names the version before it, so that a chain of
+files either is the history of one task or is refused. Writing is idempotent: a step that is run again writes the same
+bytes under the same name. Nothing of a body reaches pyarrow before its digest is checked.
+
+File: header (`HEADER`, ended by its CRC32C), memo (JSON), then one Arrow IPC stream per store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import google_crc32c
+import msgspec
+import pyarrow as pa
+from pyarrow import fs
+
+from kstreams.errors import StateError
+from kstreams.state.api import Changes
+
+MAGIC = b"KSST"
+FORMAT_VERSION = 1
+# magic, format version, step, step before, digest of the version before, length and digest of the body
+HEADER = struct.Struct("<4sHqq16sQ16s")
+CHECKSUM = struct.Struct("<I")
+NO_STEP = -1
+
+Memo = Mapping[str, int]
+
+
+class Version(NamedTuple):
+    """One state of one task: the step that made it, and the digest of what it changed."""
+
+    step: int
+    digest: bytes
+
+
+EMPTY = Version(NO_STEP, bytes(16))
+"""The state before the first step."""
+
+
+class StateFile(NamedTuple):
+    """What one file holds."""
+
+    version: Version
+    parent: Version
+    memo: Memo
+    stores: dict[str, Changes]
+
+
+class _Body(msgspec.Struct):
+    memo: dict[str, int]
+    stores: dict[str, bytes]
+
+
+_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_Body).decode
+_IPC = pa.ipc.IpcWriteOptions(compression="lz4")
+_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
+
+
+class StateFiles:
+    """The files of one task.
+
+    Parameters
+    ----------
+    checkpoint : str
+        Absolute path or URI of a folder that driver and executors share.
+    task : str
+        `<sub-topology>_<partition>`.
+    """
+
+    def __init__(self, checkpoint: str, task: str) -> None:
+        self._fs, root = fs.FileSystem.from_uri(checkpoint)
+        self._folder = f"{root}/state/{task}"
+
+    def write_changes(self, step: int, parent: Version, memo: Memo, changes: Mapping[str, Changes]) -> Version:
+        """Write what `step` changed in the version before it; the new version."""
+        return self._write(self._changes_path(step), step, parent, memo, changes)
+
+    def write_snapshot(self, version: Version, memo: Memo, stores: Mapping[str, Changes]) -> None:
+        """Write everything that a version holds, and let go what only older versions need."""
+        self._write(self._snapshot_path(version.step), version.step, version, memo, stores)
+        self._prune(version.step)
+
+    def version_at(self, step: int) -> Version:
+        """The version that a step made; raises StateError when it is missing."""
+        return EMPTY if step == NO_STEP else self._header(self._changes_path(step))[0]
+
+    def memo_at(self, version: Version) -> Memo:
+        """The times that were kept with a version."""
+        return {} if version == EMPTY else self._read(self._changes_path(version.step)).memo
+
+    def since(self, known: Version, wanted: Version) -> list[StateFile] | None:
+        """The changes from one version to a later one, oldest first; None when they are not one history."""
+        found: list[StateFile] = []
+        at = wanted
+        while at != known:
+            if at.step <= known.step or not self._exists(self._changes_path(at.step)):
+                return None
+            file = self._read(self._changes_path(at.step))
+            self._require(file.version == at, at)
+            found.append(file)
+            at = file.parent
+        return found[::-1]
+
+    def rebuild(self, wanted: Version) -> list[StateFile]:
+        """A snapshot (or nothing) and the changes after it: all that makes up a version, oldest first."""
+        found: list[StateFile] = []
+        at = wanted
+        while at != EMPTY:
+            snapshot = self._snapshot_path(at.step)
+            if self._exists(snapshot):
+                found.append(self._read(snapshot))
+                self._require(found[-1].parent == at, at)
+                break
+            found.append(self._read(self._changes_path(at.step)))
+            self._require(found[-1].version == at, at)
+            at = found[-1].parent
+        return found[::-1]
+
+    def _changes_path(self, step: int) -> str:
+        return f"{self._folder}/{step:012d}.changes"
+
+    def _snapshot_path(self, step: int) -> str:
+        return f"{self._folder}/{step:012d}.snapshot"
+
+    def _exists(self, path: str) -> bool:
+        return bool(self._fs.get_file_info(path).type == fs.FileType.File)
+
+    def _write(self, path: str, step: int, parent: Version, memo: Memo, stores: Mapping[str, Changes]) -> Version:
+        body = _encode(_Body(dict(memo), {name: _ipc(changes) for name, changes in sorted(stores.items())}))
+        version = Version(step, hashlib.blake2b(body, digest_size=16).digest())
+        header = HEADER.pack(MAGIC, FORMAT_VERSION, step, *parent, len(body), version.digest)
+        self._fs.create_dir(self._folder, recursive=True)
+        scratch = f"{path}.{id(body):x}.tmp"
+        with self._fs.open_output_stream(scratch) as file:
+            file.write(header + CHECKSUM.pack(google_crc32c.value(header)) + body)
+        self._fs.move(scratch, path)
+        return version
+
+    def _header(self, path: str) -> tuple[Version, Version, int]:
+        with self._open(path) as file:
+            return _unpack(path, file.read(HEADER.size + CHECKSUM.size))
+
+    def _read(self, path: str) -> StateFile:
+        with self._open(path) as file:
+            version, parent, length = _unpack(path, file.read(HEADER.size + CHECKSUM.size))
+            body = file.read()
+        if len(body) != length or hashlib.blake2b(body, digest_size=16).digest() != version.digest:
+            raise StateError(f"{path} is damaged: its content does not fit its digest. Restore the file from a copy.")
+        content = _decode(body)
+        return StateFile(version, parent, content.memo, {name: _changes(raw) for name, raw in content.stores.items()})
+
+    def _open(self, path: str) -> pa.NativeFile:
+        try:
+            return self._fs.open_input_file(path)
+        except FileNotFoundError as error:
+            raise StateError(f"{path} is missing: the checkpoint is incomplete, start anew with another.") from error
+
+    def _require(self, fits: bool, version: Version) -> None:
+        if not fits:
+            raise StateError(
+                f"The state files in {self._folder} do not form one history at step {version.step}: "
+                "two applications may share this checkpoint. Give each its own `application.id`."
+            )
+
+    def _prune(self, newest_snapshot: int) -> None:
+        # One snapshot before the newest stays: the last step can be run again from it.
+        steps = sorted(step for step, path in self._files() if path.endswith(".snapshot") and step < newest_snapshot)
+        for step, path in self._files():
+            if steps and step < steps[-1]:
+                self._fs.delete_file(path)
+
+    def _files(self) -> Iterator[tuple[int, str]]:
+        for info in self._fs.get_file_info(fs.FileSelector(self._folder)):
+            step, dot, kind = info.base_name.partition(".")
+            if dot and kind in ("changes", "snapshot"):
+                yield int(step), info.path
+
+
+def _unpack(path: str, raw: bytes) -> tuple[Version, Version, int]:
+    header, checksum = raw[: HEADER.size], raw[HEADER.size :]
+    if len(checksum) != CHECKSUM.size or CHECKSUM.unpack(checksum)[0] != google_crc32c.value(header):
+        raise StateError(f"{path} is damaged: its header fails its checksum. Restore the file from a copy.")
+    magic, version, step, parent_step, parent, length, digest = HEADER.unpack(header)
+    if magic != MAGIC or version != FORMAT_VERSION:
+        raise StateError(f"{path} has format {magic!r} {version}; this kstreams reads {MAGIC!r} {FORMAT_VERSION}.")
+    return Version(step, digest), Version(parent_step, parent), length
+
+
+def _ipc(changes: Changes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _SCHEMA, options=_IPC) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(list(changes), schema=_SCHEMA))
+    return bytes(sink.getvalue())
+
+
+def _changes(raw: bytes) -> Changes:
+    with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
+        batch = reader.read_next_batch()
+    return Changes(batch["key"], batch["value"], batch["timestamp"])
