@@ -1,0 +1,59 @@
+"""`kstreams run`: runs an application on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kstreams.cli.engine import Engine
+from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
+
+
+def run(
+    app: AppFile,
+    engine: Annotated[Engine, typer.Option(help="What runs it.")] = Engine.NATIVE,
+    threads: Annotated[int | None, typer.Option(min=1, help="Stream threads of the native engine.")] = None,
+    until_end: Annotated[
+        bool,
+        typer.Option(
+            "--until-end", help="Process what the topics hold now, close what is still open (windows, suppress), stop."
+        ),
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Process what the topics hold now, leave open windows open, stop.")
+    ] = False,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the state stores.")] = None,
+    log_dir: LogDir = None,
+    reset: Annotated[
+        bool,
+        typer.Option("--reset", help="Forget offsets, state and internal topics first: process everything again."),
+    ] = False,
+    config: Settings = None,
+) -> None:
+    """Run an application until it is interrupted (Ctrl-C, SIGTERM), or until the input ends.
+
+    Settings on the command line win over the application's own, those over the environment and `kstreams.toml`.
+
+    Examples: `kstreams run app.py`, `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
+    """
+    if until_end and once:
+        raise typer.BadParameter("--until-end and --once exclude each other", param_hint="--once")
+    from kstreams import app as application
+    from kstreams.cli.progress import ProgressLine
+
+    loaded = application.load_app(app, overrides(config, threads, state_dir, log_dir))
+    if reset:
+        application.reset(loaded, engine=engine.value)
+    line = ProgressLine()
+    application.run(loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show)
+    line.finish()
+
+
+def overrides(
+    config: list[str] | None, threads: int | None, state_dir: Path | None, log_dir: Path | None
+) -> dict[str, Any]:
+    """The settings that the command line says."""
+    named = {"num.stream.threads": threads, "state.dir": state_dir, "log.dir": log_dir}
+    return settings_of(config) | {key: value for key, value in named.items() if value is not None}

@@ -1,0 +1,52 @@
+"""Whoever follows the README or a page of the docs, from top to bottom, sees what it says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Reader, Snippet, snippets
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Reader:
+    commands = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+    return Reader(tmp_path, environment)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_snippets_of_a_page_run(page: Path, reader: Reader) -> None:
+    for snippet in snippets(page):
+        if not snippet.needs_spark:
+            reader.follow(snippet)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("java") is None, reason="needs Java")
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(s.needs_spark for s in snippets(page))], ids=lambda p: p.name
+)
+def test_snippets_for_spark_run(page: Path, reader: Reader) -> None:
+    for snippet in snippets(page):
+        reader.follow(snippet)
+
+
+def test_the_readme_shows_the_example() -> None:
+    shown = next(snippet for snippet in snippets(ROOT / "README.md") if snippet.title == "wordcount.py")
+    assert shown.text == (ROOT / "examples" / "wordcount.py").read_text()
+
+
+def test_the_readme_has_two_commands_to_set_up() -> None:
+    def is_plain(snippet: Snippet) -> bool:
+        return not snippet.language
+
+    first = next(filter(is_plain, snippets(ROOT / "README.md")))
+    assert first.text.splitlines() == ["make demo", "make test"]
