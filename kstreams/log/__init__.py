@@ -1,1 +1,70 @@
-"""Topics: one interface (`Log`), two homes (the embedded log, Kafka)."""
+"""Topics: one interface (`api`), two homes: the embedded log and, later, Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kstreams.clock import Clock, SystemClock
+from kstreams.errors import ConfigError
+from kstreams.log.api import (
+    Admin,
+    Consumer,
+    Delivery,
+    Log,
+    OffsetAndMetadata,
+    OnDelivery,
+    Producer,
+    TopicDescription,
+)
+from kstreams.log.embedded.disk import Disk
+from kstreams.log.embedded.log import EmbeddedLog
+
+__all__ = [
+    "Admin",
+    "Consumer",
+    "Delivery",
+    "EmbeddedLog",
+    "Log",
+    "OffsetAndMetadata",
+    "OnDelivery",
+    "Producer",
+    "TopicDescription",
+    "open_log",
+]
+
+
+def open_log(
+    location: str | Path, *, clock: Clock | None = None, durability: str = "os", disk: Disk | None = None
+) -> EmbeddedLog:
+    """Open a home of topics, made if it is not there.
+
+    Parameters
+    ----------
+    location : str or Path
+        A folder for the embedded log.
+    clock : Clock or None
+        The machine's clock unless given.
+    durability : {"os", "fsync", "none"}
+        What an acknowledged record survives: `os` the death of any process, `fsync` a power failure too, `none`
+        promises nothing.
+    disk : Disk or None
+        What writes files; tests give one that fails.
+
+    Raises
+    ------
+    ConfigError
+        For a location or durability that cannot be.
+    LogFormatError
+        When a newer kstreams wrote the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with open_log(tempfile.mkdtemp()) as log, log.admin() as admin:
+    ...     admin.create_topic("words", partitions=2)
+    ...     admin.topics()["words"].partitions
+    2
+    """
+    if "://" in str(location):
+        raise ConfigError(f"{location!r} cannot be opened yet: give the folder of an embedded log.")
+    return EmbeddedLog(Path(location), clock=clock or SystemClock(), durability=durability, disk=disk)

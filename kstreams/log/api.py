@@ -33,7 +33,7 @@ class Delivery(NamedTuple):
 
     source: TopicPartition
     offset: int  # of the first record of the batch; -1 when it failed
-    count: int
+    count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody asks a Delivery for
     error: LogError | None
 
 
@@ -164,7 +164,10 @@ class Log(Protocol):
     """A home of topics."""
 
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
-        """Settings by Kafka's names: `transactional.id`, `compression.type`, `linger.ms`, `buffer.memory`, `max.block.ms`."""
+        """Settings by Kafka's names.
+
+        `transactional.id`, `compression.type`, `linger.ms`, `batch.size`, `buffer.memory`, `max.block.ms`.
+        """
         ...
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:

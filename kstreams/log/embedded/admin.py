@@ -1,0 +1,128 @@
+"""The embedded log's Admin: topics, their offsets, and what groups committed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import ConfigError, UnknownTopicError
+from kstreams.log.api import OffsetAndMetadata, TopicDescription
+from kstreams.log.embedded import group_offsets
+from kstreams.log.embedded.catalogue import Topic, delete_topic, insert_topic
+from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.partition import Partition, create_partition
+from kstreams.log.embedded.retention import move_start
+from kstreams.log.embedded.stable_end import stable_end
+from kstreams.log.embedded.topic_config import full_config
+from kstreams.log.naming import check_topic_name
+
+
+class EmbeddedAdmin:
+    """See `kstreams.log.api.Admin`."""
+
+    def __init__(self, home: Home) -> None:
+        self._home, self._catalogue = home, home.catalogue
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic; raises TopicExistsError, or ConfigError for a name or setting that cannot be."""
+        if partitions < 1:
+            raise ConfigError(f"A topic has at least one partition, not {partitions}.")
+        settings = full_config(config)
+        with insert_topic(self._catalogue, check_topic_name(name), partitions, settings) as topic:
+            folder = self._home.topic_folder(topic)
+            shutil.rmtree(folder, ignore_errors=True)  # left by a process that died while it created
+            for number in range(partitions):
+                create_partition(folder / str(number), self._home.disk)
+            if self._home.durability == "fsync":
+                self._home.disk.sync_folder(folder)
+                self._home.disk.sync_folder(folder.parent)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records and the offsets that groups committed for it."""
+        topic = self._catalogue.topic(name)
+        delete_topic(self._catalogue, topic)
+        folder = self._home.topic_folder(topic)
+        for number in range(topic.partitions):
+            _mark_deleted(self._home, topic, number)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def topics(self) -> dict[str, TopicDescription]:
+        """All topics by name."""
+        return {name: topic.describe() for name, topic in self._catalogue.topics().items()}
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """The topic's partitions and full configuration; UnknownTopicError names the nearest topic."""
+        return self._catalogue.topic(name).describe()
+
+    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """First offset of each partition that is still there."""
+        found = {}
+        for source in partitions:
+            with self._opened(source) as (_, partition):
+                found[source] = partition.head().start_offset
+        return found
+
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], *, committed_only: bool = True
+    ) -> dict[TopicPartition, int]:
+        """Offset after the last record; with `committed_only`, at most that of the first open transaction."""
+        found = {}
+        for source in partitions:
+            with self._opened(source) as (topic, partition):
+                end = partition.head().end_offset
+                found[source] = stable_end(self._home, topic, source.partition, end) if committed_only else end
+        return found
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Let the records before these offsets go; LogError for an offset after the end."""
+        for source, offset in before.items():
+            with self._opened(source) as (_, partition):
+                move_start(partition, offset)
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out."""
+        return group_offsets.committed_offsets(self._catalogue, group, partitions)
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit all of these offsets as one."""
+        with self._catalogue.write() as database:
+            group_offsets.store_offsets(database, group, offsets)
+
+    def groups(self) -> list[str]:
+        """Names of the groups that committed offsets."""
+        return group_offsets.groups(self._catalogue)
+
+    def delete_group(self, group: str) -> None:
+        """Forget a group's offsets."""
+        group_offsets.delete_group(self._catalogue, group)
+
+    def close(self) -> None:
+        """Nothing to release: the catalogue belongs to the log."""
+
+    def __enter__(self) -> EmbeddedAdmin:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _opened(self, source: TopicPartition) -> Iterator[tuple[Topic, Partition]]:
+        topic = self._catalogue.topic(source.topic)
+        partition = self._home.partition(topic, source.partition)
+        try:
+            yield topic, partition
+        finally:
+            partition.close()
+
+
+def _mark_deleted(home: Home, topic: Topic, number: int) -> None:
+    # Appenders that wait for the lock find its file gone and know.
+    try:
+        partition = home.partition(topic, number)
+    except UnknownTopicError:
+        return
+    with partition.locked():
+        (partition.folder / "lock").unlink()
+    partition.close()

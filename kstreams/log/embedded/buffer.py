@@ -1,0 +1,150 @@
+"""What a producer was given and has not written yet: rows by topic, pieces by partition, and who waits for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.log.api import Delivery, OnDelivery
+from kstreams.log.partitioning import partitions_of, split_by_partition
+from kstreams.record import Headers
+
+ROW_OVERHEAD = 16  # bytes that a row costs besides its key and value
+
+
+class Ticket:
+    """A callback and, once it is known, what it will be told."""
+
+    __slots__ = ("delivery", "on_delivery")
+
+    def __init__(self, on_delivery: OnDelivery) -> None:
+        self.on_delivery = on_delivery
+        self.delivery: Delivery | None = None
+
+
+class Rows:
+    """Records of one topic as they were sent."""
+
+    __slots__ = ("headers", "keys", "partitions", "tickets", "timestamps", "values")
+
+    def __init__(self) -> None:
+        self.keys: list[bytes | None] = []
+        self.values: list[bytes | None] = []
+        self.timestamps: list[int] = []
+        self.headers: dict[int, Headers] = {}
+        self.partitions: dict[int, int] = {}
+        self.tickets: dict[int, Ticket] = {}
+
+    def headers_column(self) -> pa.Array | None:
+        """The headers as Arrow, None when no row has any."""
+        if not self.headers:
+            return None
+        rows = [self.headers.get(i, ()) for i in range(len(self.keys))]
+        return pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
+
+    def chosen_partitions(self, count: int, sticky: int, keys: pa.Array) -> np.ndarray[Any, np.dtype[Any]]:
+        """Partition of every row: the given one, else by its key, else the sticky one."""
+        chosen = partitions_of(keys, count)
+        chosen[chosen < 0] = sticky
+        for row, partition in self.partitions.items():
+            chosen[row] = partition
+        return chosen
+
+
+class Piece:
+    """Rows of one partition that wait to be written, in order."""
+
+    __slots__ = ("batch", "size", "tickets", "whole")
+
+    def __init__(self, batch: Batch, size: int, tickets: Sequence[tuple[int, Ticket]], whole: bool) -> None:
+        self.batch, self.size, self.tickets, self.whole = batch, size, tickets, whole
+
+    def settle(self, offset: int, error: Any) -> None:
+        """Note for all who wait where the rows are, or why they are not."""
+        for row, ticket in self.tickets:
+            at = -1 if error is not None else offset + row
+            ticket.delivery = Delivery(self.batch.source, at, len(self.batch) if self.whole else 1, error)
+
+
+class Buffer:
+    """Rows and batches in the order they were sent; knows how many bytes it holds."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.pieces: dict[TopicPartition, list[Piece]] = {}
+        self._rows: dict[str, Rows] = {}
+        self._tickets: deque[Ticket] = deque()
+        self._sticky: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+
+    def rows(self, topic: str, partitions: int) -> Rows:
+        """Where to put the next rows for a topic."""
+        rows = self._rows.get(topic)
+        if rows is None:
+            rows = self._rows[topic] = Rows()
+            self._counts[topic] = partitions
+        return rows
+
+    def ticket(self, on_delivery: OnDelivery) -> Ticket:
+        """A place in the queue of callbacks."""
+        ticket = Ticket(on_delivery)
+        self._tickets.append(ticket)
+        return ticket
+
+    def add_batch(self, batch: Batch, size: int, on_delivery: OnDelivery | None) -> None:
+        """Put in a batch, behind the rows for its topic."""
+        self.split(batch.source.topic)
+        tickets = [] if on_delivery is None else [(0, self.ticket(on_delivery))]
+        self.pieces.setdefault(batch.source, []).append(Piece(batch, size, tickets, whole=True))
+        self.bytes += size
+
+    def split_all(self) -> None:
+        """Turn all rows into pieces."""
+        for topic in list(self._rows):
+            self.split(topic)
+
+    def split(self, topic: str) -> None:
+        """Turn the rows of a topic into one piece for each partition."""
+        rows = self._rows.pop(topic, None)
+        if rows is None:
+            return
+        count = self._counts[topic]
+        keys, values = pa.array(rows.keys, pa.binary()), pa.array(rows.values, pa.binary())
+        sticky = self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % count
+        chosen = rows.chosen_partitions(count, sticky, keys)
+        timestamps = pa.array(rows.timestamps, pa.int64())
+        for batch, places in split_by_partition(topic, chosen, keys, values, timestamps, rows.headers_column()):
+            size = batch.keys.nbytes + batch.values.nbytes
+            tickets = _tickets_at(rows, places)
+            self.pieces.setdefault(batch.source, []).append(Piece(batch, size, tickets, whole=False))
+
+    def take(self, source: TopicPartition) -> list[Piece]:
+        """Take out what waits for a partition."""
+        return self.pieces.pop(source, [])
+
+    def drop(self, error: Any) -> None:
+        """Forget everything; who waits is told the error."""
+        self.split_all()
+        for pieces in self.pieces.values():
+            for piece in pieces:
+                piece.settle(-1, error)
+        self.pieces.clear()
+        self.bytes = 0
+
+    def settled(self) -> list[Ticket]:
+        """Take out the callbacks that can be made, in the order in which the records were sent."""
+        ready: list[Ticket] = []
+        while self._tickets and self._tickets[0].delivery is not None:
+            ready.append(self._tickets.popleft())
+        return ready
+
+
+def _tickets_at(rows: Rows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, Ticket]]:
+    if not rows.tickets:
+        return []
+    return [(i, rows.tickets[place]) for i, place in enumerate(places.tolist()) if place in rows.tickets]

@@ -1,0 +1,163 @@
+"""The embedded log's Consumer: assigned partitions, their positions, and waiting for more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import LogError, UnknownTopicError
+from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.reader import PartitionReader
+from kstreams.log.embedded.stable_end import stable_end
+from kstreams.log.embedded.transactions import Fate, fate
+from kstreams.log.settings import Setting, choice, read_settings
+
+CONSUMER_SETTINGS = {
+    "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),
+    "auto.offset.reset": Setting("earliest", choice("earliest", "latest", "none")),
+}
+_MOST_SETTLED = 10_000
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
+
+
+class EmbeddedConsumer:
+    """See `kstreams.log.api.Consumer`.
+
+    Parameters
+    ----------
+    home : Home
+    config : mapping or None
+        `isolation.level` and `auto.offset.reset` (where to go on when the position is no longer in the log).
+    """
+
+    def __init__(self, home: Home, config: Mapping[str, Any] | None = None) -> None:
+        self._home = home
+        self._settings = read_settings("consumer", CONSUMER_SETTINGS, config)
+        self._readers: dict[TopicPartition, PartitionReader] = {}
+        self._paused: set[TopicPartition] = set()
+        self._settled: dict[int, Fate] = {}
+        self._turn = 0
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these; new ones start at the beginning of the log."""
+        wanted = [TopicPartition(*source) for source in partitions]
+        opened = {source: self._readers.get(source) or self._open(source) for source in wanted}
+        for source in self._readers.keys() - opened.keys():
+            self._readers[source].close()
+        self._paused &= opened.keys()
+        self._readers = opened
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are read."""
+        return frozenset(self._readers)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on from `offset`."""
+        if offset < 0:
+            raise LogError(f"An offset is at least 0, not {offset}.")
+        self._reader(partition).seek(offset)
+
+    def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
+        """Go to the first record that is there; of all assigned partitions when none is named."""
+        for source in partitions or self._readers:
+            reader = self._reader(source)
+            reader.seek(reader.partition.head().start_offset)
+
+    def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
+        """Go to where the next record will be; of all assigned partitions when none is named."""
+        for source in partitions or self._readers:
+            self._reader(source).seek(self._end(source))
+
+    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        """Go to the first record whose timestamp is at or after `timestamp_ms`, or to the end if there is none."""
+        reader, end = self._reader(partition), self._end(partition)
+        found = reader.offset_at_time(timestamp_ms)
+        reader.seek(end if found is None else min(found, end))
+
+    def position(self, partition: TopicPartition) -> int:
+        """Offset of the next record that `poll` would look at."""
+        return self._reader(partition).position
+
+    def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
+        """What there is, at most `max_records` rows together; waits up to `timeout` seconds when there is nothing.
+
+        Raises
+        ------
+        CorruptLogError
+            When the next frame is damaged; names the file, the place and the offset.
+        """
+        pause = _FIRST_PAUSE
+        while not (batches := self._collect(max_records)) and timeout > 0:
+            self._home.clock.sleep(min(pause, timeout))
+            timeout -= pause
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        return batches
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Let `poll` pass over these until `resume`."""
+        self._paused.update(self._reader(source).partition.source for source in partitions)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Let `poll` read these again."""
+        self._paused.difference_update(partitions)
+
+    def close(self) -> None:
+        """Release the files; batches that were polled stay valid."""
+        self.assign([])
+
+    def __enter__(self) -> EmbeddedConsumer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _collect(self, max_records: int) -> list[Batch]:
+        # Another partition has the first turn at every poll, so a full one does not starve the others.
+        active = [source for source in self._readers if source not in self._paused]
+        self._turn += 1
+        batches: list[Batch] = []
+        for i in range(len(active)):
+            reader = self._readers[active[(i + self._turn) % len(active)]]
+            found = reader.read(max_records)
+            batches += found
+            max_records -= sum(map(len, found))
+            if max_records <= 0:
+                break
+        if not batches:
+            self._check_deleted()
+        return batches
+
+    def _check_deleted(self) -> None:
+        for source, reader in self._readers.items():
+            if reader.partition.is_deleted():
+                raise UnknownTopicError(f"The topic {source.topic!r} was deleted while it was read.")
+
+    def _open(self, source: TopicPartition) -> PartitionReader:
+        partition = self._home.partition(self._home.catalogue.topic(source.topic), source.partition)
+        committed = self._settings["isolation.level"] == "read_committed"
+        reader = PartitionReader(partition, self._fate if committed else None, self._settings["auto.offset.reset"])
+        reader.seek(partition.head().start_offset)
+        return reader
+
+    def _reader(self, source: TopicPartition) -> PartitionReader:
+        try:
+            return self._readers[source]
+        except KeyError:
+            raise LogError(f"{TopicPartition(*source)} is not assigned to this consumer: assign it first.") from None
+
+    def _end(self, source: TopicPartition) -> int:
+        end = self._reader(source).partition.head().end_offset
+        if self._settings["isolation.level"] == "read_uncommitted":
+            return end
+        return stable_end(self._home, self._home.catalogue.topic(source.topic), source.partition, end)
+
+    def _fate(self, transaction: int) -> Fate:
+        known = self._settled.get(transaction)
+        if known is None:
+            known = fate(self._home.catalogue, transaction, self._home.clock.now_ms())
+            if known is not Fate.OPEN:
+                if len(self._settled) >= _MOST_SETTLED:
+                    self._settled.clear()
+                self._settled[transaction] = known
+        return known

@@ -1,0 +1,55 @@
+"""The few file operations that write, in one place: tests inject a disk that is full or fails to sync."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Disk:
+    """Writes through to the operating system; every method raises OSError as the system does."""
+
+    def write_at(self, fd: int, parts: Sequence[Any], position: int) -> None:
+        """Write all parts one after the other at `position`; a short write is carried on, so ENOSPC shows."""
+        views = [memoryview(part) for part in parts]
+        while views:
+            written = os.pwritev(fd, views, position)
+            position += written
+            while views and written >= len(views[0]):
+                written -= len(views.pop(0))
+            if written:
+                views[0] = views[0][written:]
+
+    def sync(self, fd: int) -> None:
+        """Make the file's data durable."""
+        os.fdatasync(fd) if hasattr(os, "fdatasync") else os.fsync(fd)
+
+    def cut(self, fd: int, size: int) -> None:
+        """Shorten the file to `size` bytes."""
+        os.ftruncate(fd, size)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Give `source` the name `target`, replacing what had it; durable after `sync_folder`."""
+        os.replace(source, target)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Make the names in a folder durable."""
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def create_file(path: Path, flags: int = 0) -> int:
+    """Open for reading and writing, made with mode 0600 if it is not there."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+
+
+def create_folder(path: Path) -> None:
+    """Make a folder and what is missing above it, with mode 0700."""
+    if not path.is_dir():
+        create_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)

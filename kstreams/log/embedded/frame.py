@@ -1,0 +1,214 @@
+"""The frame: a checked header and one Arrow record batch. docs/log-format.md describes it byte by byte."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.errors import LogError
+
+MAGIC = b"KSLF"
+VERSION = 1
+LAYOUT = struct.Struct("<4sHHIIqqqqqqqiI4xI")
+HEADER_SIZE = LAYOUT.size
+MAX_BODY = 1 << 30
+
+HAS_HEADERS, HAS_OFFSETS = 1, 2
+_KNOWN_FLAGS = HAS_HEADERS | HAS_OFFSETS
+
+_COLUMNS = [pa.field("key", pa.binary()), pa.field("value", pa.binary()), pa.field("timestamp", pa.int64())]
+_HEADERS = pa.field("headers", HEADERS_TYPE)
+_OFFSETS = pa.field("offset_delta", pa.int64(), nullable=False)
+SCHEMAS = {
+    flags: pa.schema(
+        _COLUMNS + ([_HEADERS] if flags & HAS_HEADERS else []) + ([_OFFSETS] if flags & HAS_OFFSETS else [])
+    )
+    for flags in range(4)
+}
+
+
+class BadFrameError(Exception):
+    """Bytes that are no frame; says what is wrong with them. Callers add the file and the place."""
+
+
+class NewerFormatError(Exception):
+    """A whole and sound frame of a later format version."""
+
+
+class FrameHeader(NamedTuple):
+    """The fixed header of a frame."""
+
+    flags: int
+    body_size: int
+    records: int
+    base_offset: int
+    next_offset: int
+    min_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    transaction_id: int
+    delete_horizon_ms: int
+    epoch: int
+    body_crc: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole frame."""
+        return HEADER_SIZE + self.body_size
+
+
+class Body(NamedTuple):
+    """The part of a frame that does not depend on where it goes."""
+
+    data: pa.Buffer
+    crc: int
+    flags: int
+    records: int
+    min_timestamp: int
+    max_timestamp: int
+
+
+class Stamp(NamedTuple):
+    """Who wrote a frame; zeros for a producer without a transaction."""
+
+    producer_id: int = 0
+    transaction_id: int = 0
+    epoch: int = 0
+
+
+UNSTAMPED = Stamp()
+
+
+def encode_body(batch: Batch, compression: str = "none", *, keep_offsets_from: int | None = None) -> Body:
+    """Serialize a batch that is not empty.
+
+    Parameters
+    ----------
+    batch : Batch
+    compression : {"none", "lz4", "zstd"}
+    keep_offsets_from : int or None
+        For compacted frames: the offset that the stored deltas count from.
+    """
+    columns = [batch.keys, batch.values, batch.timestamps]
+    flags = 0
+    if batch.headers is not None:
+        columns.append(batch.headers)
+        flags |= HAS_HEADERS
+    if keep_offsets_from is not None:
+        columns.append(pa.array(batch.offsets - keep_offsets_from))
+        flags |= HAS_OFFSETS
+    record_batch = _record_batch(columns, SCHEMAS[flags])
+    data = _serialize(record_batch, compression)
+    least, most = _span(record_batch.column(2))
+    return Body(data, google_crc32c.value(data), flags, len(batch), least, most)
+
+
+def encode_header(
+    body: Body,
+    base_offset: int,
+    stamp: Stamp = UNSTAMPED,
+    *,
+    next_offset: int | None = None,
+    delete_horizon_ms: int = 0,
+) -> bytes:
+    """The header for a body at its place in the log."""
+    raw = LAYOUT.pack(
+        MAGIC, VERSION, body.flags, body.data.size, body.records,
+        base_offset, base_offset + body.records if next_offset is None else next_offset,
+        body.min_timestamp, body.max_timestamp,
+        stamp.producer_id, stamp.transaction_id, delete_horizon_ms, stamp.epoch,
+        body.crc, 0,
+    )  # fmt: skip
+    return raw[:-4] + int(google_crc32c.value(raw[:-4])).to_bytes(4, "little")
+
+
+def decode_header(raw: bytes) -> FrameHeader:
+    """The header in the first bytes of `raw`, checked against its checksum and for sizes that can be.
+
+    Raises
+    ------
+    BadFrameError
+        When the bytes are no header.
+    NewerFormatError
+        When the header is sound and of a later version.
+    """
+    if len(raw) < HEADER_SIZE:
+        raise BadFrameError(f"{len(raw)} bytes where a header has {HEADER_SIZE}")
+    magic, version, *fields, header_crc = LAYOUT.unpack_from(raw)
+    if magic != MAGIC:
+        raise BadFrameError("no frame starts here")
+    if google_crc32c.value(raw[: HEADER_SIZE - 4]) != header_crc:
+        raise BadFrameError("the header fails its checksum")
+    if version > VERSION:
+        raise NewerFormatError(f"frame format {version}, this kstreams reads up to {VERSION}")
+    header = FrameHeader._make(fields)
+    _check_sizes(header)
+    return header
+
+
+def decode_body(header: FrameHeader, body: pa.Buffer, source: TopicPartition) -> Batch:
+    """The records of a frame, without a copy; the checksum is compared before Arrow sees a byte."""
+    if google_crc32c.value(body) != header.body_crc:
+        raise BadFrameError("the body fails its checksum")
+    try:
+        read = pa.ipc.read_record_batch(body, SCHEMAS[header.flags])
+        read.validate()
+    except (pa.ArrowException, OSError) as error:
+        raise BadFrameError(f"the body is no Arrow record batch of this schema ({error})") from None
+    if read.num_rows != header.records:
+        raise BadFrameError(f"{read.num_rows} records where the header declares {header.records}")
+    headers = read.column(3) if header.flags & HAS_HEADERS else None
+    return Batch(source, _offsets(header, read), read.column(0), read.column(1), read.column(2), headers)
+
+
+def _check_sizes(header: FrameHeader) -> None:
+    span = header.next_offset - header.base_offset
+    if header.flags & ~_KNOWN_FLAGS:
+        raise BadFrameError(f"unknown flags {header.flags}")
+    if not 0 < header.body_size <= MAX_BODY or header.body_size % 8:
+        raise BadFrameError(f"a body of {header.body_size} bytes")
+    if header.base_offset < 0 or span < header.records or (span > header.records and not header.flags & HAS_OFFSETS):
+        raise BadFrameError(f"{header.records} records from offset {header.base_offset} to {header.next_offset}")
+
+
+def _offsets(header: FrameHeader, records: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
+    if not header.flags & HAS_OFFSETS:
+        return np.arange(header.base_offset, header.next_offset, dtype=np.int64)
+    deltas: np.ndarray[Any, np.dtype[np.int64]] = records.column(records.num_columns - 1).to_numpy()
+    if len(deltas) and (deltas[0] < 0 or deltas[-1] >= header.next_offset - header.base_offset):
+        raise BadFrameError("a record lies outside the offsets of its frame")
+    return deltas + header.base_offset
+
+
+def _record_batch(columns: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    typed = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    if typed[2].null_count:
+        raise LogError("A batch has a record without a timestamp: give every record one (milliseconds).")
+    return pa.RecordBatch.from_arrays(typed, schema=schema)
+
+
+def _serialize(records: pa.RecordBatch, compression: str) -> pa.Buffer:
+    if compression == "none":
+        return records.serialize()
+    # A lone message cannot be compressed through pyarrow; a stream can, so its schema message is cut off.
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(records)
+        end = sink.tell()
+    start = records.schema.serialize().size
+    return sink.getvalue().slice(start, end - start)
+
+
+def _span(timestamps: pa.Array) -> tuple[int, int]:
+    if not len(timestamps):
+        return 0, 0
+    numbers = timestamps.to_numpy()
+    return int(numbers.min()), int(numbers.max())

@@ -1,0 +1,88 @@
+"""Cutting batches into frame bodies: small batches are joined, large ones are halved until they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import HEADERS_TYPE, Batch
+from kstreams.errors import LogError
+from kstreams.log.embedded.frame import Body, encode_body
+
+_SMALL_ROWS = 1_000
+
+
+def frame_bodies(batches: Sequence[Batch], compression: str, most_bytes: int) -> list[Body]:
+    """The bodies of the frames that hold these batches of one partition, in order.
+
+    Raises
+    ------
+    LogError
+        When one record alone is larger than `most_bytes`.
+    """
+    return [encode_body(part, compression) for batch in join_small(batches) for part in halve(batch, most_bytes)]
+
+
+def join_small(batches: Sequence[Batch]) -> Iterator[Batch]:
+    """Runs of small batches as one; large ones as they are, since joining copies."""
+    run: list[Batch] = []
+    for batch in batches:
+        if run and (len(batch) >= _SMALL_ROWS or sum(map(len, run)) >= _SMALL_ROWS):
+            yield join(run)
+            run = []
+        run.append(batch)
+    if run:
+        yield join(run)
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """Batches of one partition, one after the other, as one.
+
+    Examples
+    --------
+    >>> from kstreams.batch import Row, TopicPartition
+    >>> one = Batch.of_rows(TopicPartition("t", 0), [Row(b"a", b"1", 5, ())])
+    >>> len(join([one, one, one]))
+    3
+    """
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    headers = None
+    if any(batch.headers is not None for batch in batches):
+        headers = pa.concat_arrays([_headers(batch) for batch in batches])
+    return Batch(
+        first.source,
+        np.concatenate([batch.offsets for batch in batches]),
+        pa.concat_arrays([batch.keys for batch in batches]),
+        pa.concat_arrays([batch.values for batch in batches]),
+        pa.concat_arrays([batch.timestamps for batch in batches]),
+        headers,
+    )
+
+
+def halve(batch: Batch, most_bytes: int) -> Iterator[Batch]:
+    """The batch in parts of at most `most_bytes`."""
+    if byte_size(batch) <= most_bytes:
+        yield batch
+        return
+    if len(batch) == 1:
+        raise LogError(
+            f"A record of {byte_size(batch)} bytes is too large for {batch.source}: raise its `max.message.bytes` "
+            f"({most_bytes}) or send less at once."
+        )
+    middle = len(batch) // 2
+    yield from halve(batch.slice(0, middle), most_bytes)
+    yield from halve(batch.slice(middle, len(batch)), most_bytes)
+
+
+def byte_size(batch: Batch) -> int:
+    """Bytes of a batch's columns."""
+    size = int(batch.keys.nbytes + batch.values.nbytes + batch.timestamps.nbytes)
+    return size if batch.headers is None else size + int(batch.headers.nbytes)
+
+
+def _headers(batch: Batch) -> pa.Array:
+    return pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers

@@ -1,0 +1,38 @@
+"""What the parts of one open log share: folder, catalogue, clock, durability, disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
+from kstreams.errors import UnknownTopicError
+from kstreams.log.embedded.catalogue import Catalogue, Topic
+from kstreams.log.embedded.disk import Disk
+from kstreams.log.embedded.partition import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """An open log's shared parts."""
+
+    folder: Path
+    catalogue: Catalogue
+    clock: Clock
+    durability: str
+    disk: Disk
+    after_roll: Callable[[Topic], None]
+
+    def topic_folder(self, topic: Topic) -> Path:
+        """The folder of a topic; its number keeps it apart from an earlier topic of that name."""
+        return self.folder / "topics" / f"{topic.name}@{topic.id}"
+
+    def partition(self, topic: Topic, number: int) -> Partition:
+        """One partition of a topic, opened."""
+        if not 0 <= number < topic.partitions:
+            raise UnknownTopicError(
+                f"The topic {topic.name!r} has the partitions 0 to {topic.partitions - 1}, not {number}."
+            )
+        return Partition(self.topic_folder(topic) / str(number), TopicPartition(topic.name, number), self.disk)

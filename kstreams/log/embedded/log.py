@@ -1,0 +1,106 @@
+"""The embedded log: a folder with a catalogue and topics, shared by any number of processes on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kstreams.clock import Clock
+from kstreams.errors import ConfigError
+from kstreams.log.embedded.admin import EmbeddedAdmin
+from kstreams.log.embedded.catalogue import Catalogue, Topic
+from kstreams.log.embedded.consumer import EmbeddedConsumer
+from kstreams.log.embedded.disk import Disk, create_folder
+from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.housekeeping import clean_topic
+from kstreams.log.embedded.producer import EmbeddedProducer
+from kstreams.log.settings import choice
+
+
+class EmbeddedLog:
+    """A home of topics in a folder of the local disk.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there, with mode 0700.
+    clock : Clock
+        Where record timestamps, segment ages and timeouts come from.
+    durability : {"os", "fsync", "none"}
+        What an acknowledged record survives: `os` the death of any process (the operating system has it), `fsync` a
+        power failure too (it is on the disk; one disk is one copy), `none` promises nothing.
+    disk : Disk
+        What writes files; tests give one that fails.
+
+    Raises
+    ------
+    LogFormatError
+        When a newer kstreams wrote the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kstreams.batch import TopicPartition
+    >>> from kstreams.clock import SystemClock
+    >>> with EmbeddedLog(Path(tempfile.mkdtemp()), clock=SystemClock()) as log:
+    ...     with log.admin() as admin:
+    ...         admin.create_topic("words", partitions=2)
+    ...     with log.producer() as producer:
+    ...         producer.send("words", b"hello", b"world", partition=1)
+    ...     with log.consumer() as consumer:
+    ...         consumer.assign([TopicPartition("words", 1)])
+    ...         [row.value for batch in consumer.poll() for row in batch.rows()]
+    [b'world']
+    """
+
+    def __init__(self, folder: Path, *, clock: Clock, durability: str = "os", disk: Disk | None = None) -> None:
+        try:
+            choice("os", "fsync", "none")(durability)
+        except ValueError as expected:
+            raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
+        create_folder(folder / "topics")
+        catalogue = Catalogue(folder, durability)
+        self._home = Home(folder, catalogue, clock, durability, disk or Disk(), self._after_roll)
+
+    def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
+        """A new producer; see `kstreams.log.api.Log`."""
+        return EmbeddedProducer(self._home, config)
+
+    def consumer(self, config: Mapping[str, Any] | None = None) -> EmbeddedConsumer:
+        """A new consumer; see `kstreams.log.api.Log`."""
+        return EmbeddedConsumer(self._home, config)
+
+    def admin(self) -> EmbeddedAdmin:
+        """A new admin."""
+        return EmbeddedAdmin(self._home)
+
+    def clean(self, topic: str | None = None) -> None:
+        """Apply retention and compaction now, to one topic or to all.
+
+        Parameters
+        ----------
+        topic : str or None
+            None for every topic.
+
+        Raises
+        ------
+        UnknownTopicError
+        """
+        catalogue = self._home.catalogue
+        topics = catalogue.topics().values() if topic is None else [catalogue.topic(topic)]
+        for each in topics:
+            clean_topic(self._home, each, eager=True)
+
+    def close(self) -> None:
+        """Release the catalogue; close producers and consumers before."""
+        self._home.catalogue.close()
+
+    def __enter__(self) -> EmbeddedLog:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _after_roll(self, topic: Topic) -> None:
+        clean_topic(self._home, topic, eager=False)

@@ -1,0 +1,250 @@
+"""The embedded log's Producer: buffers, writes whole frames, tells who asked, and keeps transactions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import BufferFullError, LogError, UnknownTopicError
+from kstreams.log.api import OffsetAndMetadata, OnDelivery
+from kstreams.log.embedded import transactions
+from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer
+from kstreams.log.embedded.framing import byte_size
+from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.linger import Linger
+from kstreams.log.embedded.partition import PartitionBusyError
+from kstreams.log.embedded.writer import Writer
+from kstreams.log.settings import Setting, choice, number, read_settings, text
+from kstreams.record import Headers
+
+PRODUCER_SETTINGS = {
+    "batch.size": Setting(1 << 20, number(0)),
+    "buffer.memory": Setting(32 << 20, number(0)),
+    "compression.type": Setting("none", choice("none", "lz4", "zstd")),
+    "linger.ms": Setting(5, number(-1)),
+    "max.block.ms": Setting(60_000, number(0)),
+    "transaction.timeout.ms": Setting(60_000, number(1)),
+    "transactional.id": Setting(None, text),
+}
+
+
+class EmbeddedProducer:
+    """See `kstreams.log.api.Producer`.
+
+    Parameters
+    ----------
+    home : Home
+    config : mapping or None
+        `transactional.id`, `transaction.timeout.ms`, `compression.type` (for topics that leave it to the producer),
+        `buffer.memory` (bytes), `max.block.ms`, `batch.size` (bytes over all partitions after which they are
+        written), `linger.ms` (how long a record may wait for others; -1: until the batch is full or `flush`).
+    """
+
+    def __init__(self, home: Home, config: Mapping[str, Any] | None = None) -> None:
+        self._settings = settings = read_settings("producer", PRODUCER_SETTINGS, config)
+        self._home, self._catalogue, self._clock = home, home.catalogue, home.clock
+        self._batch_size, self._most = settings["batch.size"], settings["buffer.memory"]
+        self._identity: transactions.ProducerId | None = None
+        if settings["transactional.id"] is not None:
+            self._identity = transactions.open_producer(self._catalogue, settings["transactional.id"])
+        self._transaction: int | None = None
+        self._writer = Writer(home, settings["compression.type"])
+        self._buffer, self._write_at = Buffer(), self._batch_size
+        self._error: LogError | None = None
+        self._closed = False
+        self._mutex = threading.Lock()
+        self._linger = Linger(settings["linger.ms"], self._write_lingering)
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None:
+        """Buffer one record; its partition is murmur2 of the key unless given.
+
+        Raises
+        ------
+        UnknownTopicError, BufferFullError
+        LogError
+            When a producer with a `transactional.id` has no transaction open.
+        """
+        size = ROW_OVERHEAD + len(key or b"") + len(value or b"")
+        with self._mutex:
+            count = self._ready(topic, partition, size)
+            rows = self._buffer.rows(topic, count)
+            row = len(rows.keys)
+            rows.keys.append(key)
+            rows.values.append(value)
+            rows.timestamps.append(self._clock.now_ms() if timestamp is None else timestamp)
+            if headers:
+                rows.headers[row] = headers
+            if partition is not None:
+                rows.partitions[row] = partition
+            if on_delivery is not None:
+                rows.tickets[row] = self._buffer.ticket(on_delivery)
+            self._buffer.bytes += size
+        if self._buffer.bytes >= self._write_at:
+            self._write_full()
+
+    def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
+        """Buffer a whole batch for the partition it names; its offsets are ignored. No row of it is touched."""
+        if not len(batch):
+            return
+        size = byte_size(batch)
+        with self._mutex:
+            self._ready(batch.source.topic, batch.source.partition, size)
+            self._buffer.add_batch(batch, size, on_delivery)
+        if self._buffer.bytes >= self._write_at:
+            self._write_full()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Write all that was sent; raises the first error since the last flush."""
+        with self._mutex:
+            self._write(timeout)
+            error, self._error = self._error, None
+        self._call_back()
+        if error is not None:
+            raise error
+
+    def begin_transaction(self) -> None:
+        """Start a transaction; FencedError if a newer producer has the transactional id."""
+        identity = self._transactional()
+        if self._transaction is not None:
+            raise LogError("A transaction is open already: commit or abort it before the next one begins.")
+        timeout_ms = self._settings["transaction.timeout.ms"]
+        self._error = None
+        self._transaction = transactions.begin(self._catalogue, identity, self._clock.now_ms(), timeout_ms)
+        self._writer.begin(identity, self._transaction)
+
+    def commit_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, group: str | None = None
+    ) -> None:
+        """Write what was sent, then make it and the group's offsets visible as one.
+
+        Raises
+        ------
+        FencedError
+            The transaction was aborted by a newer producer or by its timeout; nothing of it will ever be seen.
+        LogError
+            A record could not be written: abort the transaction.
+        """
+        if offsets and group is None:
+            raise LogError("Offsets are committed for a group: name it.")
+        identity, transaction = self._transactional(), self._open_transaction()
+        self.flush()
+        self._writer.sync()
+        transactions.commit(self._catalogue, transaction, identity, offsets or {}, group)
+        self._end()
+
+    def abort_transaction(self) -> None:
+        """Drop what was sent since `begin_transaction`."""
+        transaction = self._open_transaction()
+        with self._mutex:
+            self._buffer.drop(LogError("The transaction was aborted."))
+        self._end()
+        transactions.abort(self._catalogue, transaction)
+        self._call_back()
+
+    def close(self) -> None:
+        """Flush and release; an open transaction is aborted."""
+        if self._closed:
+            return
+        self._closed = True
+        self._linger.close()
+        try:
+            self.abort_transaction() if self._transaction is not None else self.flush()
+        finally:
+            self._writer.close()
+
+    def __enter__(self) -> EmbeddedProducer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _ready(self, topic: str, partition: int | None, size: int) -> int:
+        """Number of partitions of a topic that can take the record or batch now."""
+        if self._closed:
+            raise LogError("This producer is closed: open another.")
+        if self._identity is not None and self._transaction is None:
+            raise LogError("A producer with a `transactional.id` sends in transactions: call begin_transaction first.")
+        count = self._writer.partitions(topic)
+        if partition is not None and not 0 <= partition < count:
+            raise UnknownTopicError(f"The topic {topic!r} has the partitions 0 to {count - 1}, not {partition}.")
+        if self._buffer.bytes + size > self._most and self._buffer.bytes:
+            self._make_room(size)
+        if not self._buffer.bytes:
+            self._linger.start()
+        return count
+
+    def _make_room(self, size: int) -> None:
+        seconds = self._settings["max.block.ms"] / 1000
+        self._write(seconds)
+        if self._buffer.bytes + size > self._most and self._buffer.bytes:
+            raise BufferFullError(
+                f"The producer's buffer of {self._most} bytes stayed full for {seconds} s: another writer holds "
+                "a partition; send again later or raise `buffer.memory`."
+            )
+
+    def _write_full(self) -> None:
+        with self._mutex:
+            self._write(0)
+        self._call_back()
+
+    def _write_lingering(self) -> None:
+        with self._mutex:
+            self._write(0)
+
+    def _write(self, timeout: float | None) -> None:
+        """Write what is buffered; partitions that another writer holds for longer keep theirs."""
+        buffer = self._buffer
+        buffer.split_all()
+        for source in list(buffer.pieces):
+            pieces = buffer.pieces[source]
+            try:
+                self._writer.write(source, pieces, timeout)
+            except PartitionBusyError as busy:
+                if timeout != 0:
+                    self._error = self._error or busy
+                continue
+            except LogError as error:
+                self._error = self._error or error
+                for piece in pieces:
+                    piece.settle(-1, error)
+            del buffer.pieces[source]
+        buffer.bytes = sum(piece.size for pieces in buffer.pieces.values() for piece in pieces)
+        self._write_at = buffer.bytes + self._batch_size
+
+    def _call_back(self) -> None:
+        # In the caller's thread and without the mutex: a callback may send.
+        while ready := self._settled():
+            for ticket in ready:
+                assert ticket.delivery is not None
+                ticket.on_delivery(ticket.delivery)
+
+    def _settled(self) -> list[Any]:
+        with self._mutex:
+            return self._buffer.settled()
+
+    def _transactional(self) -> transactions.ProducerId:
+        if self._identity is None:
+            raise LogError("Transactions need a producer with a `transactional.id`: set it.")
+        return self._identity
+
+    def _open_transaction(self) -> int:
+        self._transactional()
+        if self._transaction is None:
+            raise LogError("No transaction is open: call begin_transaction first.")
+        return self._transaction
+
+    def _end(self) -> None:
+        self._transaction, self._error = None, None
+        self._writer.end()
