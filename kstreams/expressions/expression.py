@@ -167,8 +167,8 @@ class Expr:
     def cast(self, kind: type) -> Expr:
         """Converted to `int`, `float` or `str`.
 
-        To `int`: numbers lose their fraction (toward zero), booleans become 0 or 1; what does not fit in 64 bits becomes
-        null. To `float`: from `int`. To `str`: from `int`. For anything else write a function.
+        To `int`: numbers lose their fraction (toward zero), booleans become 0 or 1; what does not fit in 64 bits
+        becomes null. To `float`: from `int`. To `str`: from `int`. For anything else write a function.
         """
         return Expr(Operation.CAST, (self,), kind)
 

@@ -40,7 +40,9 @@ def to_narwhals(expr: Expr, leaf: Leaf, schema: Schema) -> nw.Expr:
     """
     if not expr.leaves and not expr.is_aggregation:
         return _constant(expr)
-    return _RULES[expr.operation](expr, [to_narwhals(node, leaf, schema) for node in expr.inputs], leaf, schema)
+    inputs = [to_narwhals(node, leaf, schema) for node in expr.inputs]
+    lowered: nw.Expr = _RULES[expr.operation](expr, inputs, leaf, schema)
+    return lowered
 
 
 Rule = Callable[[Expr, list[Any], Leaf, Schema], Any]
@@ -50,7 +52,7 @@ def _leaf(expr: Expr, _: list[Any], leaf: Leaf, __: Schema) -> Any:
     return leaf(expr)
 
 
-def _constant(expr: Expr) -> Any:
+def _constant(expr: Expr) -> nw.Expr:
     """What reads nothing is computed now: a backend would make a frame of one row of it."""
     import narwhals as nw
 

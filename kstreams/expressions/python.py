@@ -86,7 +86,7 @@ class Body:
         self._known: dict[str, str] = {}
 
     def add(self, expr: Expr, result: Any = None) -> str:
-        """Add the lines of an expression; returns the name that holds its value. Equal expressions are computed once."""
+        """Add the lines of an expression, once for equal ones; returns the name that holds its value."""
         shown = f"{expr!r}" if result is None else f"{expr!r} as {result!r}"
         if shown not in self._known:
             if expr.operation is Operation.STRUCT:

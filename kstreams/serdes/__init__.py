@@ -2,6 +2,7 @@
 
 from kstreams.serdes.base import Serde, serde_of
 from kstreams.serdes.json import JsonSerde
+from kstreams.serdes.msgpack import MsgpackSerde
 from kstreams.serdes.scalars import (
     BoolSerde,
     BytesSerde,
@@ -20,6 +21,7 @@ __all__ = [
     "FloatSerde",
     "IntSerde",
     "JsonSerde",
+    "MsgpackSerde",
     "Serde",
     "SessionWindowedSerde",
     "StringSerde",

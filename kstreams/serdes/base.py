@@ -26,6 +26,9 @@ class Serde(Generic[T]):
     type: Any = None
     """The Python type it stands for, where there is one."""
 
+    arrow_type: pa.DataType | None = None
+    """The Arrow type of its columns; None when it has no columnar form."""
+
     def serialize(self, value: T) -> bytes:
         """Bytes of one value; raises SerdeError when the value does not fit."""
         raise NotImplementedError
@@ -43,6 +46,14 @@ class Serde(Generic[T]):
         """The values of an Arrow binary array."""
         deserialize = self.deserialize
         return [None if v is None else deserialize(v) for v in column.to_pylist()]
+
+    def decode_column(self, column: pa.Array) -> pa.Array:
+        """An Arrow binary array as one of `arrow_type`; raises SerdeError or ArrowException when bytes do not decode."""
+        return pa.array(self.decode_rows(column), self.arrow_type)
+
+    def encode_column(self, column: pa.Array) -> pa.Array:
+        """An Arrow array of `arrow_type` as a binary one: the bytes that `serialize` gives for each value."""
+        return self.encode_rows(column.to_pylist())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -45,6 +45,9 @@ class JsonSerde(Serde[Any]):
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise decode_error(f"JSON of {self.type}", data, error) from error
 
+    def __reduce__(self) -> Any:
+        return JsonSerde, (self.type,)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JsonSerde) and self.type == other.type
 

@@ -6,7 +6,9 @@ import struct
 import uuid
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, decode_error, register
@@ -16,10 +18,45 @@ _DOUBLE = struct.Struct(">d")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def _numbers(column: pa.Array, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Binary values of one width as numbers of a numpy type, 0 where null, and where they are null."""
+    width = np.dtype(dtype).itemsize
+    fixed = column.cast(pa.binary(width))
+    missing = fixed.is_null().to_numpy(zero_copy_only=False)
+    if missing.any():
+        fixed = fixed.fill_null(bytes(width))
+    data = np.frombuffer(fixed.buffers()[1], dtype, len(fixed) + fixed.offset)[fixed.offset :]
+    return data.astype(np.dtype(dtype).newbyteorder("=")), missing
+
+
+def _binary(numbers: np.ndarray, missing: pa.Array) -> pa.Array:
+    """Numbers as binary values of their width, null where `missing`."""
+    width, count = numbers.dtype.itemsize, len(numbers)
+    fixed = pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(numbers.tobytes())])
+    column = fixed.cast(pa.binary())
+    return pc.if_else(missing, pa.scalar(None, pa.binary()), column) if pc.any(missing).as_py() else column
+
+
+class _FixedWidth:
+    """Columns of serdes whose values are one big-endian number each."""
+
+    arrow_type: pa.DataType
+    number = ">i8"
+
+    def decode_column(self, column: pa.Array) -> pa.Array:
+        numbers, missing = _numbers(column, self.number)
+        return pa.array(numbers, mask=missing).cast(self.arrow_type)
+
+    def encode_column(self, column: pa.Array) -> pa.Array:
+        plain = column.cast(pa.float64() if self.number == ">f8" else pa.int64())
+        return _binary(plain.fill_null(0).to_numpy().astype(self.number), column.is_null())
+
+
 class StringSerde(Serde[str]):
     """`str` as UTF-8."""
 
     type = str
+    arrow_type = pa.string()
 
     def serialize(self, value: str) -> bytes:
         try:
@@ -46,11 +83,18 @@ class StringSerde(Serde[str]):
             return super().decode_rows(column)
         return rows
 
+    def decode_column(self, column: pa.Array) -> pa.Array:
+        return column.cast(pa.string())
+
+    def encode_column(self, column: pa.Array) -> pa.Array:
+        return column.cast(pa.binary())
+
 
 class BytesSerde(Serde[bytes]):
     """`bytes` as they are."""
 
     type = bytes
+    arrow_type = pa.binary()
 
     def serialize(self, value: bytes) -> bytes:
         return bytes(value)
@@ -58,11 +102,18 @@ class BytesSerde(Serde[bytes]):
     def deserialize(self, data: bytes) -> bytes:
         return data
 
+    def decode_column(self, column: pa.Array) -> pa.Array:
+        return column
 
-class IntSerde(Serde[int]):
+    def encode_column(self, column: pa.Array) -> pa.Array:
+        return column
+
+
+class IntSerde(_FixedWidth, Serde[int]):
     """`int` as 8 bytes, big endian, signed (Kafka's Long)."""
 
     type = int
+    arrow_type = pa.int64()
 
     def serialize(self, value: int) -> bytes:
         try:
@@ -78,10 +129,12 @@ class IntSerde(Serde[int]):
         return value
 
 
-class FloatSerde(Serde[float]):
+class FloatSerde(_FixedWidth, Serde[float]):
     """`float` as 8 bytes, big endian (Kafka's Double)."""
 
     type = float
+    arrow_type = pa.float64()
+    number = ">f8"
 
     def serialize(self, value: float) -> bytes:
         try:
@@ -101,6 +154,7 @@ class BoolSerde(Serde[bool]):
     """`bool` as one byte, 0 or 1."""
 
     type = bool
+    arrow_type = pa.bool_()
 
     def serialize(self, value: bool) -> bytes:
         return b"\x01" if value else b"\x00"
@@ -110,11 +164,21 @@ class BoolSerde(Serde[bool]):
             raise decode_error("a boolean", data, "it must be one byte, 0 or 1")
         return data == b"\x01"
 
+    def decode_column(self, column: pa.Array) -> pa.Array:
+        numbers, missing = _numbers(column, "u1")
+        if len(numbers) and numbers.max() > 1:
+            raise decode_error("a boolean", bytes([numbers.max()]), "it must be one byte, 0 or 1")
+        return pa.array(numbers.astype(bool), mask=missing)
 
-class DatetimeSerde(Serde[datetime]):
+    def encode_column(self, column: pa.Array) -> pa.Array:
+        return _binary(column.fill_null(False).cast(pa.uint8()).to_numpy(), column.is_null())
+
+
+class DatetimeSerde(_FixedWidth, Serde[datetime]):
     """An aware `datetime` as microseconds since the epoch, 8 bytes big endian; read back in UTC."""
 
     type = datetime
+    arrow_type = pa.timestamp("us", "UTC")
 
     def serialize(self, value: datetime) -> bytes:
         if value.tzinfo is None:
