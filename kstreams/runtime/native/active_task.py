@@ -1,0 +1,142 @@
+"""`ActiveTask`: a task with its buffered input and the positions up to which it has processed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.clock import Clock
+from kstreams.log.api import OffsetAndMetadata
+from kstreams.processor.partition_group import PartitionGroup
+from kstreams.processor.task import Task
+from kstreams.runtime.native.assignment import TaskPlan
+from kstreams.runtime.native.memo import encode_memo
+from kstreams.state.api import TaskState
+
+_FIRST_RUN = 1000
+_LONG_MS, _SHORT_MS = 250, 60  # a run that takes longer is halved the next time, a shorter one doubled
+ENDED = "end_of_input"
+
+
+@dataclass
+class RunLength:
+    """How many records are processed in one go, so that commits, questions and a stop need not wait for long.
+
+    Examples
+    --------
+    >>> length = RunLength(most=50_000)
+    >>> length.learn(1000, 10)
+    >>> length.records
+    2000
+    """
+
+    most: int
+    records: int = _FIRST_RUN
+
+    def learn(self, records: int, took_ms: int) -> None:
+        """Adapt to a run of `records` that took `took_ms` milliseconds."""
+        if took_ms > _LONG_MS:
+            self.records = max(1, min(self.records, records) // 2)
+        elif took_ms < _SHORT_MS and records >= self.records:
+            self.records = min(self.most, self.records * 2)
+
+
+class ActiveTask:
+    """One task of a thread.
+
+    Parameters
+    ----------
+    plan : TaskPlan
+    task : Task
+    state : TaskState
+    group : PartitionGroup
+        Its input, stamped by the task.
+    starts : mapping of TopicPartition to int
+        The first offset to process, per input.
+    clock : Clock
+    most_records : int
+        Longest run (`max.poll.records`).
+    ended : bool
+        Whether the end of input was already told to it, in an earlier run over the same input.
+    """
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        task: Task,
+        state: TaskState,
+        group: PartitionGroup,
+        starts: Mapping[TopicPartition, int],
+        clock: Clock,
+        most_records: int,
+        ended: bool = False,
+    ) -> None:
+        self.plan, self.task, self.state, self.group = plan, task, state, group
+        self.next_offsets = dict(starts)
+        self.ended = ended
+        self.uncommitted = False
+        self.records_in = 0
+        self._clock, self._length = clock, RunLength(most_records)
+
+    @property
+    def id(self) -> str:
+        return str(self.plan.id)
+
+    def add(self, batch: Batch) -> None:
+        """Buffer records of one of the inputs."""
+        self.group.add(batch)
+
+    def run_once(self) -> int:
+        """Process the next run; returns its number of records, 0 when the task has to wait."""
+        started_ms = self._clock.now_ms()
+        if not self.group.ready(started_ms):
+            return 0
+        run = self.group.next_run(self._length.records)
+        if run is None:
+            return 0
+        self.uncommitted, self.ended = True, False
+        self.task.process(run)
+        self.next_offsets[run.source] = int(run.offsets[-1]) + 1
+        self.records_in += len(run)
+        self._length.learn(len(run), self._clock.now_ms() - started_ms)
+        return len(run)
+
+    def punctuate(self) -> None:
+        """Call wall-clock punctuators that are due."""
+        if self.task.punctuate():
+            self.uncommitted = True
+
+    def end_input(self) -> None:
+        """Bounded input is over."""
+        self.uncommitted = self.ended = True
+        self.task.end_of_input()
+
+    def settle(self, position: Callable[[TopicPartition], int]) -> None:
+        """Move past offsets at which nothing was left to process: gaps, dropped rows, aborted transactions.
+
+        Parameters
+        ----------
+        position : callable
+            Up to where a partition has been read.
+        """
+        for source in self.group.empty_partitions():
+            passed = position(source)
+            if passed > self.next_offsets[source]:
+                self.next_offsets[source] = passed
+                self.uncommitted = True
+
+    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit for its inputs; the memo lies with the first of them."""
+        memo = {**self.task.memo(), ENDED: int(self.ended)}
+        found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
+        first = self.plan.inputs[0]
+        found[first] = OffsetAndMetadata(found[first].offset, encode_memo(memo))
+        return found
+
+    def close(self) -> None:
+        """Close processors and stores; what is not committed is dropped."""
+        try:
+            self.task.close()
+        finally:
+            self.state.close()

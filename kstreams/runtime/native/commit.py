@@ -1,0 +1,119 @@
+"""Commit: outputs, changelogs and input offsets become durable, then the stores on disk follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.log.api import Admin, Delivery, OffsetAndMetadata, Producer
+from kstreams.runtime.native.active_task import ActiveTask
+from kstreams.runtime.native.collector import Outbox
+from kstreams.runtime.native.topics import changelog_topic
+from kstreams.state.api import Changes
+
+_CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class Guarantee(Protocol):
+    """How what was sent and the input offsets become visible."""
+
+    def begin(self) -> None:
+        """Called before anything is sent."""
+        ...
+
+    def seal(self, offsets: Offsets) -> None:
+        """Make all that was sent durable, and the offsets with or after it."""
+        ...
+
+
+class AtLeastOnce:
+    """Outputs first, then offsets: after a crash between the two, records are processed again."""
+
+    def __init__(self, producer: Producer, admin: Admin, group: str) -> None:
+        self._producer, self._admin, self._group = producer, admin, group
+
+    def begin(self) -> None:
+        """Nothing to open."""
+
+    def seal(self, offsets: Offsets) -> None:
+        """Wait for the outputs, then commit the offsets."""
+        self._producer.flush()
+        self._admin.commit(self._group, offsets)
+
+
+class ExactlyOnce:
+    """One transaction per thread and commit (KIP-447): outputs, changelogs and offsets are visible as one."""
+
+    def __init__(self, producer: Producer, group: str) -> None:
+        self._producer, self._group, self._open = producer, group, False
+
+    def begin(self) -> None:
+        """Open the transaction, if none is."""
+        if not self._open:
+            self._producer.begin_transaction()
+            self._open = True
+
+    def seal(self, offsets: Offsets) -> None:
+        """Commit the transaction."""
+        self.begin()
+        self._producer.commit_transaction(offsets, self._group)
+        self._open = False
+
+
+class Committer:
+    """Commits the tasks of one thread together.
+
+    Parameters
+    ----------
+    application_id : str
+    producer : Producer
+    outbox : Outbox
+        What the tasks wrote and the producer has not.
+    guarantee : Guarantee
+    """
+
+    def __init__(self, application_id: str, producer: Producer, outbox: Outbox, guarantee: Guarantee) -> None:
+        self._application_id, self._producer = application_id, producer
+        self._outbox, self._guarantee = outbox, guarantee
+        self.commits = 0
+
+    def commit(self, tasks: Sequence[ActiveTask]) -> None:
+        """Commit what these tasks did. Their stores reach the disk last, so that it never holds uncommitted data."""
+        for task in tasks:
+            task.task.flush()
+        self._outbox.flush()
+        changes = [task.state.changes(max(task.task.stream_time, 0)) for task in tasks]
+        ends = [self._write_changelogs(task, change) for task, change in zip(tasks, changes, strict=True)]
+        offsets = {source: at for task in tasks for source, at in task.offsets().items()}
+        self._guarantee.seal(offsets)
+        for task, change, end in zip(tasks, changes, ends, strict=True):
+            task.state.persist(change, end)
+            task.uncommitted = False
+        self.commits += 1
+
+    def _write_changelogs(self, task: ActiveTask, changes: Mapping[str, Changes]) -> dict[str, int]:
+        """Send the changes of logged stores; the offsets behind them stand in the answer once all is delivered."""
+        ends: dict[str, int] = {}
+        logged = {builder.name for builder in task.plan.sub_topology.stores if builder.logging}
+        for store in changes.keys() & logged:
+            self._write_changelog(store, task.plan.partition, changes[store], ends)
+        return ends
+
+    def _write_changelog(self, store: str, partition: int, changes: Changes, ends: dict[str, int]) -> None:
+        def delivered(delivery: Delivery) -> None:
+            if delivery.error is None:
+                ends[store] = delivery.offset + delivery.count
+
+        source = TopicPartition(changelog_topic(self._application_id, store), partition)
+        columns = changes.keys, changes.values, changes.timestamps
+        batch = Batch(source, np.arange(len(changes), dtype=np.int64), *columns)
+        if len(batch):
+            self._guarantee.begin()
+        for start in range(0, len(batch), _CHANGELOG_ROWS):
+            rows = batch.slice(start, min(len(batch), start + _CHANGELOG_ROWS))
+            self._producer.send_batch(rows, delivered)

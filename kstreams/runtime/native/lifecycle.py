@@ -1,0 +1,71 @@
+"""The states of an application, which may follow which, and who is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+
+
+class State(Enum):
+    """State of a `KafkaStreams`; Kafka Streams: `KafkaStreams.State`."""
+
+    CREATED = "CREATED"
+    REBALANCING = "REBALANCING"
+    RUNNING = "RUNNING"
+    PENDING_SHUTDOWN = "PENDING_SHUTDOWN"
+    NOT_RUNNING = "NOT_RUNNING"
+    PENDING_ERROR = "PENDING_ERROR"
+    ERROR = "ERROR"
+
+
+_NEXT = {
+    State.CREATED: {State.REBALANCING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
+    State.REBALANCING: {State.RUNNING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
+    State.RUNNING: {State.REBALANCING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
+    State.PENDING_SHUTDOWN: {State.NOT_RUNNING, State.PENDING_ERROR},
+    State.PENDING_ERROR: {State.ERROR},
+    State.NOT_RUNNING: set(),
+    State.ERROR: set(),
+}
+TERMINAL = frozenset(state for state, following in _NEXT.items() if not following)
+
+StateListener = Callable[[State, State], None]
+
+
+class Lifecycle:
+    """The current state; may be moved and waited for from any thread.
+
+    Examples
+    --------
+    >>> life = Lifecycle()
+    >>> life.move(State.REBALANCING), life.move(State.NOT_RUNNING), life.state.value
+    (True, False, 'REBALANCING')
+    """
+
+    def __init__(self) -> None:
+        self._state = State.CREATED
+        self._changed = threading.Condition()
+        self.listener: StateListener | None = None
+
+    @property
+    def state(self) -> State:
+        """The state now."""
+        return self._state
+
+    def move(self, new: State) -> bool:
+        """Go to `new` and tell the listener (new, old); False, and nothing happens, where that may not follow."""
+        with self._changed:
+            old = self._state
+            if new not in _NEXT[old]:
+                return False
+            self._state = new
+            self._changed.notify_all()
+        if self.listener is not None:
+            self.listener(new, old)
+        return True
+
+    def wait_for_end(self, timeout: float | None) -> bool:
+        """Wait up to `timeout` seconds for NOT_RUNNING or ERROR; whether it came."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._state in TERMINAL, timeout)

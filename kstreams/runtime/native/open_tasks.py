@@ -1,0 +1,59 @@
+"""Opens the tasks of a thread: stores, restore, committed positions and memo, live closures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+from kstreams.log.api import Admin, Consumer
+from kstreams.processor.partition_group import PartitionGroup
+from kstreams.processor.task import Task
+from kstreams.runtime.native.active_task import ENDED, ActiveTask
+from kstreams.runtime.native.assignment import TaskPlan
+from kstreams.runtime.native.collector import Outbox, TaskCollector
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.positions import Offsets, committed_memo, start_offsets
+from kstreams.runtime.native.restore import restore_task
+from kstreams.state import open_task_state
+from kstreams.state.api import TaskState
+
+
+def open_tasks(
+    plans: Sequence[TaskPlan], job: Job, outbox: Outbox, consumer: Consumer, admin: Admin, stopping: threading.Event
+) -> Iterator[ActiveTask]:
+    """Open one task after the other; `consumer` reads changelogs. Stops early when `stopping` is set."""
+    inputs = [source for plan in plans for source in plan.inputs]
+    committed = admin.committed(job.config.application_id, inputs)
+    for plan in plans:
+        if stopping.is_set():
+            return
+        state = open_task_state(plan.sub_topology.stores, job.state_folder / str(plan.id), limits=job.limits)
+        try:
+            restore_task(plan, state, job.config.application_id, consumer, admin, job.on_restore, stopping.is_set)
+            task = _open(plan, state, committed, job, outbox, admin)
+        except BaseException:
+            state.close()
+            raise
+        yield task
+
+
+def _open(plan: TaskPlan, state: TaskState, committed: Offsets, job: Job, outbox: Outbox, admin: Admin) -> ActiveTask:
+    memo = committed_memo(plan, committed)
+    ended = bool(memo.pop(ENDED, 0))
+    task = Task(
+        plan.sub_topology,
+        plan.partition,
+        state=state,
+        collector=TaskCollector(outbox, plan.partition),
+        config=job.config,
+        clock=job.clock,
+        application_id=job.config.application_id,
+        global_stores=job.global_tables.stores,
+        memo=memo,
+        topic_names=job.layout.topic_names,
+    )
+    # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
+    idle_ms = job.config["max.task.idle.ms"] if job.bounds is None else 0
+    group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
+    starts = start_offsets(plan, committed, admin, job.config)
+    return ActiveTask(plan, task, state, group, starts, job.clock, job.config["max.poll.records"], ended)

@@ -1,0 +1,55 @@
+"""How an application is doing: counters of what it read, wrote, dropped and committed, and how far it lags."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import Admin
+from kstreams.runtime.native.stream_thread import StreamThread
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A snapshot, since the start of this run.
+
+    Parameters
+    ----------
+    records_in : int
+        Input records processed, those of repartition topics included.
+    records_out : mapping of str to int
+        Records written by topic; changelogs are not among them.
+    dropped : mapping of (operator, reason) to int
+        Records skipped, late ones among them.
+    commits : int
+        Commits of all threads together.
+    lag : int
+        Records that exist and are not processed yet.
+    """
+
+    records_in: int
+    records_out: Counter[str]
+    dropped: Counter[tuple[str, str]]
+    commits: int
+    lag: int
+
+
+def progress_of(threads: Iterable[StreamThread], admin: Admin) -> Progress:
+    """Sum up what the threads have done."""
+    threads = list(threads)
+    tasks = [task for thread in threads for task in list(thread.tasks)]
+    written = sum((thread.outbox.records_out for thread in threads), Counter[str]())
+    dropped = sum((task.task.dropped for task in tasks), Counter[tuple[str, str]]())
+    positions: dict[TopicPartition, int] = {}
+    for task in tasks:
+        positions |= task.next_offsets
+    ends = admin.end_offsets(list(positions))
+    return Progress(
+        sum(task.records_in for task in tasks),
+        written,
+        dropped,
+        sum(thread.committer.commits for thread in threads),
+        sum(max(0, ends[source] - at) for source, at in positions.items()),
+    )

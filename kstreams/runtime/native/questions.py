@@ -1,0 +1,65 @@
+"""Questions to a thread's stores: asked from anywhere, answered by the owning thread between two rounds of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from kstreams.errors import StateError
+
+_WAIT_S = 30.0
+
+
+class Questions:
+    """The questions that wait for one thread.
+
+    Examples
+    --------
+    >>> questions = Questions()
+    >>> asked = questions.put(lambda: 6 * 7)
+    >>> questions.answer()
+    >>> asked.result()
+    42
+    """
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+        self._closed = False
+
+    def put(self, question: Callable[[], Any]) -> Future[Any]:
+        """Let the owning thread call `question`; its answer or error stands in the future."""
+        future: Future[Any] = Future()
+        self._waiting.put((question, future))
+        if self._closed:
+            self._refuse()
+        return future
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Put a question and wait for the answer; raises TimeoutError when the thread is busy for half a minute."""
+        return self.put(question).result(_WAIT_S)
+
+    def answer(self) -> None:
+        """Answer what waits; for the owning thread."""
+        while (waiting := self._next()) is not None:
+            question, future = waiting
+            try:
+                future.set_result(question())
+            except Exception as error:
+                future.set_exception(error)
+
+    def close(self) -> None:
+        """Refuse what waits and what comes: the stores are closed."""
+        self._closed = True
+        self._refuse()
+
+    def _refuse(self) -> None:
+        while (waiting := self._next()) is not None:
+            waiting[1].set_exception(StateError("the stores are closed: the application has stopped"))
+
+    def _next(self) -> tuple[Callable[[], Any], Future[Any]] | None:
+        try:
+            return self._waiting.get_nowait()
+        except Empty:
+            return None

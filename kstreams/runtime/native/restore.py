@@ -1,0 +1,115 @@
+"""Brings the stores of a task up to date from their changelogs: only what lies behind what the disk holds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import StateError
+from kstreams.log.api import Admin, Consumer
+from kstreams.runtime.native.assignment import TaskPlan
+from kstreams.runtime.native.topics import changelog_topic
+from kstreams.state.api import TaskState
+
+logger = logging.getLogger(__name__)
+
+_POLL_S = 1.0
+_POLL_ROWS = 500_000  # big batches: the store sorts each and hands it to RocksDB as one file
+
+
+class RestoreProgress(NamedTuple):
+    """How far the restore of one store has come.
+
+    `restored` and `total` are offsets of the changelog counted from where the restore began.
+    """
+
+    task: str
+    store: str
+    restored: int
+    total: int
+
+
+OnRestore = Callable[[RestoreProgress], None]
+
+
+def restore_task(
+    plan: TaskPlan,
+    state: TaskState,
+    application_id: str,
+    consumer: Consumer,
+    admin: Admin,
+    on_restore: OnRestore,
+    stopping: Callable[[], bool] = lambda: False,
+) -> None:
+    """Restore the logged stores of one task.
+
+    Parameters
+    ----------
+    plan : TaskPlan
+    state : TaskState
+        Its open stores.
+    application_id : str
+    consumer : Consumer
+        Reads the changelogs; its assignment is changed.
+    admin : Admin
+    on_restore : callable
+        Told after every batch, and once at the start and at the end of each store that lacks something.
+    stopping : callable
+        Asked between batches; a restore that is left goes on from there the next time.
+
+    Raises
+    ------
+    StateError
+        When a store claims to know more than its changelog holds, which is then not the one it was written with.
+    """
+    stores = [builder.name for builder in plan.sub_topology.stores if builder.logging]
+    sources = {store: TopicPartition(changelog_topic(application_id, store), plan.partition) for store in stores}
+    begins, ends = admin.beginning_offsets(list(sources.values())), admin.end_offsets(list(sources.values()))
+    starts = {store: _start(plan, state, store, source, begins, ends) for store, source in sources.items()}
+    for store, source in sources.items():
+        if starts[store] < ends[source] and not stopping():
+            restore_store(plan, state, store, source, (starts[store], ends[source]), consumer, on_restore, stopping)
+
+
+def restore_store(
+    plan: TaskPlan,
+    state: TaskState,
+    store: str,
+    source: TopicPartition,
+    span: tuple[int, int],
+    consumer: Consumer,
+    on_restore: OnRestore,
+    stopping: Callable[[], bool],
+) -> None:
+    """Apply a changelog from the first offset of `span` up to, not including, the second."""
+    start, end = span
+    task, total = str(plan.id), end - start
+    logger.info("task %s: restoring %s from %s, %d offsets", task, store, source, total)
+    consumer.assign([source])
+    consumer.seek(source, start)
+    on_restore(RestoreProgress(task, store, 0, total))
+    while (position := consumer.position(source)) < end and not stopping():
+        for batch in consumer.poll(_POLL_S, min(_POLL_ROWS, end - position)):
+            state.restore(store, batch)
+        on_restore(RestoreProgress(task, store, min(consumer.position(source), end) - start, total))
+    consumer.assign([])
+    logger.info("task %s: restored %s", task, store)
+
+
+def _start(
+    plan: TaskPlan,
+    state: TaskState,
+    store: str,
+    source: TopicPartition,
+    begins: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> int:
+    known = state.changelog_offset(store)
+    if known is not None and known > ends[source]:
+        raise StateError(
+            f"The store {store} of task {plan.id} is complete up to offset {known} of {source}, which ends at "
+            f"{ends[source]}: it was written with another log. Delete the state folder, or run once with --reset."
+        )
+    return max(begins[source], known or 0)

@@ -1,0 +1,204 @@
+"""`StreamThread`: runs its share of the tasks: poll, process, punctuate, commit, and again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.log.api import Admin
+from kstreams.runtime.native.active_task import ActiveTask
+from kstreams.runtime.native.assignment import TaskPlan
+from kstreams.runtime.native.bounded import Phase
+from kstreams.runtime.native.collector import Outbox
+from kstreams.runtime.native.commit import AtLeastOnce, Committer, ExactlyOnce
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.open_tasks import open_tasks
+from kstreams.runtime.native.purge import Purge
+from kstreams.runtime.native.questions import Questions
+
+logger = logging.getLogger(__name__)
+
+_TURN_MS = 200  # a task that still has records after this long lets the others go on
+_BOUNDED_POLL_S = 0.005  # a bounded run waits only for its own threads, and not for long
+
+
+class StreamThread:
+    """One thread's tasks and its clients of the log. The loop is `run`; a test may call `open`, `round` and `close`.
+
+    Parameters
+    ----------
+    name : str
+    index : int
+        From 1, unique within the application; part of the transactional id.
+    plans : sequence of TaskPlan
+    job : Job
+        What all threads share.
+    """
+
+    def __init__(self, name: str, index: int, plans: Sequence[TaskPlan], job: Job) -> None:
+        self.name, self.plans = name, plans
+        self.tasks: list[ActiveTask] = []
+        self.questions = Questions()
+        self.stopping = threading.Event()
+        self._job = job
+        self._consumer, self._admin = job.consumer("main"), job.log.admin()
+        self._producer = job.producer(index)
+        group = job.config.application_id
+        guarantee = (
+            ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, self._admin, group)
+        )
+        self.outbox = Outbox(self._producer, guarantee.begin, lambda topic: _partitions(self._admin, topic))
+        self.committer = Committer(group, self._producer, self.outbox, guarantee)
+        self._purge = Purge(self._admin, frozenset(job.layout.topic_names.values()), job.config, job.clock)
+        self._task_of: dict[TopicPartition, ActiveTask] = {}
+        self._commit_interval_ms: int = job.config["commit.interval.ms"]
+        self._most_pending: int = job.config["statestore.uncommitted.max.bytes"]
+        self._committed_ms = 0
+        self._busy = True
+
+    def run(self, running: Callable[[], None]) -> None:
+        """Open the tasks, say so by `running`, work until stopped or done, and close. Raises what went wrong."""
+        try:
+            self.open()
+            running()
+            while not self.stopping.is_set() and not self.done():
+                self.round()
+            if any(task.uncommitted for task in self.tasks):
+                self.commit()
+        finally:
+            self.close()
+
+    def open(self) -> None:
+        """Open the tasks and restore their stores."""
+        consumer = self._job.consumer("restore")
+        with consumer:
+            for task in open_tasks(self.plans, self._job, self.outbox, consumer, self._admin, self.stopping):
+                self.tasks.append(task)
+                self._task_of |= dict.fromkeys(task.plan.inputs, task)
+        self._consumer.assign(list(self._task_of))
+        for source, task in self._task_of.items():
+            self._consumer.seek(source, task.next_offsets[source])
+        self._committed_ms = self._job.clock.now_ms()
+
+    def round(self) -> None:
+        """One turn of the loop."""
+        polled = self._poll()
+        with self._job.global_tables.reading():
+            worked = [self._work(task) for task in self.tasks]
+        self._busy = polled or any(worked)
+        self.questions.answer()
+        self.outbox.flush()
+        if self._commit_is_due():
+            self.commit()
+        if self._job.bounds is not None and not self._busy:
+            self._look_for_the_end()
+
+    def commit(self) -> None:
+        """Commit all tasks of the thread together."""
+        with self._job.global_tables.reading():
+            for task in self.tasks:
+                task.settle(self._read_up_to)
+            self.committer.commit(self.tasks)
+        self._committed_ms = self._job.clock.now_ms()
+        self._purge.after_commit(self.tasks)
+
+    def done(self) -> bool:
+        """Whether a bounded run has nothing more to do here."""
+        bounds = self._job.bounds
+        return bounds is not None and all(bounds.phase(p.id.sub_topology) is Phase.DONE for p in self.plans)
+
+    def close(self) -> None:
+        """Release everything; what is not committed is dropped."""
+        self.questions.close()
+        closers = [*(task.close for task in self.tasks), self._producer.close, self._consumer.close, self._admin.close]
+        for close in closers:
+            try:
+                close()
+            except Exception:
+                logger.exception("%s: closing failed", self.name)
+
+    def _poll(self) -> bool:
+        """Buffer records; tell every task how much its empty inputs lag."""
+        self._hold_back()
+        most: int = self._job.config["max.poll.records"]
+        idle_s = self._job.config["poll.ms"] / 1000 if self._job.bounds is None else _BOUNDED_POLL_S
+        batches = self._consumer.poll(0.0 if self._busy else idle_s, most)
+        for batch in batches:
+            if len(rows := self._within_bounds(batch)):
+                self._task_of[batch.source].add(rows)
+        everything = sum(map(len, batches)) < most
+        for task in self.tasks:
+            for source in task.group.empty_partitions():
+                task.group.set_lag(source, 0 if self._is_drained(source, task, everything) else 1)
+        return bool(batches)
+
+    def _hold_back(self) -> None:
+        """Read on only from partitions that have room and are not at their end."""
+        limit: int = self._job.config["buffered.records.per.partition"]
+        full = [source for source, task in self._task_of.items() if task.group.buffered(source) > limit]
+        self._consumer.resume([source for source in self._task_of if source not in full])
+        self._consumer.pause(full)
+
+    def _within_bounds(self, batch: Batch) -> Batch:
+        end = self._end_of(batch.source)
+        if end is None or batch.offsets[-1] < end:
+            return batch
+        return batch.slice(0, int(batch.offsets.searchsorted(end)))
+
+    def _is_drained(self, source: TopicPartition, task: ActiveTask, everything: bool) -> bool:
+        """Whether an empty input has no more to come: now, or in a bounded run ever."""
+        bounds = self._job.bounds
+        if bounds is None:
+            return everything
+        end = bounds.end_of(source, task.plan.id.sub_topology)
+        return end is not None and self._consumer.position(source) >= end
+
+    def _end_of(self, source: TopicPartition) -> int | None:
+        bounds = self._job.bounds
+        if bounds is None or source.topic in self._job.layout.topic_names.values():
+            return None  # internal topics hold nothing but what follows from the input: all of it is read
+        return bounds.end_of(source, self._task_of[source].plan.id.sub_topology)
+
+    def _read_up_to(self, source: TopicPartition) -> int:
+        end, position = self._end_of(source), self._consumer.position(source)
+        return position if end is None else min(position, end)
+
+    def _work(self, task: ActiveTask) -> bool:
+        """Let one task process what it has, for a while."""
+        clock = self._job.clock
+        started_ms, worked = clock.now_ms(), False
+        while not self.stopping.is_set() and task.run_once():
+            worked = True
+            if task.task.commit_requested or self._commit_early() or clock.now_ms() - started_ms > _TURN_MS:
+                break
+        task.punctuate()
+        return worked
+
+    def _commit_early(self) -> bool:
+        return sum(task.state.num_bytes_pending() for task in self.tasks) > self._most_pending
+
+    def _commit_is_due(self) -> bool:
+        if any(task.task.commit_requested for task in self.tasks) or self._commit_early():
+            return True
+        elapsed_ms = self._job.clock.now_ms() - self._committed_ms
+        return elapsed_ms >= self._commit_interval_ms and any(task.uncommitted for task in self.tasks)
+
+    def _look_for_the_end(self) -> None:
+        """Nothing to do now: is it for ever? What is reported must be committed before."""
+        bounds = self._job.bounds
+        assert bounds is not None
+        for task in self.tasks:
+            if bounds.phase(task.plan.id.sub_topology) is Phase.ENDING and not task.ended:
+                task.end_input()
+            task.settle(self._read_up_to)
+        if any(task.uncommitted for task in self.tasks):
+            self.commit()
+        for task in self.tasks:
+            bounds.report(task.plan.id, task.next_offsets, task.ended)
+        bounds.advance()
+
+
+def _partitions(admin: Admin, topic: str) -> int:
+    return admin.describe_topic(topic).partitions

@@ -1,0 +1,96 @@
+"""Creates what a topology needs and does not find: repartition and changelog topics, and its fixed sink topics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+
+from kstreams.config import Config
+from kstreams.errors import TopicExistsError, TopologyError
+from kstreams.log.api import Admin
+from kstreams.processor.topology import InternalTopic, SubTopology, Topology
+from kstreams.runtime.native.layout import Layout, lay_out
+from kstreams.state.api import StoreBuilder
+
+logger = logging.getLogger(__name__)
+
+
+def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
+    """Lay the topology out on the topics that exist, and create those that are missing.
+
+    Raises
+    ------
+    UnknownTopicError, TopologyError
+        As `lay_out`; also when a changelog topic that exists does not fit.
+    """
+    existing = {name: topic.partitions for name, topic in admin.topics().items()}
+    layout = lay_out(topology, config.application_id, existing)
+    for name, partitions, settings in _wanted(topology, layout, config):
+        if name not in existing:
+            _create(admin, name, partitions, settings)
+        elif name.endswith("-changelog") and existing[name] != partitions:
+            raise TopologyError(
+                f"The changelog topic {name} has {existing[name]} partitions, but there are {partitions} tasks: "
+                "run once with --reset to start anew, or give the application another id."
+            )
+    return layout
+
+
+def changelog_topic(application_id: str, store: str) -> str:
+    """Name of a store's changelog topic.
+
+    Examples
+    --------
+    >>> changelog_topic("flights", "delays")
+    'flights-delays-changelog'
+    """
+    return f"{application_id}-{store}-changelog"
+
+
+def internal_topics(topology: Topology, application_id: str) -> list[str]:
+    """Real names of all repartition and changelog topics that the application owns."""
+    return [f"{application_id}-{topic.name}" for topic in topology.internal_topics]
+
+
+def changelog_settings(topic: InternalTopic, store: StoreBuilder, config: Config) -> dict[str, str]:
+    """Settings of a changelog topic: those of its store, adapted to the configuration.
+
+    Time retention counts back from the newest record, not from now: the windows of an old year that is replayed today
+    are as alive as today's.
+    """
+    settings = {**topic.config}
+    if store.retention_ms is not None and "retention.ms" in settings and "retention.ms" not in store.changelog_config:
+        kept_ms = store.retention_ms + config["windowstore.changelog.additional.retention.ms"]
+        settings |= {"retention.ms": str(kept_ms), "retention.clock": "record"}
+    return {**settings, **_overrides(config), **store.changelog_config}
+
+
+def _wanted(topology: Topology, layout: Layout, config: Config) -> Iterator[tuple[str, int, Mapping[str, str]]]:
+    for topic in topology.repartition_topics:
+        real = layout.topic_names[topic.name]
+        yield real, layout.partitions[real], {**topic.config, **_overrides(config)}
+    changelogs = {topic.name: topic for topic in topology.changelog_topics}
+    for sub, store in _logged(topology.sub_topologies):
+        tasks = sum(task.id.sub_topology == sub.id for task in layout.tasks)
+        settings = changelog_settings(changelogs[f"{store.name}-changelog"], store, config)
+        yield changelog_topic(config.application_id, store.name), tasks, settings
+    for sub in topology.sub_topologies:
+        for sink in sub.sinks:
+            if isinstance(sink.topic, str) and sink.topic not in layout.topic_names:
+                yield sink.topic, layout.partitions[sink.topic], {}
+
+
+def _overrides(config: Config) -> dict[str, str]:
+    return {key: str(value) for key, value in config.prefixed("topic.").items()}
+
+
+def _logged(sub_topologies: tuple[SubTopology, ...]) -> list[tuple[SubTopology, StoreBuilder]]:
+    return [(sub, store) for sub in sub_topologies if not sub.is_global for store in sub.stores if store.logging]
+
+
+def _create(admin: Admin, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+    try:
+        admin.create_topic(name, partitions, settings)
+    except TopicExistsError:  # two sinks write it, or another application made it just now
+        return
+    logger.info("created topic %s with %d partitions", name, partitions)
