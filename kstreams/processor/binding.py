@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any
 
 from kstreams.processor.context import Callbacks, NodeContext, TaskContext
+from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology
 from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Outputs
-from kstreams.processor.topology import Node, Sink, Source, Step, SubTopology
 
 
 def bind(

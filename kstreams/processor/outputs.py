@@ -13,8 +13,8 @@ from kstreams.batch import headers_column
 from kstreams.errors import SerdeError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.context import RecordContext, TaskContext
+from kstreams.processor.nodes import Sink
 from kstreams.processor.operator import Forward
-from kstreams.processor.topology import Sink
 from kstreams.record import Headers
 from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
 

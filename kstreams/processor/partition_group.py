@@ -23,10 +23,10 @@ _FIRST_LOOK = 32  # rows looked at first for the end of a run; doubled as long a
 class _Queue:
     """The buffered records of one partition."""
 
-    __slots__ = ("at", "batches", "count", "partition")
+    __slots__ = ("at", "batches", "count", "partition", "rank")
 
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
+    def __init__(self, partition: TopicPartition, rank: int) -> None:
+        self.partition, self.rank = partition, rank
         self.batches: deque[tuple[Batch, Timestamps]] = deque()
         self.at = 0  # of the first batch: the row that is the head
         self.count = 0
@@ -56,7 +56,8 @@ class PartitionGroup:
     Parameters
     ----------
     partitions : iterable of TopicPartition
-        All partitions of the task: those without records count when it is asked whether the task may go on.
+        All partitions of the task: those without records count when it is asked whether the task may go on. Of equal
+        head timestamps the partition named first here goes first, wherever batches happen to be cut.
     stamp : callable, optional
         Gives a batch the timestamps of its source (`Task.stamp`) before it is queued.
     max_task_idle_ms : int
@@ -80,9 +81,8 @@ class PartitionGroup:
         stamp: Callable[[Batch], Batch] | None = None,
         max_task_idle_ms: int = 0,
     ) -> None:
-        self._queues = {partition: _Queue(partition) for partition in partitions}
-        self._heads: list[tuple[int, int, _Queue]] = []  # one entry per queue that holds records
-        self._turn = 0  # of equal heads, the queue that has waited longest goes first
+        self._queues = {partition: _Queue(partition, rank) for rank, partition in enumerate(partitions)}
+        self._heads: list[tuple[int, int, _Queue]] = []  # (head timestamp, rank, queue) of queues that hold records
         self._stamp = stamp
         self._max_idle_ms = max_task_idle_ms
         self._lag: dict[TopicPartition, int] = {}
@@ -94,7 +94,7 @@ class PartitionGroup:
             batch = self._stamp(batch)
         if not len(batch):
             return
-        queue = self._queues.setdefault(batch.source, _Queue(batch.source))
+        queue = self._queues.setdefault(batch.source, _Queue(batch.source, len(self._queues)))
         queue.append(batch)
         if queue.count == len(batch):
             self._offer(queue)
@@ -108,8 +108,7 @@ class PartitionGroup:
         if not self._heads:
             return None
         queue = heapq.heappop(self._heads)[2]
-        limit_ms = self._heads[0][0] if self._heads else 2**63 - 1
-        run = queue.take(limit_ms, max_records)
+        run = queue.take(self._limit_ms(queue), max_records)
         if queue.count:
             self._offer(queue)
         return run
@@ -142,9 +141,15 @@ class PartitionGroup:
             return queue.count > 0
         return now_ms >= self._idle_until.setdefault(queue.partition, now_ms + self._max_idle_ms)
 
+    def _limit_ms(self, queue: _Queue) -> int:
+        """The last timestamp at which this queue still goes before all others."""
+        if not self._heads:
+            return 2**63 - 1
+        head_ms, rank, _ = self._heads[0]
+        return head_ms if queue.rank < rank else head_ms - 1
+
     def _offer(self, queue: _Queue) -> None:
-        heapq.heappush(self._heads, (queue.head_ms(), self._turn, queue))
-        self._turn += 1
+        heapq.heappush(self._heads, (queue.head_ms(), queue.rank, queue))
 
 
 def run_end(timestamps: Timestamps, start: int, stop: int, limit_ms: int) -> int:

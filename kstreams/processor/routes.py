@@ -11,8 +11,8 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
 from kstreams.processor.context import TaskContext
+from kstreams.processor.nodes import Source
 from kstreams.processor.operator import Forward
-from kstreams.processor.topology import Source
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
 

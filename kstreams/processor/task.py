@@ -19,9 +19,9 @@ from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
 from kstreams.processor.context import Callbacks, TaskContext
+from kstreams.processor.nodes import SubTopology
 from kstreams.processor.outputs import Collector, Outputs
 from kstreams.processor.routes import Routes
-from kstreams.processor.topology import SubTopology
 from kstreams.state.api import StateStore, TaskState
 
 

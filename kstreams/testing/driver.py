@@ -1,0 +1,288 @@
+"""`TopologyTestDriver`: runs a topology in the test's own thread, record by record, with a clock that stands still."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from kstreams.batch import Batch, Row
+from kstreams.clock import ManualClock, SystemClock
+from kstreams.config import Config
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import UnknownTopicError
+from kstreams.processor.nodes import SubTopology
+from kstreams.processor.partition_group import PartitionGroup
+from kstreams.processor.task import Task
+from kstreams.processor.topology import Topology
+from kstreams.record import Record
+from kstreams.serdes import serde_of
+from kstreams.state import open_task_state
+from kstreams.state.api import StoreKind, TaskState
+from kstreams.testing.batching import batches_keep_order
+from kstreams.testing.stores import StoreViews
+from kstreams.testing.topics import TestInputTopic, TestOutputTopic
+from kstreams.testing.wire import Wire
+
+
+class TopologyTestDriver:
+    """Runs a topology without topics, threads or waiting.
+
+    Kafka Streams: `TopologyTestDriver`. All sub-topologies run as one task; every topic has one partition; each record
+    is followed by a commit, so that the record cache holds nothing back; what the topology writes to a topic that it
+    reads comes back in until nothing is left to do.
+
+    Parameters
+    ----------
+    topology : Topology
+        From `StreamsBuilder.build()`, or put together by hand.
+    config : mapping, optional
+        Settings by Kafka Streams' keys; `application.id` is "test" unless given.
+    start_ms : int, optional
+        Wall-clock time at the start, in milliseconds; the time of the machine by default. It moves only by
+        `advance_wall_clock_time`.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> builder = ks.StreamsBuilder()
+    >>> builder.stream("in", key=str, value=str).map_values(str.upper).to("out", key=str, value=str)
+    >>> with TopologyTestDriver(builder.build()) as driver:
+    ...     driver.create_input_topic("in", key=str, value=str).pipe_input("k", "hello", timestamp=5)
+    ...     driver.create_output_topic("out", key=str, value=str).read_key_value()
+    ('k', 'HELLO')
+    """
+
+    def __init__(
+        self, topology: Topology, config: Mapping[str, Any] | None = None, *, start_ms: int | None = None
+    ) -> None:
+        self._config = Config.of(
+            {"application.id": "test", **(config or {})} if not isinstance(config, Config) else config
+        )
+        self._clock = ManualClock(SystemClock().now_ms() if start_ms is None else start_ms)
+        self._names = {topic.name: f"{self._config.application_id}-{topic.name}" for topic in topology.internal_topics}
+        self._closing = ExitStack()
+        parts = topology.sub_topologies
+        self._own = [part for part in parts if not part.is_global]
+        self._wire = Wire(self._is_read, self._enqueue)
+        global_stores: dict[str, Any] = {}
+        self._global_tasks = [self._start(part, global_stores) for part in parts if part.is_global]
+        self._task = self._start(_merged(self._own), global_stores)
+        self._group = PartitionGroup()
+        self._stores = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
+        self._whole_batches = self._config["statestore.cache.max.bytes"] == 0 and batches_keep_order(self._own)
+        self._topology = topology
+
+    # topics
+
+    def create_input_topic(
+        self, name: str, *, key: Any, value: Any, start_ms: int | None = None, auto_advance: Duration = 0
+    ) -> TestInputTopic:
+        """A topic that the topology reads, to write to.
+
+        Parameters
+        ----------
+        name : str
+        key, value : type or Serde
+        start_ms : int, optional
+            Timestamp of the first record that is piped without one; by default the driver's wall-clock time.
+        auto_advance : timedelta or int (ms)
+            How far each such record moves it.
+
+        Raises
+        ------
+        UnknownTopicError
+            When no source reads the topic; names those that are read.
+        """
+        if not self._is_read(name) and self._global_task(name) is None:
+            known = ", ".join(sorted(self._input_names())) or "none"
+            raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {known}.")
+        start_ms = self._clock.now_ms() if start_ms is None else start_ms
+        return TestInputTopic(name, serde_of(key), serde_of(value), self._pipe, start_ms, to_ms(auto_advance))
+
+    def create_output_topic(self, name: str, *, key: Any, value: Any) -> TestOutputTopic:
+        """A topic that the topology writes, to read from; internal ones go by their full names.
+
+        Raises
+        ------
+        UnknownTopicError
+            When no sink writes the topic; names those that are written.
+        """
+        known = self._output_names()
+        if known is not None and name not in known:
+            raise UnknownTopicError(
+                f"The topology does not write topic {name!r}; it writes: {', '.join(sorted(known)) or 'none'}."
+            )
+        return TestOutputTopic(name, serde_of(key), serde_of(value), self._wire.queues[name])
+
+    def produced_topic_names(self) -> set[str]:
+        """The topics that were written so far."""
+        return {topic for topic, queue in self._wire.queues.items() if queue}
+
+    def pipe_batch(self, records: Iterable[tuple[TestInputTopic, Record[Any, Any]]]) -> None:
+        """Process records of any topics in the given order, in batches as large as the order allows.
+
+        Every topic gets the same output as if they were piped one by one.
+        """
+        for name, rows in groupby(
+            ((topic.name, topic.row_of(record)) for topic, record in records), lambda row: row[0]
+        ):
+            self._pipe(name, [row for _, row in rows])
+
+    # time and end
+
+    def advance_wall_clock_time(self, duration: Duration) -> None:
+        """Move the wall clock; wall-clock punctuators that are due are called once."""
+        self._clock.advance(to_ms(duration))
+        self._task.punctuate()
+        self._commit(self._task)
+        self._run()
+
+    def end_of_input(self) -> None:
+        """Treat all input as ended: windows close, suppressed updates and unmatched outer-join rows come out."""
+        self._task.end_of_input()
+        self._commit(self._task)
+        self._run()
+
+    # state
+
+    def get_state_store(self, name: str) -> Any:
+        """The live store of this name, whatever its kind."""
+        return self._stores.any(name)
+
+    def get_all_state_stores(self) -> dict[str, Any]:
+        """All live stores by name."""
+        return {name: self._stores.any(name) for name in self._topology.stores}
+
+    def get_key_value_store(self, name: str) -> Any:
+        """A key-value store; one with timestamps is seen without them."""
+        return self._stores.values_of(name, StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE)
+
+    def get_timestamped_key_value_store(self, name: str) -> Any:
+        """A key-value store of ValueAndTimestamp: what tables keep."""
+        return self._stores.get(name, StoreKind.TIMESTAMPED_KEY_VALUE)
+
+    def get_window_store(self, name: str) -> Any:
+        """A window store; one with timestamps is seen without them."""
+        return self._stores.values_of(name, StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW)
+
+    def get_timestamped_window_store(self, name: str) -> Any:
+        """A window store of ValueAndTimestamp: what windowed tables keep."""
+        return self._stores.get(name, StoreKind.TIMESTAMPED_WINDOW)
+
+    def get_session_store(self, name: str) -> Any:
+        """A session store."""
+        return self._stores.get(name, StoreKind.SESSION)
+
+    def get_versioned_store(self, name: str) -> Any:
+        """A versioned key-value store."""
+        return self._stores.get(name, StoreKind.VERSIONED)
+
+    @property
+    def dropped(self) -> Counter[tuple[str, str]]:
+        """How many records each (operator, reason) has dropped."""
+        return sum((task.dropped for task in self._global_tasks), Counter(self._task.dropped))
+
+    def close(self) -> None:
+        """Close processors and stores, and remove what they kept on disk."""
+        self._closing.close()
+
+    def __enter__(self) -> TopologyTestDriver:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # how it runs
+
+    def _start(self, part: SubTopology, global_stores: dict[str, Any]) -> Task:
+        state = self._open(part)
+        if part.is_global:
+            global_stores.update(state.stores)
+        task = Task(
+            part,
+            0,
+            state=state,
+            collector=self._wire,
+            config=self._config,
+            clock=self._clock,
+            application_id=self._config.application_id,
+            global_stores=global_stores,
+            topic_names=self._names,
+        )
+        self._closing.callback(task.close)
+        return task
+
+    def _open(self, part: SubTopology) -> TaskState:
+        directory = None
+        if any(store.store == "rocksdb" for store in part.stores):
+            directory = Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-")))
+        state = open_task_state(part.stores, directory)
+        self._closing.callback(state.close)
+        return state
+
+    def _pipe(self, topic: str, rows: Sequence[Row]) -> None:
+        whole = self._whole_batches
+        for some in [list(rows)] if whole else [[row] for row in rows]:
+            batch = self._wire.batch_of(topic, some)
+            task = self._global_task(topic)
+            if task is None:
+                self._enqueue(batch)
+                self._run()
+            else:
+                task.process(task.stamp(batch))
+                self._commit(task)
+
+    def _enqueue(self, batch: Batch) -> None:
+        self._group.add(self._task.stamp(batch))
+
+    def _run(self) -> None:
+        most = 10_000 if self._whole_batches else 1
+        while (run := self._group.next_run(most)) is not None:
+            self._task.process(run)
+            self._commit(self._task)
+
+    def _commit(self, task: Task) -> None:
+        task.flush()
+        changes = task.state.changes()
+        for store, rows in changes.items():
+            topic = f"{store}-changelog"
+            if topic in self._names:
+                self._wire.send(self._names[topic], rows.keys, rows.values, rows.timestamps, None)
+        task.state.persist(changes, {})
+
+    def _is_read(self, topic: str) -> bool:
+        return any(
+            topic in (self._names.get(name, name) for name in source.topics)
+            or (source.pattern is not None and source.pattern.fullmatch(topic) is not None)
+            for part in self._own
+            for source in part.sources
+        )
+
+    def _global_task(self, topic: str) -> Task | None:
+        return next((task for task in self._global_tasks if topic in _topics(task.sub_topology)), None)
+
+    def _input_names(self) -> set[str]:
+        own = {self._names.get(topic, topic) for part in self._own for topic in _topics(part)}
+        return own.union(*(_topics(task.sub_topology) for task in self._global_tasks))
+
+    def _output_names(self) -> set[str] | None:
+        """What can be written; None when a sink chooses its topic."""
+        sinks = [sink for part in self._own for sink in part.sinks]
+        fixed = {self._names.get(sink.topic, sink.topic) for sink in sinks if isinstance(sink.topic, str)}
+        return fixed | set(self._names.values()) if all(isinstance(sink.topic, str) for sink in sinks) else None
+
+
+def _merged(parts: Sequence[SubTopology]) -> SubTopology:
+    """All sub-topologies as one: the driver runs a single task, as Kafka Streams' driver does."""
+    nodes = tuple(node for part in parts for node in part.nodes)
+    stores = {store.name: store for part in parts for store in part.stores}
+    return SubTopology(0, nodes, tuple(stores.values()))
+
+
+def _topics(part: SubTopology) -> set[str]:
+    return {topic for source in part.sources for topic in source.topics}

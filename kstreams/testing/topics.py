@@ -1,0 +1,157 @@
+"""`TestInputTopic` and `TestOutputTopic`: how a test writes to a topology and reads what came out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kstreams.batch import Row
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import SerdeError
+from kstreams.record import Headers, Record
+from kstreams.serdes import Serde
+
+
+class TestInputTopic:
+    """Writes records to a topic that the topology reads; made by `TopologyTestDriver.create_input_topic`.
+
+    Records without a timestamp get the topic's own time, which moves on by `auto_advance` after each.
+    """
+
+    __test__ = False  # its name is Kafka Streams'; pytest is not to collect it
+
+    def __init__(
+        self,
+        name: str,
+        key: Serde[Any],
+        value: Serde[Any],
+        pipe: Callable[[str, list[Row]], None],
+        start_ms: int,
+        auto_advance_ms: int,
+    ) -> None:
+        self.name = name
+        self._key, self._value, self._pipe = key, value, pipe
+        self._now_ms, self._step_ms = start_ms, auto_advance_ms
+
+    def pipe_input(self, key: Any, value: Any, timestamp: int | None = None, headers: Headers = ()) -> None:
+        """Process one record; `timestamp` is in milliseconds."""
+        time_ms = self._next_time() if timestamp is None else timestamp
+        self.pipe_record(Record(key=key, value=value, timestamp=time_ms, headers=headers))
+
+    def pipe_value(self, value: Any, timestamp: int | None = None) -> None:
+        """Process one record without a key."""
+        self.pipe_input(None, value, timestamp)
+
+    def pipe_record(self, record: Record[Any, Any]) -> None:
+        """Process one record at its own timestamp.
+
+        Raises
+        ------
+        ProcessingError
+            When a function of the topology raises.
+        SerdeError
+            When key or value do not fit the types of this topic, or of one that is written.
+        """
+        self._pipe(self.name, [self.row_of(record)])
+
+    def pipe_key_values(self, rows: Iterable[tuple[Any, Any]]) -> None:
+        """Process these one by one, each a (key, value)."""
+        for key, value in rows:
+            self.pipe_input(key, value)
+
+    def pipe_values(self, values: Iterable[Any]) -> None:
+        """Process these one by one, without keys."""
+        for value in values:
+            self.pipe_value(value)
+
+    def pipe_records(self, records: Iterable[Record[Any, Any]]) -> None:
+        """Process these one by one."""
+        for record in records:
+            self.pipe_record(record)
+
+    def advance_time(self, duration: Duration) -> None:
+        """Move the topic's own time."""
+        self._now_ms += to_ms(duration)
+
+    def row_of(self, record: Record[Any, Any]) -> Row:
+        """The record in bytes."""
+        key, value = self._bytes(self._key, record.key, "key"), self._bytes(self._value, record.value, "value")
+        return Row(key, value, record.timestamp, record.headers)
+
+    def _bytes(self, serde: Serde[Any], item: Any, what: str) -> bytes | None:
+        try:
+            return None if item is None else serde.serialize(item)
+        except Exception as error:
+            raise SerdeError(f"The {what} {item!r} for topic {self.name} does not fit {serde}: {error}") from error
+
+    def _next_time(self) -> int:
+        now_ms = self._now_ms
+        self._now_ms += self._step_ms
+        return now_ms
+
+    def __repr__(self) -> str:
+        return f"TestInputTopic({self.name!r})"
+
+
+class TestOutputTopic:
+    """Reads what the topology wrote, oldest first; each record once.
+
+    Made by `TopologyTestDriver.create_output_topic`. Readers of one topic share its queue.
+    """
+
+    __test__ = False
+
+    def __init__(self, name: str, key: Serde[Any], value: Serde[Any], queue: deque[Row]) -> None:
+        self.name = name
+        self._key, self._value, self._queue = key, value, queue
+
+    @property
+    def queue_size(self) -> int:
+        """How many records wait to be read."""
+        return len(self._queue)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether none waits."""
+        return not self._queue
+
+    def read_record(self) -> Record[Any, Any]:
+        """The next record; raises LookupError when there is none."""
+        if not self._queue:
+            raise LookupError(f"Topic {self.name} holds no further record: check is_empty before reading.")
+        row = self._queue.popleft()
+        key = None if row.key is None else self._key.deserialize(row.key)
+        value = None if row.value is None else self._value.deserialize(row.value)
+        return Record(key=key, value=value, timestamp=row.timestamp, headers=row.headers)
+
+    def read_value(self) -> Any:
+        """The value of the next record."""
+        return self.read_record().value
+
+    def read_key_value(self) -> tuple[Any, Any]:
+        """Key and value of the next record."""
+        record = self.read_record()
+        return record.key, record.value
+
+    def read_records(self) -> list[Record[Any, Any]]:
+        """All that waits."""
+        return [self.read_record() for _ in range(len(self._queue))]
+
+    def read_values(self) -> list[Any]:
+        """The values of all that waits."""
+        return [record.value for record in self.read_records()]
+
+    def read_key_values(self) -> list[tuple[Any, Any]]:
+        """(key, value) of all that waits."""
+        return [(record.key, record.value) for record in self.read_records()]
+
+    def read_key_values_to_map(self) -> dict[Any, Any]:
+        """The last value of each key; raises LookupError for a record without a key."""
+        records = self.read_records()
+        if any(record.key is None for record in records):
+            raise LookupError(f"Topic {self.name} holds a record without a key, which a map cannot hold.")
+        return {record.key: record.value for record in records}
+
+    def __repr__(self) -> str:
+        return f"TestOutputTopic({self.name!r}, {len(self._queue)} records)"
