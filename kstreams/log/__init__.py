@@ -17,7 +17,9 @@ from kstreams.log.api import (
     TopicDescription,
 )
 from kstreams.log.embedded.disk import Disk
+from kstreams.log.embedded.dump import dump
 from kstreams.log.embedded.log import EmbeddedLog
+from kstreams.log.embedded.verify import verify
 
 __all__ = [
     "Admin",
@@ -29,7 +31,9 @@ __all__ = [
     "OnDelivery",
     "Producer",
     "TopicDescription",
+    "dump",
     "open_log",
+    "verify",
 ]
 
 

@@ -19,7 +19,10 @@ HEADER_SIZE = LAYOUT.size
 MAX_BODY = 1 << 30
 
 HAS_HEADERS, HAS_OFFSETS = 1, 2
-_KNOWN_FLAGS = HAS_HEADERS | HAS_OFFSETS
+COMPRESSIONS = {"none": 0, "lz4": 4, "zstd": 8}
+_COMPRESSION_NAMES = {flag: name for name, flag in COMPRESSIONS.items()}
+_COLUMN_FLAGS = HAS_HEADERS | HAS_OFFSETS
+_KNOWN_FLAGS = _COLUMN_FLAGS | 4 | 8
 
 _COLUMNS = [pa.field("key", pa.binary()), pa.field("value", pa.binary()), pa.field("timestamp", pa.int64())]
 _HEADERS = pa.field("headers", HEADERS_TYPE)
@@ -60,6 +63,11 @@ class FrameHeader(NamedTuple):
     def size(self) -> int:
         """Bytes of the whole frame."""
         return HEADER_SIZE + self.body_size
+
+    @property
+    def compression(self) -> str:
+        """How the body is compressed."""
+        return _COMPRESSION_NAMES[self.flags & ~_COLUMN_FLAGS]
 
 
 class Body(NamedTuple):
@@ -105,6 +113,7 @@ def encode_body(batch: Batch, compression: str = "none", *, keep_offsets_from: i
     record_batch = _record_batch(columns, SCHEMAS[flags])
     data = _serialize(record_batch, compression)
     least, most = _span(record_batch.column(2))
+    flags |= COMPRESSIONS[compression]
     return Body(data, google_crc32c.value(data), flags, len(batch), least, most)
 
 
@@ -156,7 +165,7 @@ def decode_body(header: FrameHeader, body: pa.Buffer, source: TopicPartition) ->
     if google_crc32c.value(body) != header.body_crc:
         raise BadFrameError("the body fails its checksum")
     try:
-        read = pa.ipc.read_record_batch(body, SCHEMAS[header.flags])
+        read = pa.ipc.read_record_batch(body, SCHEMAS[header.flags & _COLUMN_FLAGS])
         read.validate()
     except (pa.ArrowException, OSError) as error:
         raise BadFrameError(f"the body is no Arrow record batch of this schema ({error})") from None
@@ -168,7 +177,7 @@ def decode_body(header: FrameHeader, body: pa.Buffer, source: TopicPartition) ->
 
 def _check_sizes(header: FrameHeader) -> None:
     span = header.next_offset - header.base_offset
-    if header.flags & ~_KNOWN_FLAGS:
+    if header.flags & ~_KNOWN_FLAGS or header.flags & ~_COLUMN_FLAGS not in _COMPRESSION_NAMES:
         raise BadFrameError(f"unknown flags {header.flags}")
     if not 0 < header.body_size <= MAX_BODY or header.body_size % 8:
         raise BadFrameError(f"a body of {header.body_size} bytes")

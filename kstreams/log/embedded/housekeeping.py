@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from kstreams.log.embedded.appender import Appender
 from kstreams.log.embedded.catalogue import Topic
+from kstreams.log.embedded.compaction import compact
 from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.partition import Partition
 from kstreams.log.embedded.retention import apply_retention
+from kstreams.log.embedded.stable_end import stable_end
 from kstreams.log.embedded.topic_config import TopicSettings
-from kstreams.log.embedded.transactions import forget_committed
+from kstreams.log.embedded.transactions import fate, forget_committed
 
 
 def clean_topic(home: Home, topic: Topic, *, eager: bool) -> None:
@@ -20,16 +23,25 @@ def clean_topic(home: Home, topic: Topic, *, eager: bool) -> None:
     """
     settings = TopicSettings.of(topic.config)
     for number in range(topic.partitions):
-        _clean_partition(home, topic, number, settings, eager)
+        clean_partition(home, topic, number, settings, eager=eager)
     forget_committed(home.catalogue)
 
 
-def _clean_partition(home: Home, topic: Topic, number: int, settings: TopicSettings, eager: bool) -> None:
+def clean_partition(home: Home, topic: Topic, number: int, settings: TopicSettings, *, eager: bool) -> None:
+    """Clean one partition."""
     partition = home.partition(topic, number)
     appender = Appender(partition, settings.limits, home.clock, home.durability, on_roll=lambda: None)
     try:
         appender.roll()
         if settings.delete:
             apply_retention(partition, settings, home.clock.now_ms())
+        if settings.compact:
+            _compact(home, topic, partition, settings, eager)
     finally:
         appender.close()
+
+
+def _compact(home: Home, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:
+    now_ms = home.clock.now_ms()
+    stable = stable_end(home, topic, partition.source.partition, partition.head().end_offset)
+    compact(partition, settings, stable, lambda number: fate(home.catalogue, number, now_ms), now_ms, eager=eager)
