@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from operator import length_hint
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
 
 from kstreams.clock import Clock
 from kstreams.config import Config
@@ -31,30 +34,63 @@ class RecordContext(NamedTuple):
     headers: Headers
 
 
+class Run:
+    """A batch that is being processed, record by record, and how far the loop over it has come.
+
+    Offset and stream time are looked up when somebody asks: so they cost nothing for each record.
+
+    Parameters
+    ----------
+    topic : str
+        Where its records came from.
+    offsets, stream_times : numpy int64 array, shape (n,)
+        Of each record: its offset, and the highest timestamp up to and with it.
+    timestamps : list of int, length n
+        Event time of each record in milliseconds; the loop takes them from `cursor`.
+    """
+
+    __slots__ = ("cursor", "offsets", "stream_times", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        offsets: np.ndarray[Any, np.dtype[np.int64]],
+        stream_times: np.ndarray[Any, np.dtype[np.int64]],
+        timestamps: list[int],
+    ) -> None:
+        self.topic, self.offsets, self.stream_times = topic, offsets, stream_times
+        self.cursor = iter(timestamps)
+
+    @property
+    def row(self) -> int:
+        """Which record was taken last, from 0."""
+        return len(self.offsets) - 1 - length_hint(self.cursor)
+
+
 class TaskContext:
     """What belongs to a whole task and to the input record it is processing.
 
-    `topic`, `partition`, `offset` and `headers` are those of the input record; an operator that emits something it kept
-    sets `headers` first. `topic` is None outside of any record: in punctuators and at flushes.
+    An operator that emits something it kept sets `headers` to those of what it kept. `run` is None, and so is the
+    topic, outside of any record: in punctuators and at flushes.
     """
 
     __slots__ = (
+        "_stream_time",
         "application_id",
         "caching",
         "clock",
         "commit_requested",
         "config",
         "dropped",
+        "follows_time",
         "global_stores",
         "headers",
-        "offset",
         "partition",
+        "run",
         "shared",
         "stores",
-        "stream_time",
         "stream_time_punctuations",
         "task_id",
-        "topic",
         "wall_clock_punctuations",
     )
 
@@ -68,30 +104,51 @@ class TaskContext:
         clock: Clock,
         stores: Mapping[str, Any],
         global_stores: Mapping[str, Any],
+        stream_time: int,
     ) -> None:
         self.application_id, self.task_id, self.partition = application_id, task_id, partition
         self.config, self.clock = config, clock
         self.stores, self.global_stores = stores, global_stores
         self.shared: dict[str, Any] = {}
         self.caching: bool = config["statestore.cache.max.bytes"] > 0
-        self.topic: str | None = None
-        self.offset = -1
+        self.run: Run | None = None
         self.headers: Headers = ()
-        self.stream_time = -1
+        self._stream_time = stream_time
+        self.follows_time = False  # whether a processor may schedule punctuators of stream time
         self.commit_requested = False
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.stream_time_punctuations = Punctuations()
         self.wall_clock_punctuations = Punctuations()
 
+    @property
+    def topic(self) -> str | None:
+        """The topic of the input record; None outside of any record."""
+        return None if self.run is None else self.run.topic
+
+    @property
+    def offset(self) -> int:
+        """The offset of the input record, -1 outside of any record."""
+        return -1 if self.run is None else int(self.run.offsets[self.run.row])
+
+    @property
+    def stream_time(self) -> int:
+        """The highest timestamp (ms) processed so far, with the current record; -1 at first."""
+        return self._stream_time if self.run is None else int(self.run.stream_times[self.run.row])
+
+    def leave(self) -> None:
+        """No record is being processed any more."""
+        self._stream_time = self.stream_time
+        self.run, self.headers = None, ()
+
     def place(self) -> str:
         """Where the input record came from, as errors and log lines say it."""
-        return "(no record)" if self.topic is None else f"{self.topic}-{self.partition}@{self.offset}"
+        return "(none: outside of any record)" if self.run is None else f"{self.topic}-{self.partition}@{self.offset}"
 
-    def drop(self, node: str, reason: str, count: int = 1) -> None:
+    def drop(self, node: str, reason: str, place: str, count: int = 1) -> None:
         """Count records that a node skips; the first of each reason is a warning in the log, the others are debug."""
         level = logging.DEBUG if self.dropped[node, reason] else logging.WARNING
         self.dropped[node, reason] += count
-        logger.log(level, "task %s: %s dropped record %s: %s", self.task_id, node, self.place(), reason)
+        logger.log(level, "task %s: %s dropped record %s: %s", self.task_id, node, place, reason)
 
 
 class NodeContext:
@@ -180,7 +237,7 @@ class NodeContext:
 
     def dropped(self, reason: str) -> None:
         """Count the current record as dropped by this operator, and log it."""
-        self.task.drop(self.node, reason)
+        self.task.drop(self.node, reason, self.task.place())
 
     def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
         """Call `callback(time)` at intervals; the first time as Kafka Streams does.

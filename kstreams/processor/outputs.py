@@ -64,11 +64,17 @@ class Rows:
         self.keys: list[Any] = []
         self.values: list[Any] = []
         self.timestamps: list[int] = []
-        self.headers: list[Headers] = []
+        self.headers: dict[int, Headers] = {}  # of the rows that have some
+
+    def headers_of_rows(self) -> list[Headers]:
+        """The headers of every row; empty when none has any."""
+        return [self.headers.get(row, ()) for row in range(len(self.keys))] if self.headers else []
 
     def clear(self) -> None:
-        for column in (self.keys, self.values, self.timestamps, self.headers):
-            column.clear()
+        self.keys.clear()
+        self.values.clear()
+        self.timestamps.clear()
+        self.headers.clear()
 
 
 class TopicRows:
@@ -138,7 +144,7 @@ class Outputs:
             _encoded(run, topic, "key", run.sink.key, run.keys),
             _encoded(run, topic, "value", run.sink.value, run.values),
             pa.array(run.timestamps, pa.int64()),
-            headers_column(run.headers),
+            headers_column(run.headers_of_rows()),
             partitions,
         )
         run.clear()
@@ -154,14 +160,15 @@ class Outputs:
 
     def _alone(self, rows: Rows) -> Forward:
         context = self._context
-        add_key, add_value = rows.keys.append, rows.values.append
-        add_timestamp, add_headers = rows.timestamps.append, rows.headers.append
+        keys, headers = rows.keys, rows.headers
+        add_key, add_value, add_timestamp = keys.append, rows.values.append, rows.timestamps.append
 
         def sink(key: Any, value: Any, timestamp: int) -> None:
+            if context.headers:
+                headers[len(keys)] = context.headers
             add_key(key)
             add_value(value)
             add_timestamp(timestamp)
-            add_headers(context.headers)
 
         return sink
 
@@ -170,10 +177,11 @@ class Outputs:
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
             rows = topic.of(sink)
+            if context.headers:
+                rows.headers[len(rows.keys)] = context.headers
             rows.keys.append(key)
             rows.values.append(value)
             rows.timestamps.append(timestamp)
-            rows.headers.append(context.headers)
 
         return shared_sink
 
@@ -223,11 +231,15 @@ def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: Rows)
     answers = [choose(topic, key, value, count) for key, value in zip(run.keys, run.values, strict=True)]
     chosen = [_choices(answer) for answer in answers]
     if any(len(partitions) != 1 for partitions in chosen):
-        for column in (run.keys, run.values, run.timestamps, run.headers):
-            column[:] = chain.from_iterable(
-                [item] * len(partitions) for item, partitions in zip(column, chosen, strict=True)
-            )
+        _copy_rows(run, [row for row, partitions in enumerate(chosen) for _ in partitions])
     return np.array(list(chain.from_iterable(chosen)), dtype=np.int64)
+
+
+def _copy_rows(run: Rows, rows: list[int]) -> None:
+    headers = run.headers_of_rows()
+    run.headers = {new: headers[old] for new, old in enumerate(rows) if headers and headers[old]}
+    for column in (run.keys, run.values, run.timestamps):
+        column[:] = [column[row] for row in rows]
 
 
 def _choices(answer: Any) -> list[int]:

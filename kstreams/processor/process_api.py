@@ -154,6 +154,7 @@ class ProcessorContext:
 def start(processor: Processor[Any, Any, Any, Any], context: NodeContext, forward: Forward) -> Callable[[Any], None]:
     """Initialise a processor in a task; returns what takes its records."""
     own = ProcessorContext(context, forward)
+    context.task.follows_time = True
     processor.init(own)
     context.at_close(processor.close)
     return own._entered(processor.process)

@@ -65,9 +65,8 @@ class Route:
         )
 
     def _without_negative(self, batch: Batch, kept: np.ndarray[Any, Any]) -> Batch:
-        self.context.topic, self.context.offset = batch.source.topic, int(batch.offsets[np.argmin(kept)])
-        self.context.drop(self.source.name, NEGATIVE_TIMESTAMP, int((~kept).sum()))
-        self.context.topic = None
+        first = _place(batch, int(np.argmin(kept)))
+        self.context.drop(self.source.name, NEGATIVE_TIMESTAMP, first, int((~kept).sum()))
         mask = pa.array(kept)
         headers = None if batch.headers is None else batch.headers.filter(mask)
         keys, values, timestamps = (column.filter(mask) for column in (batch.keys, batch.values, batch.timestamps))

@@ -6,9 +6,8 @@ It knows neither threads nor Spark: both runtimes and the test driver run this v
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +17,12 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
-from kstreams.processor.context import Callbacks, TaskContext
+from kstreams.processor.context import Callbacks, Run, TaskContext
 from kstreams.processor.nodes import SubTopology
+from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Collector, Outputs
 from kstreams.processor.routes import Routes
+from kstreams.record import Headers
 from kstreams.state.api import StateStore, TaskState
 
 
@@ -86,8 +87,8 @@ class Task:
             clock=clock,
             stores=state.stores,
             global_stores=global_stores or {},
+            stream_time=self._memo.get("stream_time", -1),
         )
-        context.stream_time = self._memo.get("stream_time", -1)
         self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {})
         self._callbacks = callbacks = Callbacks(self._memo)
         forwards = bind(sub_topology, context, self._outputs, callbacks)
@@ -133,13 +134,15 @@ class Task:
         context, route = self._context, self._routes.of(batch.source.topic)
         keys, values = route.decoded(batch)
         timestamps = batch.timestamps.to_numpy()
-        stream_times = np.maximum(np.maximum.accumulate(timestamps), context.stream_time).tolist()
-        headers = repeat(()) if batch.headers is None else batch.header_rows()
-        rows = zip(keys, values, timestamps.tolist(), batch.offsets.tolist(), headers, stream_times, strict=False)
-        context.topic = batch.source.topic
+        stream_times = np.maximum(np.maximum.accumulate(timestamps), context.stream_time)
+        run = Run(batch.source.topic, batch.offsets, stream_times, timestamps.tolist())
+        rows = zip(keys, values, run.cursor, strict=False)
+        context.run = run
         with self._explained():
-            self._run(route.forward, rows)
-        context.topic, context.headers = None, ()
+            if batch.headers is not None or context.follows_time:
+                self._run_closely(route.forward, rows, batch.header_rows())
+            else:
+                _run_straight(route.forward, rows)
         self._outputs.send()
 
     def punctuate(self) -> bool:
@@ -170,25 +173,25 @@ class Task:
         for callback in self._at_close:
             callback()
 
-    def _run(self, forward: Callable[[Any, Any, int], None], rows: Iterator[Any]) -> None:
-        # The targets of the loop set the context: per record that costs three stores and no call.
+    def _run_closely(self, forward: Forward, rows: Iterable[Any], headers: list[Headers]) -> None:
+        """The loop for records with headers, and for processors that may ask to be called as stream time goes on."""
         context, punctuations = self._context, self._context.stream_time_punctuations
-        for key, value, timestamp, context.offset, context.headers, context.stream_time in rows:
+        for (key, value, timestamp), context.headers in zip(rows, headers, strict=False):
             forward(key, value, timestamp)
-            if punctuations.deadline_ms <= context.stream_time:
-                self._punctuate_stream_time()
+            if punctuations.deadline_ms <= timestamp:  # what was due before this record has been called before it
+                self._punctuate_stream_time(context.stream_time)
 
-    def _punctuate_stream_time(self) -> None:
+    def _punctuate_stream_time(self, stream_time: int) -> None:
         context = self._context
-        topic, headers, context.topic, context.headers = context.topic, context.headers, None, ()
-        context.stream_time_punctuations.fire(context.stream_time)
-        context.topic, context.headers = topic, headers
+        run = context.run
+        context.run, context.headers = None, ()
+        context.stream_time_punctuations.fire(stream_time)
+        context.run = run
 
     def _call(self, callbacks: list[Callable[[], None]]) -> None:
         with self._explained():
             for callback in callbacks:
                 callback()
-        self._context.headers = ()
         self._outputs.send()
 
     @contextmanager
@@ -202,3 +205,10 @@ class Task:
             name = failed_operator(error.__traceback__, self._callbacks) or f"task {self.id}"
             declared_at = {node.name: node.declared_at for node in self.sub_topology.nodes}.get(name)
             raise ProcessingError(name, declared_at, self._context.place(), error) from error
+        finally:
+            self._context.leave()
+
+
+def _run_straight(forward: Forward, rows: Iterable[Any]) -> None:
+    for key, value, timestamp in rows:
+        forward(key, value, timestamp)
