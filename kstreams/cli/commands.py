@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated
 
@@ -22,8 +21,8 @@ from kstreams.cli.topology import topology
 PACKAGE = "kstreams-dsl"
 
 
-def command_line() -> Callable[..., object]:
-    """The Typer application."""
+def application() -> typer.Typer:
+    """All commands."""
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",

@@ -118,10 +118,14 @@ def _rocksdb() -> Finding:
 
 
 def _open_store() -> str:
-    from kstreams.state.rocksdb import check_rocksdb
+    from kstreams.serdes import serde_of
+    from kstreams.state import open_task_state
+    from kstreams.state.api import StoreBuilder, StoreKind
 
+    probe = StoreBuilder("probe", StoreKind.KEY_VALUE, serde_of(str), serde_of(str))
     with tempfile.TemporaryDirectory() as folder:
-        return check_rocksdb(Path(folder))
+        open_task_state([probe], Path(folder)).close()
+    return "a store can be opened and closed"
 
 
 def _attempt(check: str, action: Callable[[], str]) -> Finding:

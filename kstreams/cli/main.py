@@ -6,9 +6,8 @@ Exit status: 0 done; 1 the command could not do what was asked; 2 it was asked w
 from __future__ import annotations
 
 import errno
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from kstreams.errors import KStreamsError
 
@@ -43,8 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(given)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        return _reader_has_gone()
     except Exception as error:
         sys.stderr.write(f"kstreams: {sentence(error)}\n")
         return 1
@@ -69,11 +66,10 @@ def sentence(error: BaseException) -> str:
 
 
 def _run(arguments: list[str]) -> int:
-    from kstreams.cli.commands import command_line
+    from kstreams.cli.commands import application
 
-    run: Callable[..., object] = command_line()
     try:
-        run(args=arguments, prog_name="kstreams")
+        application()(args=arguments, prog_name="kstreams")
     except SystemExit as done:
         return _status(done.code)
     return 0
@@ -96,9 +92,3 @@ def _configure_logging(debug: bool) -> None:
     logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format=form, stream=sys.stderr)
     if debug:
         logging.getLogger("py4j").setLevel(logging.INFO)
-
-
-def _reader_has_gone() -> int:
-    """Whoever read our output stopped (`| head`): end quietly, also when Python flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0

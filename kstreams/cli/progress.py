@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Any, Protocol, TextIO
 
 from kstreams.clock import Clock, SystemClock
 
 LINE_EVERY_MS = 5_000
+
+
+class Counts(Protocol):
+    """What an engine tells of a run, each number since its start."""
+
+    @property
+    def records_in(self) -> int: ...
+    @property
+    def records_out(self) -> Mapping[str, int]: ...
+    @property
+    def dropped(self) -> Mapping[Any, int]: ...
+    @property
+    def lag(self) -> int: ...
 
 
 class ProgressLine:
@@ -24,26 +38,34 @@ class ProgressLine:
     def __init__(self, stream: TextIO | None = None, clock: Clock | None = None) -> None:
         self.stream, self.clock = stream or sys.stderr, clock or SystemClock()
         self.start_ms = self.shown_ms = self.clock.now_ms()
+        self.shown_in = 0
         self.in_place = self.stream.isatty()
-        self.last: tuple[int, int] = (self.start_ms, 0)
+        self.seen: Counts | None = None
 
-    def show(self, state: str, records_in: int, records_out: int, lag: int) -> None:
+    def show(self, progress: Counts) -> None:
         """Tell where the application stands; cheap enough for every second."""
-        now_ms = self.clock.now_ms()
+        self.seen, now_ms = progress, self.clock.now_ms()
         if not self.in_place and now_ms - self.shown_ms < LINE_EVERY_MS:
             return
-        since_ms, before = self.last
-        rate = (records_in - before) * 1000 / max(now_ms - since_ms, 1)
-        self.last, self.shown_ms = (now_ms, records_in), now_ms
-        self._write(f"{state}: {records_in:,} records in ({rate:,.0f}/s), {records_out:,} out, lag {lag:,}")
+        rate = (progress.records_in - self.shown_in) * 1000 / max(now_ms - self.shown_ms, 1)
+        self.shown_ms, self.shown_in = now_ms, progress.records_in
+        self._write(f"{_counts(progress)}, {rate:,.0f}/s, lag {progress.lag:,}")
 
-    def finish(self, records_in: int, records_out: int) -> None:
-        """The closing line."""
+    def finish(self) -> None:
+        """The closing line; nothing when nothing was ever shown."""
+        if self.seen is None:
+            return
         seconds = (self.clock.now_ms() - self.start_ms) / 1000
-        self._write(f"done: {records_in:,} records in, {records_out:,} out, {seconds:.1f} s")
+        self._write(f"done: {_counts(self.seen)}, {seconds:.1f} s")
         if self.in_place:
             self.stream.write("\n")
 
     def _write(self, text: str) -> None:
         self.stream.write(f"\r\x1b[2K{text}" if self.in_place else f"{text}\n")
         self.stream.flush()
+
+
+def _counts(progress: Counts) -> str:
+    dropped = sum(progress.dropped.values())
+    skipped = f", {dropped:,} dropped" if dropped else ""
+    return f"{progress.records_in:,} records in, {sum(progress.records_out.values()):,} out{skipped}"

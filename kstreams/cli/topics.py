@@ -44,7 +44,10 @@ def list_(
     """
     with open_home(log_dir).admin() as admin:
         found = sorted(admin.topics().values())
-        print_rows((_summary(admin, topic) for topic in found), as_json=as_json, title="Topics")
+        rows = (
+            {**_summary(admin, topic), "config": dict(topic.config) if as_json else _changed(topic)} for topic in found
+        )
+        print_rows(rows, as_json=as_json, title="Topics")
 
 
 @topics.command()
@@ -55,8 +58,7 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
     """
     with open_home(log_dir).admin() as admin:
         topic = admin.describe_topic(name)
-        title = f"{name}  {' '.join(f'{key}={value}' for key, value in topic.config.items())}".rstrip()
-        print_rows(_partitions(admin, topic), as_json=as_json, title=title)
+        print_rows(_partitions(admin, topic), as_json=as_json, title=" ".join([name, *_settings(_changed(topic))]))
 
 
 @topics.command()
@@ -78,12 +80,19 @@ def delete(
 
 
 def _summary(admin: Admin, topic: TopicDescription) -> dict[str, Any]:
-    return {
-        "topic": topic.name,
-        "partitions": topic.partitions,
-        "records": _records(admin, topic),
-        "config": dict(topic.config),
-    }
+    return {"topic": topic.name, "partitions": topic.partitions, "records": _records(admin, topic)}
+
+
+def _changed(topic: TopicDescription) -> dict[str, str]:
+    """The settings that are not the default."""
+    from kstreams.log.embedded.topic_config import full_config
+
+    defaults = full_config(None)
+    return {key: value for key, value in topic.config.items() if value != defaults.get(key)}
+
+
+def _settings(config: dict[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in config.items()]
 
 
 def _partitions(admin: Admin, topic: TopicDescription) -> Iterator[dict[str, Any]]:

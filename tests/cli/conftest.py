@@ -1,0 +1,48 @@
+"""A folder to work in, and a hand that types commands."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kstreams.cli import main
+
+
+class Outcome(NamedTuple):
+    """What a command did."""
+
+    status: int
+    out: str
+    err: str
+
+    def json_lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Shell:
+    """Types commands in one folder, within this process."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+
+    def __call__(self, *arguments: str, stdin: str = "") -> Outcome:
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        self._capsys.readouterr()
+        status = main(arguments)
+        return Outcome(status, *self._capsys.readouterr())
+
+    def ok(self, *arguments: str, stdin: str = "") -> Outcome:
+        outcome = self(*arguments, stdin=stdin)
+        assert outcome.status == 0, outcome.err
+        return outcome
+
+
+@pytest.fixture
+def kstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return Shell(tmp_path, monkeypatch, capsys)
