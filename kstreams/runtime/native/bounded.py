@@ -50,19 +50,19 @@ class Bounds:
     layout : Layout
     until_end : bool
         Whether tasks are told that their input is over, or only stop.
+    ends : mapping of TopicPartition to int
+        Where the inputs from outside end.
     end_offsets : callable
-        The ends of partitions at the time of asking, open transactions included.
+        The ends of internal partitions at the time of asking, open transactions included: what they hold follows.
     """
 
-    def __init__(self, layout: Layout, until_end: bool, end_offsets: EndOffsets) -> None:
+    def __init__(self, layout: Layout, until_end: bool, ends: Positions, end_offsets: EndOffsets) -> None:
         self._until_end, self._end_offsets = until_end, end_offsets
         self._lock = threading.Lock()
-        self._internal = frozenset(layout.topic_names.values())
         self._stages = _stages(layout)
         self._stage_of = {sub: stage for stage in self._stages for sub in stage.sub_topologies}
         self._writers = {topic: layout.upstream[sub] for sub, topics in layout.inputs.items() for topic in topics}
-        external = {s for task in layout.tasks for s in task.inputs if s.topic not in self._internal}
-        self._ends: dict[TopicPartition, int] = dict(end_offsets(sorted(external)))
+        self._ends = dict(ends)
 
     def end_of(self, source: TopicPartition, reader: int) -> int | None:
         """Where an input ends; None as long as sub-topologies before it may still write.

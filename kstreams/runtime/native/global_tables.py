@@ -88,10 +88,9 @@ class GlobalTables:
             self._lock.release_shared()
 
     def close(self) -> None:
-        """Release stores and files."""
+        """Release the stores."""
         for state in self._states:
             state.close()
-        self._consumer.close()
 
     def _take(self, timeout: float) -> None:
         batches = self._consumer.poll(timeout, _ROWS)

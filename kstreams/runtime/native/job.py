@@ -1,17 +1,25 @@
-"""What the threads of one running application share."""
+"""What the threads of one running application share, and how it is opened."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.log.api import Consumer, Log, Producer
+from kstreams.errors import ConfigError
+from kstreams.log import EmbeddedLog, open_log
+from kstreams.log.api import Admin, Consumer, Log, Producer
+from kstreams.processor.topology import Topology
 from kstreams.runtime.native.bounded import Bounds
 from kstreams.runtime.native.global_tables import GlobalTables
 from kstreams.runtime.native.layout import Layout
+from kstreams.runtime.native.locks import state_folder
 from kstreams.runtime.native.restore import OnRestore
+from kstreams.runtime.native.topics import prepare_topics
 from kstreams.state import StateLimits
 
 
@@ -24,6 +32,7 @@ class Job:
     config : Config
     clock : Clock
     log : Log
+    admin : Admin
     layout : Layout
     state_folder : Path
     limits : StateLimits
@@ -38,6 +47,7 @@ class Job:
     config: Config
     clock: Clock
     log: Log
+    admin: Admin
     layout: Layout
     state_folder: Path
     limits: StateLimits
@@ -60,3 +70,47 @@ class Job:
         if self.exactly_once:
             settings["transactional.id"] = f"{self.config.application_id}-{thread}"
         return self.log.producer(settings)
+
+
+def open_job(
+    topology: Topology,
+    config: Config,
+    clock: Clock,
+    given_log: Log | None,
+    on_restore: OnRestore,
+    resources: ExitStack,
+    *,
+    once: bool,
+    until_end: bool,
+) -> Job:
+    """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`."""
+    log = given_log or resources.enter_context(_open_log(config, clock))
+    admin = resources.enter_context(log.admin())
+    layout = prepare_topics(topology, config, admin)
+    bounds = _bounds(layout, admin, until_end) if once or until_end else None
+    limits, folder = StateLimits.of(config), state_folder(config)
+    settings = {**config.prefixed("consumer."), **config.prefixed("global.consumer.")}
+    reader = resources.enter_context(log.consumer(settings))
+    tables = GlobalTables(layout.globals, folder / "global", config, clock, limits, reader, admin)
+    resources.callback(tables.close)
+    tables.load()
+    return Job(config, clock, log, admin, layout, folder, limits, tables, bounds, on_restore)
+
+
+def _open_log(config: Config, clock: Clock) -> EmbeddedLog:
+    if config["bootstrap.servers"]:
+        raise ConfigError(
+            "bootstrap.servers names a Kafka cluster, which this version cannot use yet: "
+            "leave it out to use the embedded log in log.dir"
+        )
+    return open_log(config["log.dir"], clock=clock, durability=config["log.durability"])
+
+
+def _bounds(layout: Layout, admin: Admin, until_end: bool) -> Bounds:
+    internal = set(layout.topic_names.values())
+    external = {source for task in layout.tasks for source in task.inputs if source.topic not in internal}
+
+    def ends_now(sources: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return admin.end_offsets(sources, committed_only=False)
+
+    return Bounds(layout, until_end, admin.end_offsets(sorted(external)), ends_now)

@@ -36,7 +36,7 @@ class Progress:
     lag: int
 
 
-def progress_of(threads: Iterable[StreamThread], admin: Admin) -> Progress:
+def progress_of(threads: Iterable[StreamThread], admin: Admin | None) -> Progress:
     """Sum up what the threads have done."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
@@ -45,7 +45,7 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin) -> Progress:
     positions: dict[TopicPartition, int] = {}
     for task in tasks:
         positions |= task.next_offsets
-    ends = admin.end_offsets(list(positions))
+    ends = admin.end_offsets(list(positions)) if admin else positions
     return Progress(
         sum(task.records_in for task in tasks),
         written,

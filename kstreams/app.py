@@ -1,0 +1,189 @@
+"""Applications: load an `app.py`, run it on an engine, explain it, reset it. What the command line calls."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from kstreams.config import Config
+from kstreams.errors import ConfigError, TopologyError
+from kstreams.processor.topology import Topology
+
+ENGINES = {"native": "kstreams.runtime.native.engine", "spark": "kstreams.runtime.spark.engine"}
+"""Each engine is a module with `run`, `reset` and `explain`; only the chosen one is imported."""
+
+_GENERAL_NAMES = ("app", "main", "topology")
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A loaded application.
+
+    Parameters
+    ----------
+    topology : Topology
+    config : Config
+        With `application.id`: its own, or the name of the file (of its folder for an `app.py`).
+    path : Path
+        The file.
+    """
+
+    topology: Topology
+    config: Config
+    path: Path
+
+
+class Engine(Protocol):
+    """What the module of an engine offers."""
+
+    def run(
+        self,
+        topology: Topology,
+        config: Config,
+        *,
+        once: bool,
+        until_end: bool,
+        on_progress: Callable[[Any], None] | None,
+    ) -> None:
+        """Run until stopped, or until the input ends."""
+        ...
+
+    def reset(self, topology: Topology, config: Config) -> None:
+        """Forget everything but the application's inputs and outputs."""
+        ...
+
+    def explain(self, topology: Topology, config: Config) -> list[Any]:
+        """Named tuples, one per operator: which path it takes and why."""
+        ...
+
+
+def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> App:
+    """Load an application from its file.
+
+    The file holds a `topology` (a StreamsBuilder, a Topology, or a function that returns one) and, if it likes, a
+    `config` (a mapping or a Config). The environment and `kstreams.toml` fill in what it does not say.
+
+    Parameters
+    ----------
+    name : str or Path
+        `app.py`, or `app.py:flow` when the topology has another name.
+    overrides : mapping, optional
+        Settings that win over all others.
+
+    Raises
+    ------
+    TopologyError
+        When the file does not exist, or holds no such topology.
+    ConfigError
+        When a setting is unknown or wrong.
+    """
+    file, _, attribute = str(name).partition(":")
+    path, attribute = Path(file), attribute or "topology"
+    if not path.is_file():
+        raise TopologyError(f"there is no file {path}: name the Python file that holds the topology")
+    module = _import(path)
+    config = Config.load(getattr(module, "config", None)).replace(overrides).over({"application.id": _id_of(path)})
+    return App(_topology(module, path, attribute, config), config, path)
+
+
+def run(
+    app: App,
+    engine: str = "native",
+    *,
+    once: bool = False,
+    until_end: bool = False,
+    on_progress: Callable[[Any], None] | None = None,
+) -> None:
+    """Run an application until SIGINT or SIGTERM, or until its input ends.
+
+    Parameters
+    ----------
+    app : App
+    engine : str
+        `native` or `spark`.
+    once : bool
+        Process what the topics hold now, then stop; what is open stays open.
+    until_end : bool
+        Process what the topics hold now as if nothing ever followed: close what is open, then stop.
+    on_progress : callable, optional
+        Told about once a second how it goes, and once at the end.
+
+    Raises
+    ------
+    KStreamsError
+        What ended the application.
+    """
+    engine_of(engine).run(app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress)
+
+
+def reset(app: App, engine: str = "native") -> None:
+    """Forget offsets, state and internal topics, so that the next run processes everything again.
+
+    Raises
+    ------
+    StateError
+        When the application is running.
+    """
+    engine_of(engine).reset(app.topology, app.config)
+
+
+def explain(app: App, engine: str = "native") -> list[Any]:
+    """How an engine would run the application: named tuples, one per operator, with the path it takes and why."""
+    return engine_of(engine).explain(app.topology, app.config)
+
+
+def engine_of(name: str) -> Engine:
+    """The module of an engine; raises ConfigError for one that does not exist."""
+    if name not in ENGINES:
+        raise ConfigError(f"there is no engine {name!r}; there are: {', '.join(ENGINES)}")
+    engine: Any = importlib.import_module(ENGINES[name])
+    return engine  # type: ignore[no-any-return]
+
+
+def _import(path: Path) -> ModuleType:
+    """Run the file as a module; its folder comes first where it imports from."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    loaded = sys.modules.get(path.stem)
+    taken = loaded is not None and getattr(loaded, "__file__", None) != str(path.resolve())
+    name = f"kstreams_app_{path.stem}" if taken else path.stem
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise TopologyError(f"{path} is no Python file: name the one that holds the topology")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _topology(module: ModuleType, path: Path, attribute: str, config: Config) -> Topology:
+    found = getattr(module, attribute, None)
+    if found is None:
+        names = [name for name in vars(module) if not name.startswith("_")]
+        near = difflib.get_close_matches(attribute, names, 1)
+        hint = f"did you mean {path}:{near[0]}?" if near else "name another one as app.py:name"
+        raise TopologyError(f"{path} holds no {attribute!r}; {hint}")
+    if callable(found) and not hasattr(found, "build"):
+        found = found()
+    if hasattr(found, "build"):
+        found = found.build(config)
+    if not isinstance(found, Topology):
+        raise TopologyError(
+            f"{attribute!r} in {path} is a {type(found).__name__}: a StreamsBuilder, a Topology, "
+            "or a function that returns one is needed"
+        )
+    return found
+
+
+def _id_of(path: Path) -> str:
+    stem = path.resolve().parent.name if path.stem in _GENERAL_NAMES else path.stem
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
+    return kept or "app"

@@ -1,0 +1,96 @@
+"""The native engine as `kstreams.app` calls it: run in the foreground, reset, explain."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from kstreams.config import Config
+from kstreams.errors import KStreamsError
+from kstreams.log import open_log
+from kstreams.processor.topology import Topology
+from kstreams.runtime.native.locks import lock_application, state_folder
+from kstreams.runtime.native.progress import Progress
+from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.runtime.native.topics import internal_topics
+
+logger = logging.getLogger(__name__)
+
+_STOP_S = 4.5  # a stop takes at most five seconds
+_TICK_S = 0.1
+_TICKS_PER_REPORT = 10
+
+
+def run(
+    topology: Topology,
+    config: Config,
+    *,
+    once: bool = False,
+    until_end: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> None:
+    """Run until SIGINT or SIGTERM, or until the input ends; raises what ended it."""
+    streams = KafkaStreams(topology, config)
+    with _stop_signals() as stop:
+        streams.start(once=once, until_end=until_end)
+        for tick in itertools.count(1):
+            if stop.is_set() or streams.wait(_TICK_S):
+                break
+            if on_progress is not None and tick % _TICKS_PER_REPORT == 0:
+                on_progress(streams.progress())
+        if not streams.close(_STOP_S):
+            raise KStreamsError("the application did not stop in time: an operator is still busy with its records")
+        streams.wait(0)
+    if on_progress is not None:
+        on_progress(streams.progress())
+
+
+def reset(topology: Topology, config: Config) -> None:
+    """Delete the application's internal topics, committed offsets and state; refused while it runs."""
+    locks = lock_application(config)
+    try:
+        with open_log(config["log.dir"]) as log, log.admin() as admin:
+            existing = admin.topics()
+            for topic in internal_topics(topology, config.application_id):
+                if topic in existing:
+                    admin.delete_topic(topic)
+            admin.delete_group(config.application_id)
+        for entry in state_folder(config).iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+    finally:
+        for lock in locks:
+            lock.release()
+    logger.info("%s was reset", config.application_id)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # signals reach the main thread only: whoever owns it stops the application
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        logger.info("%s: committing and closing", signal.Signals(number).name)
+        stop.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        restore()

@@ -1,0 +1,63 @@
+"""`ReadOnlyStore`: one store of the topology, all its local partitions as one, for questions from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from kstreams.runtime.native.questions import Questions
+
+_LOOKUPS = frozenset({"get", "fetch_session"})
+_SCANS = frozenset({"range", "reverse_range", "all", "reverse_all", "prefix_scan"}) | frozenset(
+    {"fetch", "backward_fetch", "fetch_all", "find_sessions"}
+)
+_COUNTS = frozenset({"approximate_num_entries", "num_records", "num_bytes"})
+
+
+class ReadOnlyStore:
+    """Asks all partitions of a store; has the reading methods of the store's kind (see `kstreams.state.api`).
+
+    A lookup gives the first answer that is not None. A scan gives the entries partition by partition, each in the order
+    of its serialized keys: there is no order over all. Kafka Streams: `KafkaStreams.store`.
+
+    Parameters
+    ----------
+    name : str
+    owners : sequence of (Questions, store)
+        The store of each partition, and where its owning thread takes questions.
+    """
+
+    def __init__(self, name: str, owners: Sequence[tuple[Questions, Any]]) -> None:
+        self.name, self._owners = name, owners
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        for kinds, ask in ((_LOOKUPS, self._look_up), (_SCANS, self._scan), (_COUNTS, self._count)):
+            if method in kinds and hasattr(self._owners[0][1], method):
+                return lambda *args, **options: ask(method, args, options)
+        raise AttributeError(f"the store {self.name} cannot be asked for {method!r}: it is read-only from here")
+
+    def _look_up(self, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return next((found for found in self._ask(method, args, options, _same) if found is not None), None)
+
+    def _scan(self, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
+        return [entry for found in self._ask(method, args, options, list) for entry in found]
+
+    def _count(self, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> int:
+        return sum(self._ask(method, args, options, _same))
+
+    def _ask(
+        self, method: str, args: tuple[Any, ...], options: dict[str, Any], whole: Callable[[Any], Any]
+    ) -> Iterator[Any]:
+        """The answers, one partition after the other; `whole` reads an iterator while its store stands still."""
+        for questions, store in self._owners:
+            read = getattr(store, method)
+            yield questions.ask(partial(_call, whole, read, args, options))
+
+
+def _call(whole: Callable[[Any], Any], read: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return whole(read(*args, **options))
+
+
+def _same(answer: Any) -> Any:
+    return answer

@@ -1,0 +1,279 @@
+"""`KafkaStreams`: a topology at work in this process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock, SystemClock
+from kstreams.config import Config
+from kstreams.errors import ConfigError, StateError
+from kstreams.log.api import Log
+from kstreams.processor.topology import Topology
+from kstreams.runtime.native.assignment import assign
+from kstreams.runtime.native.global_tables import GlobalTables
+from kstreams.runtime.native.job import Job, open_job
+from kstreams.runtime.native.lifecycle import Lifecycle, State, StateListener
+from kstreams.runtime.native.locks import lock_application
+from kstreams.runtime.native.progress import Progress, progress_of
+from kstreams.runtime.native.read_only_store import ReadOnlyStore
+from kstreams.runtime.native.restore import OnRestore, RestoreProgress
+from kstreams.runtime.native.stream_thread import StreamThread
+
+logger = logging.getLogger(__name__)
+
+
+class TaskMetadata(NamedTuple):
+    """A task and how far it is."""
+
+    task_id: str
+    next_offsets: Mapping[TopicPartition, int]
+
+
+class ThreadMetadata(NamedTuple):
+    """A stream thread and its tasks."""
+
+    name: str
+    tasks: tuple[TaskMetadata, ...]
+
+
+class KafkaStreams:
+    """Runs a topology in threads of this process. Kafka Streams: `KafkaStreams`.
+
+    Parameters
+    ----------
+    topology : Topology or StreamsBuilder
+        What to run.
+    config : Config or mapping
+        At least `application.id`.
+    log : Log, optional
+        Home of the topics; default: the embedded log in `log.dir`.
+    clock : Clock, optional
+    on_restore : callable, optional
+        Told of every batch of a restore by a `RestoreProgress`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from kstreams.log import open_log
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> with open_log(folder / "log") as log, log.admin() as admin, log.producer() as producer:
+    ...     admin.create_topic("words")
+    ...     producer.send("words", b"a", b"b")
+    >>> topology = Topology().add_source("in", "words", key=str, value=str)
+    >>> topology = topology.add_sink("out", "copies", "in", key=str, value=str)
+    >>> settings = {"application.id": "copy", "log.dir": folder / "log", "state.dir": folder / "state"}
+    >>> with KafkaStreams(topology, settings) as streams:
+    ...     streams.start(until_end=True)
+    ...     streams.wait()
+    ...     streams.progress().records_out["copies"]
+    True
+    1
+    """
+
+    def __init__(
+        self,
+        topology: Any,
+        config: Config | Mapping[str, Any],
+        *,
+        log: Log | None = None,
+        clock: Clock | None = None,
+        on_restore: OnRestore | None = None,
+    ) -> None:
+        self._config = Config.of(config)
+        self._topology: Topology = topology.build(self._config) if hasattr(topology, "build") else topology
+        self._config.application_id  # noqa: B018  (raises when it is not set)
+        self._clock, self._given_log = clock or SystemClock(), log
+        self._on_restore = on_restore or _ignore
+        self._life = Lifecycle()
+        self._job: Job | None = None
+        self._threads: list[StreamThread] = []
+        self._alive: set[str] = set()
+        self._waiting: set[str] = set()
+        self._final_progress: Progress | None = None
+        self._change = threading.Lock()
+        self._stop_globals = threading.Event()
+        self._resources = ExitStack()
+        self._exception_handler: Callable[[BaseException], None] = _ignore
+        self.error: BaseException | None = None
+        """What ended the application in state ERROR."""
+
+    @property
+    def state(self) -> State:
+        """The state now."""
+        return self._life.state
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """Tell `listener(new, old)` of every change of state; only before `start`."""
+        self._before_start()
+        self._life.listener = listener
+
+    def set_uncaught_exception_handler(self, handler: Callable[[BaseException], None]) -> None:
+        """Tell `handler(error)` of what ends a thread (the application stops in state ERROR); only before `start`."""
+        self._before_start()
+        self._exception_handler = handler
+
+    def start(self, *, once: bool = False, until_end: bool = False) -> None:
+        """Check and create topics, load global tables, and start the threads.
+
+        Parameters
+        ----------
+        once : bool
+            Stop when everything that is in the input topics now, and all that follows from it, is processed.
+        until_end : bool
+            The same, but the input is then over for good: windows close, what waits is written.
+
+        Raises
+        ------
+        KStreamsError
+            When a topic is missing or does not fit, another process runs the application, or `start` was called before.
+        """
+        self._before_start()
+        if once and until_end:
+            raise ConfigError("once and until_end exclude each other: choose one")
+        self._life.move(State.REBALANCING)
+        try:
+            self._prepare(once, until_end)
+        except BaseException as error:
+            self.error = error
+            self._life.move(State.PENDING_ERROR)
+            self._release(State.ERROR)
+            raise
+        for thread in list(self._threads):
+            threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
+        if not self._threads:
+            self._end()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""
+        ended = self._life.wait_for_end(timeout)
+        if self.error is not None and ended:
+            raise self.error
+        return ended
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Commit, close and stop; whether that was done within `timeout` seconds (None waits as long as it takes)."""
+        if self._life.move(State.PENDING_SHUTDOWN):
+            for thread in self._threads:
+                thread.stopping.set()
+            if not self._threads:
+                self._end()
+        return self._life.wait_for_end(timeout)
+
+    def store(self, name: str) -> ReadOnlyStore:
+        """A store for questions: all its local partitions as one, uncommitted updates included.
+
+        Raises
+        ------
+        StateError
+            When the application is not RUNNING, or has no store of that name.
+        """
+        if self.state is not State.RUNNING:
+            raise StateError(f"stores answer while the application is RUNNING; it is {self.state.value}")
+        owners = [(t.questions, task.state.stores[name]) for t in self._threads for task in t.tasks
+                  if name in task.state.stores]  # fmt: skip
+        if not owners:
+            known = ", ".join(sorted(self._topology.stores)) or "none"
+            raise StateError(f"there is no store {name!r}; the topology has: {known}")
+        return ReadOnlyStore(name, owners)
+
+    def metadata_for_local_threads(self) -> list[ThreadMetadata]:
+        """The threads with their tasks and positions."""
+        return [
+            ThreadMetadata(t.name, tuple(TaskMetadata(task.id, dict(task.next_offsets)) for task in list(t.tasks)))
+            for t in self._threads
+        ]
+
+    def progress(self) -> Progress:
+        """Counters since `start`, and the lag; after the end, as they were then."""
+        with self._change:
+            if self._final_progress is not None:
+                return self._final_progress
+            return progress_of(self._threads, self._job.admin if self._job else None)
+
+    def __enter__(self) -> KafkaStreams:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _before_start(self) -> None:
+        if self.state is not State.CREATED:
+            raise StateError(f"the application is {self.state.value}: this can be done once, before it is started")
+
+    def _prepare(self, once: bool, until_end: bool) -> None:
+        self._config.warn_of_unused()
+        for lock in lock_application(self._config):
+            self._resources.callback(lock.release)
+        parts = self._topology, self._config, self._clock, self._given_log, self._on_restore
+        self._job = job = open_job(*parts, self._resources, once=once, until_end=until_end)
+        self._make_threads(job)
+        if job.bounds is None:
+            threading.Thread(target=self._follow, args=(job.global_tables,), daemon=True).start()
+
+    def _make_threads(self, job: Job) -> None:
+        shares = assign(job.layout.tasks, self._config["num.stream.threads"])
+        client = self._config["client.id"] or self._config.application_id
+        for index, plans in enumerate(shares, 1):
+            if plans:
+                self._threads.append(StreamThread(f"{client}-StreamThread-{index}", index, plans, job))
+        self._alive = {thread.name for thread in self._threads}
+        self._waiting = set(self._alive)
+
+    def _run(self, thread: StreamThread) -> None:
+        try:
+            thread.run(lambda: self._is_running(thread))
+        except BaseException as error:
+            logger.error("%s died: %s", thread.name, error)
+            self._fail(error)
+        finally:
+            self._thread_ended(thread)
+
+    def _is_running(self, thread: StreamThread) -> None:
+        with self._change:
+            self._waiting.discard(thread.name)
+            all_running = not self._waiting
+        if all_running:
+            self._life.move(State.RUNNING)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._change:
+            self.error = self.error or error
+        self._life.move(State.PENDING_ERROR)
+        for thread in self._threads:
+            thread.stopping.set()
+        self._exception_handler(error)
+
+    def _thread_ended(self, thread: StreamThread) -> None:
+        with self._change:
+            self._alive.discard(thread.name)
+            last = not self._alive
+        if last:
+            self._end()
+
+    def _end(self) -> None:
+        self._life.move(State.PENDING_SHUTDOWN)
+        self._release(State.NOT_RUNNING if self.error is None else State.ERROR)
+
+    def _release(self, final: State) -> None:
+        self._stop_globals.set()
+        with self._change:
+            self._final_progress = progress_of(self._threads, self._job.admin if self._job else None)
+            self._resources.close()
+        self._life.move(final)
+
+    def _follow(self, tables: GlobalTables) -> None:
+        try:
+            tables.follow(self._stop_globals)
+        except Exception as error:
+            if not self._stop_globals.is_set():
+                logger.error("the thread of the global tables died: %s", error)
+                self._fail(error)
+
+
+def _ignore(event: RestoreProgress | BaseException) -> None:
+    """Nobody asked to be told."""
