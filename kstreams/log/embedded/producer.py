@@ -52,7 +52,8 @@ class EmbeddedProducer:
         self._transaction: int | None = None
         self._writer = Writer(home, settings["compression.type"])
         self._buffer, self._write_at = Buffer(), self._batch_size
-        self._error: LogError | None = None
+        self._error: LogError | None = None  # the first since the last flush
+        self._spoilt: LogError | None = None  # the first of the transaction: it can only be aborted
         self._closed = False
         self._mutex = threading.Lock()
         self._linger = Linger(settings["linger.ms"], self._write_lingering)
@@ -120,7 +121,7 @@ class EmbeddedProducer:
         if self._transaction is not None:
             raise LogError("A transaction is open already: commit or abort it before the next one begins.")
         timeout_ms = self._settings["transaction.timeout.ms"]
-        self._error = None
+        self._error = self._spoilt = None
         self._transaction = transactions.begin(self._catalogue, identity, self._clock.now_ms(), timeout_ms)
         self._writer.begin(identity, self._transaction)
 
@@ -140,6 +141,8 @@ class EmbeddedProducer:
             raise LogError("Offsets are committed for a group: name it.")
         identity, transaction = self._transactional(), self._open_transaction()
         self.flush()
+        if self._spoilt is not None:
+            raise self._spoilt
         self._writer.sync()
         transactions.commit(self._catalogue, transaction, identity, offsets or {}, group)
         self._end()
@@ -216,7 +219,7 @@ class EmbeddedProducer:
                     self._error = self._error or busy
                 continue
             except LogError as error:
-                self._error = self._error or error
+                self._error, self._spoilt = self._error or error, self._spoilt or error
                 for piece in pieces:
                     piece.settle(-1, error)
             del buffer.pieces[source]
@@ -246,5 +249,5 @@ class EmbeddedProducer:
         return self._transaction
 
     def _end(self) -> None:
-        self._transaction, self._error = None, None
+        self._transaction = self._error = self._spoilt = None
         self._writer.end()
