@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
+from kstreams.processor.layout import TaskPlan
 from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
-from kstreams.runtime.native.assignment import TaskPlan
 from kstreams.runtime.native.memo import encode_memo
 from kstreams.state.api import TaskState
 

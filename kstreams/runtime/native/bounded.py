@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kstreams.batch import TopicPartition
+from kstreams.processor.layout import Layout, TaskPlan
 from kstreams.processor.task import TaskId
-from kstreams.runtime.native.assignment import TaskPlan
-from kstreams.runtime.native.layout import Layout
 
 Positions = Mapping[TopicPartition, int]
 EndOffsets = Callable[[Collection[TopicPartition]], Positions]

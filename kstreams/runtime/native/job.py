@@ -13,10 +13,10 @@ from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.api import Admin, Consumer, Log, Producer
+from kstreams.processor.layout import Layout
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.bounded import Bounds
 from kstreams.runtime.native.global_tables import GlobalTables
-from kstreams.runtime.native.layout import Layout
 from kstreams.runtime.native.locks import state_folder
 from kstreams.runtime.native.restore import OnRestore
 from kstreams.runtime.native.topics import prepare_topics

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from kstreams.log.api import Admin, Consumer
+from kstreams.processor.layout import TaskPlan
 from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
 from kstreams.runtime.native.active_task import ENDED, ActiveTask
-from kstreams.runtime.native.assignment import TaskPlan
 from kstreams.runtime.native.collector import Outbox, TaskCollector
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.positions import Offsets, committed_memo, start_offsets

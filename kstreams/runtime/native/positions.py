@@ -9,8 +9,8 @@ from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.errors import LogError
 from kstreams.log.api import Admin, OffsetAndMetadata
+from kstreams.processor.layout import TaskPlan
 from kstreams.processor.topology import SubTopology
-from kstreams.runtime.native.assignment import TaskPlan
 from kstreams.runtime.native.memo import decode_memo
 
 logger = logging.getLogger(__name__)

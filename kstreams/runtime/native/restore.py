@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
 from kstreams.log.api import Admin, Consumer
-from kstreams.runtime.native.assignment import TaskPlan
+from kstreams.processor.layout import TaskPlan
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import TaskState
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.log.api import Admin
+from kstreams.processor.layout import TaskPlan
 from kstreams.runtime.native.active_task import ActiveTask
-from kstreams.runtime.native.assignment import TaskPlan
 from kstreams.runtime.native.bounded import Phase
 from kstreams.runtime.native.collector import Outbox
 from kstreams.runtime.native.commit import AtLeastOnce, Committer, ExactlyOnce

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from kstreams.config import Config
 from kstreams.errors import TopicExistsError, TopologyError
 from kstreams.log.api import Admin
+from kstreams.processor.layout import Layout, lay_out
 from kstreams.processor.topology import InternalTopic, SubTopology, Topology
-from kstreams.runtime.native.layout import Layout, lay_out
 from kstreams.state.api import StoreBuilder
 
 logger = logging.getLogger(__name__)
