@@ -16,6 +16,9 @@ from kstreams.batch import Batch
 from kstreams.record import Headers, ValueAndTimestamp, Windowed
 from kstreams.serdes import Serde
 
+VALID_TO_UNDEFINED = -1
+NOT_PUT = -(2**63)
+
 
 class StoreKind(Enum):
     """The kinds of stores."""
@@ -34,7 +37,7 @@ class StoreKind(Enum):
 class StoreBuilder:
     """The description of a store; `Stores` makes it, a task opens it.
 
-    Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides the changelog topic's settings.
+    Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
     """
 
     name: str
@@ -46,6 +49,8 @@ class StoreBuilder:
     window_size_ms: int | None = None
     retain_duplicates: bool = False
     history_retention_ms: int | None = None
+    right_value: Serde[Any] | None = None  # OUTER_JOIN: serde of right rows; `value` is that of left rows
+    max_entries: int | None = None  # an LRU map: how many entries it keeps
     logging: bool = True
     caching: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
@@ -67,15 +72,21 @@ class StateStore(Protocol):
 
     name: str
 
-    def changes(self) -> Changes:
-        """The entries written since the last call, as changelog records; the caller makes them durable."""
+    def changes(self, timestamp_ms: int = 0) -> Changes:
+        """The entries written since the last call, as changelog records; the caller makes them durable.
+
+        `timestamp_ms` becomes the timestamp of records whose store knows none: those of a plain key-value store, and
+        tombstones. The task passes its stream time, as Kafka Streams does.
+        """
         ...
 
 
 class KeyValueStore(Protocol):
-    """`get(k)`, `put(k, v)` (None deletes), `delete(k) -> old`, `put_if_absent`, `put_all`, `range(lo, hi)`, `reverse_range`,
-    `all()`, `reverse_all()`, `prefix_scan(prefix)`, `approximate_num_entries()`. Iterators give (key, value) in the order of
-    the serialized keys. A timestamped one holds ValueAndTimestamp. Column operators use get_many/put_many."""
+    """Values by key.
+
+    `put(key, None)` deletes; iterators give (key, value) in the order of the serialized keys, ends included. A
+    timestamped store holds ValueAndTimestamp. Column operators use get_many and put_many.
+    """
 
     def get(self, key: Any) -> Any: ...
     def put(self, key: Any, value: Any) -> None: ...
@@ -125,11 +136,31 @@ class SessionStore(Protocol):
     def find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]: ...
-    def ended_by(self, latest_end_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
-        """All sessions with end <= latest_end_ms, ordered by (end, start, serialized key)."""
+    def ended_by(self, latest_end_ms: int, after_ms: int | None = None) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All sessions with after_ms < end <= latest_end_ms, ordered by (end, start, serialized key)."""
         ...
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]: ...
+
+
+class VersionedRecord(NamedTuple):
+    """A value and when it holds: from `timestamp` up to, not including, `valid_to` (None: until further notice)."""
+
+    value: Any
+    timestamp: int
+    valid_to: int | None = None
+
+
+class VersionedStore(Protocol):
+    """The history of each key, as far back as the history retention reaches.
+
+    `put` answers when the value ends to hold: the timestamp of the next version, VALID_TO_UNDEFINED when it is the
+    latest, NOT_PUT when it is older than the history retention and was not kept.
+    """
+
+    def put(self, key: Any, value: Any, timestamp: int) -> int: ...
+    def delete(self, key: Any, timestamp: int) -> VersionedRecord | None: ...
+    def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None: ...
 
 
 class BufferedChange(NamedTuple):
@@ -181,18 +212,22 @@ class OuterJoinStore(Protocol):
 class TaskState(Protocol):
     """All stores of one task.
 
-    `persist` is called after the changelog records of `changes` are durable (and their transaction committed): it writes
-    data and changelog offsets in the same WriteBatch, so that what is on disk is always a committed prefix.
+    `persist` is called after the changelog records of `changes` are durable (and their transaction committed): it
+    writes data and changelog offsets in the same WriteBatch, so that what is on disk is always a committed prefix.
     """
 
-    stores: Mapping[str, StateStore]
+    stores: Mapping[str, Any]
+    """By name, each of the kind its builder says."""
 
-    def changes(self) -> dict[str, Changes]:
-        """Per store that changed: its changelog records since the last call."""
+    def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
+        """Per store that changed: its changelog records since the last call (see `StateStore.changes`)."""
         ...
 
     def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
-        """Write changes; `offsets` holds, per logged store, the changelog offset after its last record."""
+        """Write changes; `offsets` holds, per logged store, the changelog offset after its last record.
+
+        `changes` is what `changes()` gave last, of all stores, logged or not.
+        """
         ...
 
     def changelog_offset(self, store: str) -> int | None:
@@ -200,7 +235,21 @@ class TaskState(Protocol):
         ...
 
     def restore(self, store: str, batch: Batch) -> None:
-        """Apply records of the store's changelog, in order, and remember the offset after them."""
+        """Apply records of the store's changelog, in order, and remember the offset after them.
+
+        Raises
+        ------
+        StateError
+            When the store holds uncommitted changes: they and the records could contradict each other.
+        """
+        ...
+
+    def dump(self, store: str) -> Changes:
+        """Everything a store holds now, as changelog records that `restore` takes; what has expired is left out."""
+        ...
+
+    def snapshot(self) -> dict[str, Changes]:
+        """`dump` of every store."""
         ...
 
     def num_bytes_pending(self) -> int:
@@ -213,6 +262,8 @@ class TaskState(Protocol):
 
 
 __all__ = [
+    "NOT_PUT",
+    "VALID_TO_UNDEFINED",
     "BufferedChange",
     "Changes",
     "KeyValueStore",
@@ -224,5 +275,7 @@ __all__ = [
     "TaskState",
     "TimeOrderedBuffer",
     "ValueAndTimestamp",
+    "VersionedRecord",
+    "VersionedStore",
     "WindowStore",
 ]

@@ -1,0 +1,197 @@
+"""How keys and values live in memory and become bytes: as the objects themselves where that is safe, else serialized.
+
+A key may be told apart by its Python object only where equal objects have equal bytes and the other way round; a value
+may be kept as an object only where nobody can change it after it was put or handed out. Kafka Streams serializes at
+every put and so never meets either trouble; whatever does not qualify is serialized here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from kstreams.errors import SerdeError, StateError
+from kstreams.record import ValueAndTimestamp
+from kstreams.serdes import (
+    BoolSerde,
+    BytesSerde,
+    DatetimeSerde,
+    FloatSerde,
+    IntSerde,
+    JsonSerde,
+    MsgpackSerde,
+    Serde,
+    SessionWindowedSerde,
+    StringSerde,
+    TimeWindowedSerde,
+    UuidSerde,
+)
+from kstreams.state.api import StoreBuilder, StoreKind
+from kstreams.state.byte_columns import cut, integers, timestamped
+from kstreams.state.immutable import is_immutable
+
+_SAME_WHEN_EQUAL = (StringSerde, IntSerde, BytesSerde, DatetimeSerde, UuidSerde)
+_IMMUTABLE = (*_SAME_WHEN_EQUAL, FloatSerde, BoolSerde)
+_WINDOWED = (TimeWindowedSerde, SessionWindowedSerde)
+
+
+class Keys:
+    """The keys of a store.
+
+    `live` turns a key into what it is known by in memory, `public` turns it back; both are None where that is the key
+    itself, so that the hot path can skip the call.
+    """
+
+    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+        if serde is None:
+            raise StateError(f"store {store!r} does not know the type of its keys: declare it with key=")
+        self.serde, self._store = serde, store
+        self.direct = _equal_means_same(serde)
+        self.live: Callable[[Any], Any] | None = None if self.direct else self._serialize
+        self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
+
+    def _serialize(self, key: Any) -> bytes:
+        if key is None:
+            raise self.missing()
+        return self.serde.serialize(key)
+
+    def missing(self) -> StateError:
+        """The error for a key that is None."""
+        return StateError(f"store {self._store!r} takes no null key: filter such records out before")
+
+    def to_bytes(self, live: Any) -> bytes:
+        """The bytes of a key as it is known in memory."""
+        if not self.direct:
+            return live  # type: ignore[no-any-return]
+        if live is None:
+            raise self.missing()
+        return self.serde.serialize(live)
+
+    def of_bytes(self, data: bytes) -> Any:
+        """What a key is known by in memory."""
+        return self.serde.deserialize(data) if self.direct else data
+
+    def encode(self, lives: list[Any]) -> pa.Array:
+        """`to_bytes` of many."""
+        if not self.direct:
+            return pa.array(lives, pa.binary())
+        return _encoded(self._store, "key", self.serde, lives)
+
+    def decode(self, column: pa.Array) -> list[Any]:
+        """`of_bytes` of many."""
+        return self.serde.decode_rows(column) if self.direct else column.to_pylist()
+
+
+class Values(Protocol):
+    """The values of a store: as given, as they live in memory, as bytes in a changelog and on disk."""
+
+    live: Callable[[Any], Any] | None
+    public: Callable[[Any], Any] | None
+
+    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        """Changelog values and timestamps; a store without timestamps gives `timestamp_ms`."""
+        ...
+
+    def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
+        """What lies on disk for changelog values and timestamps."""
+        ...
+
+    def of_stored(self, column: pa.Array) -> list[Any]:
+        """Live values of what lies on disk."""
+        ...
+
+    def of_bytes(self, data: bytes) -> Any:
+        """The live value of what lies on disk."""
+        ...
+
+
+class PlainValues:
+    """Values alone."""
+
+    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+        if serde is None:
+            raise StateError(f"store {store!r} does not know the type of its values: declare it with value=")
+        self.serde, self._store = serde, store
+        self.direct = _stays_as_it_is(serde)
+        self.live: Callable[[Any], Any] | None = None if self.direct else serde.serialize
+        self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
+
+    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        return self.to_bytes(lives), pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
+
+    def to_bytes(self, lives: list[Any]) -> pa.Array:
+        """Serialized values; null stays null."""
+        if not self.direct:
+            return pa.array(lives, pa.binary())
+        return _encoded(self._store, "value", self.serde, lives)
+
+    def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
+        return values
+
+    def of_stored(self, column: pa.Array) -> list[Any]:
+        return self.serde.decode_rows(column) if self.direct else column.to_pylist()
+
+    def of_bytes(self, data: bytes) -> Any:
+        return self.serde.deserialize(data) if self.direct else data
+
+
+class TimestampedValues:
+    """`ValueAndTimestamp`s: the changelog has the timestamp as the record's, the disk in front of the value."""
+
+    def __init__(self, store: str, serde: Serde[Any] | None) -> None:
+        self._plain = plain = PlainValues(store, serde)
+        self.live: Callable[[Any], Any] | None = None if plain.direct else self._live
+        self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
+
+    def _live(self, given: ValueAndTimestamp[Any]) -> ValueAndTimestamp[bytes] | None:
+        value, timestamp = given
+        return None if value is None else ValueAndTimestamp(self._plain.serde.serialize(value), timestamp)
+
+    def _public(self, live: ValueAndTimestamp[bytes]) -> ValueAndTimestamp[Any]:
+        return ValueAndTimestamp(self._plain.serde.deserialize(live[0]), live[1])
+
+    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        values = self._plain.to_bytes([None if live is None else live[0] for live in lives])
+        return values, pa.array([timestamp_ms if live is None else live[1] for live in lives], pa.int64())
+
+    def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
+        return timestamped(values, timestamps)
+
+    def of_stored(self, column: pa.Array) -> list[Any]:
+        values = self._plain.of_stored(cut(column, 8))
+        timestamps = integers(cut(column, 0, 8)).to_pylist()
+        pairs = zip(values, timestamps, strict=True)
+        return [None if value is None else ValueAndTimestamp(value, ts) for value, ts in pairs]
+
+    def of_bytes(self, data: bytes) -> Any:
+        return ValueAndTimestamp(self._plain.of_bytes(data[8:]), int.from_bytes(data[:8], "big", signed=True))
+
+
+_TIMESTAMPED = (StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.TIMESTAMPED_WINDOW)
+
+
+def values_of(builder: StoreBuilder) -> Values:
+    """How the values of a store live and become bytes."""
+    codec = TimestampedValues if builder.kind in _TIMESTAMPED else PlainValues
+    return codec(builder.name, builder.value)
+
+
+def _equal_means_same(serde: Serde[Any]) -> bool:
+    """Whether keys are equal objects exactly when they have equal bytes (not so: 0.0 and -0.0, JSON's 1 and 1.0)."""
+    if type(serde) in _WINDOWED:
+        return _equal_means_same(serde.inner)  # type: ignore[attr-defined]
+    return type(serde) in _SAME_WHEN_EQUAL
+
+
+def _stays_as_it_is(serde: Serde[Any]) -> bool:
+    """Whether a value can be kept as the object it is. An unknown serde may change what passes through it: no."""
+    return type(serde) in _IMMUTABLE or (type(serde) in (JsonSerde, MsgpackSerde) and is_immutable(serde.type))
+
+
+def _encoded(store: str, what: str, serde: Serde[Any], lives: list[Any]) -> pa.Array:
+    try:
+        return serde.encode_rows(lives)
+    except (SerdeError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise SerdeError(f"store {store!r} holds a {what} that its serde {serde!r} cannot write: {error}") from error

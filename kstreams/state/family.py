@@ -1,0 +1,85 @@
+"""`Family`: the bytes of one store below its live objects; RocksDB has one kind, plain memory the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+
+class Rows(NamedTuple):
+    """What is written below a store: keys and values as bytes; a null value deletes."""
+
+    keys: pa.Array
+    values: pa.Array
+
+
+class Chunk(NamedTuple):
+    """A part of a scan: all that lies in [low, high), in order; high None = open end."""
+
+    low: bytes
+    high: bytes | None
+    rows: list[tuple[bytes, bytes]]
+
+    def columns(self) -> Rows:
+        """The rows as two columns."""
+        keys, values = [key for key, _ in self.rows], [value for _, value in self.rows]
+        return Rows(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+
+
+class Family(Protocol):
+    """The bytes of one store, ordered by key as unsigned bytes, and what they stand for.
+
+    `durable` is False for a family that keeps no bytes: the store above it is then all there is.
+    `offset` is the changelog offset up to which the bytes are complete; None when it is not known.
+    `observed_ms` is the highest time the store had seen then, -1 at first: what retention counts from.
+    """
+
+    durable: bool
+    offset: int | None
+    observed_ms: int
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        ...
+
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        """The values of many keys, in their order."""
+        ...
+
+    def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
+        """[low, high) in adjoining parts, the last first when reversed; no resource stays open between two."""
+        ...
+
+    def first_from(self, low: bytes) -> bytes | None:
+        """The first key at or behind `low`."""
+        ...
+
+    def write(self, rows: Rows, offset: int | None, observed_ms: int) -> None:
+        """Write rows and, in the same atomic batch as the last of them, what they stand for (None: as before)."""
+        ...
+
+    def restore(self, rows: Rows, offset: int, observed_ms: int) -> None:
+        """As `write`, for many rows that nobody reads yet: they may be gathered until something else is asked."""
+        ...
+
+    def delete_range(self, low: bytes, high: bytes) -> None:
+        """Forget [low, high)."""
+        ...
+
+    def estimated_rows(self) -> int:
+        """Roughly how many rows there are."""
+        ...
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The first key behind all that begin with `prefix`; None when there is none.
+
+    Examples
+    --------
+    >>> after_prefix(b"ab"), after_prefix(b"a\\xff"), after_prefix(b"")
+    (b'ac', b'b', None)
+    """
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

@@ -1,0 +1,142 @@
+"""`GroupedStore`: what session stores and join-window stores share: rows by key and place, and their retention."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.errors import StateError
+from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.byte_columns import cut, integers, join
+from kstreams.state.codecs import Keys, values_of
+from kstreams.state.family import Family, Rows
+from kstreams.state.groups import Group, Groups, Place
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.live_store import LiveStore
+
+
+class GroupedStore(LiveStore):
+    """Rows by key and place; those whose time is at or before (greatest time put - retention) are gone.
+
+    Below and in the changelog a row's key is: key, time (8 bytes), second number.
+    """
+
+    second: ClassVar[str]
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        if builder.retention_ms is None:
+            raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
+        self._retention_ms = builder.retention_ms
+        self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
+        self._groups = Groups(self._keys, self._values, family, self.second, on_read=self.on_read)
+        self._observed_ms, self._swept_ms = family.observed_ms, -1
+
+    def _put_row(self, key: Any, place: Place, value: Any) -> None:
+        live = self._values.live
+        self._groups.put(key, place, value if live is None or value is None else live(value))
+
+    def _observe(self, time_ms: int) -> bool:
+        """Note a time; False when it has expired already."""
+        self._observed_ms = max(self._observed_ms, time_ms)
+        return time_ms > self._observed_ms - self._retention_ms
+
+    def _key(self, key: Any) -> Any:
+        if key is None:
+            raise self._keys.missing()
+        live = self._keys.live
+        return key if live is None else live(key)
+
+    def _public_key(self, live: Any) -> Any:
+        public = self._keys.public
+        return live if public is None else public(live)
+
+    def _public(self, value: Any) -> Any:
+        public = self._values.public
+        return value if public is None or value is None else public(value)
+
+    def _limit_ms(self) -> int:
+        """Rows with this time or an earlier one have expired."""
+        return self._observed_ms - self._retention_ms
+
+    def _alive(self, group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
+        """The rows of a group with from <= time <= to, but for those that have expired."""
+        span = group.span(max(from_ms, self._limit_ms() + 1), to_ms)
+        return list(zip(group.places[span], group.values[span], strict=True))
+
+    def observed_ms(self) -> int:
+        return self._observed_ms
+
+    def changes(self, timestamp_ms: int = 0) -> Changes:
+        return self._records(*self._groups.take_changes())
+
+    def _records(self, keys: list[Any], places: list[Place], values: list[Any]) -> Changes:
+        pack = self._groups.place.pack
+        packed = pa.array([pack(*place) for place in places], pa.binary())
+        times = pa.array([time for time, _ in places], pa.int64())
+        return Changes(join(self._keys.encode(keys), packed), self._values.encode(values, 0)[0], times)
+
+    def write(self, changes: Changes | None, offset: int | None) -> None:
+        super().write(changes, offset)
+        limit_ms = self._limit_ms()
+        if limit_ms - self._swept_ms > self._retention_ms // 2:
+            self._sweep(limit_ms)
+
+    def _sweep(self, limit_ms: int) -> None:
+        """Remove what has expired, here and below; seldom, since below it takes a look at every row."""
+        self._swept_ms = limit_ms
+        self._groups.drop_until(limit_ms)
+        for chunk in self.family.chunks(b"", None):
+            expired = [
+                key
+                for key, _ in chunk.rows
+                if self._groups.place.unpack(key[-self._groups.place.size :])[0] <= limit_ms
+            ]
+            nothing = pa.nulls(len(expired), pa.binary())
+            self.family.write(Rows(pa.array(expired, pa.binary()), nothing), None, self._observed_ms)
+
+    def written(self) -> None:
+        self._groups.written()
+
+    def apply(self, changes: Changes) -> None:
+        size = self._groups.place.size
+        times = integers(cut(changes.keys, -size, 8 - size))
+        self._observed_ms = max(self._observed_ms, int(np.max(np.asarray(times), initial=-1)))
+        if self.family.durable:
+            self._groups.forget()
+            self.reload()
+        else:
+            self._take(Rows(changes.keys, changes.values))
+
+    def _take(self, rows: Rows) -> None:
+        size, unpack = self._groups.place.size, self._groups.place.unpack
+        places = [unpack(data) for data in cut(rows.keys, -size).to_pylist()]
+        self._groups.load(self._keys.decode(cut(rows.keys, 0, -size)), places, self._values.of_stored(rows.values))
+        self._groups.drop_until(self._limit_ms())
+
+    def load(self, everything: bool) -> None:
+        if everything:
+            for chunk in self.family.chunks(b"", None):
+                self._take(chunk.columns())
+            self._groups.complete = True
+
+    def dump(self) -> Changes:
+        limit_ms = self._limit_ms()
+        rows = [
+            (key, place, value)
+            for key in self._groups.every_key()
+            for place, value in self._alive(self._groups[key], limit_ms + 1, self._observed_ms)
+        ]
+        keys, places, values = ([row[part] for row in rows] for part in range(3))
+        return self._records(keys, places, values)
+
+    def num_pending(self) -> int:
+        return self._groups.num_pending()
+
+    def num_live(self) -> int:
+        return self._groups.num_rows + len(self._groups)
+
+    def evict(self, count: int) -> int:
+        return self._groups.evict(count)

@@ -1,0 +1,219 @@
+"""`Groups`: live rows by key, each at a place of two numbers: the map that session and join-window stores are made of.
+
+A place is (time, second): a session's (end, start), or a join window's (start, sequence number). What a store is asked
+about is one key at a time, so the rows of a key stay together: all of them are in memory, or none.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, TypeAlias
+
+from kstreams.state.codecs import Keys, Values
+from kstreams.state.family import Family
+from kstreams.state.sorted_keys import SortedKeys
+
+Place: TypeAlias = tuple[int, int]
+
+
+class Group:
+    """The rows of one key, in the order of their places."""
+
+    __slots__ = ("places", "values")
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+        self.values: list[Any] = []
+
+    def put(self, place: Place, value: Any) -> None:
+        """Set the value at a place; None removes it."""
+        at = bisect_left(self.places, place)
+        there = at < len(self.places) and self.places[at] == place
+        if value is None:
+            if there:
+                del self.places[at], self.values[at]
+        elif there:
+            self.values[at] = value
+        else:
+            self.places.insert(at, place)
+            self.values.insert(at, value)
+
+    def get(self, place: Place) -> Any:
+        """The value at a place, or None."""
+        at = bisect_left(self.places, place)
+        return self.values[at] if at < len(self.places) and self.places[at] == place else None
+
+    def span(self, from_time: int, to_time: int) -> slice:
+        """Where the rows with from_time <= time <= to_time stand."""
+        return slice(bisect_left(self.places, (from_time,)), bisect_left(self.places, (to_time + 1,)))
+
+    def after_last(self, time: int) -> int:
+        """The second number that follows the last one at a time; 0 when there is none."""
+        at = bisect_left(self.places, (time + 1,))
+        return self.places[at - 1][1] + 1 if at and self.places[at - 1][0] == time else 0
+
+    def drop_until(self, time: int) -> int:
+        """Remove the rows with a time up to `time`; answers how many."""
+        count = bisect_left(self.places, (time + 1,))
+        del self.places[:count], self.values[:count]
+        return count
+
+
+class Groups(dict[Any, Group]):
+    """Rows by key; `groups[key]` is the key's group, read from below when it is not there.
+
+    Parameters
+    ----------
+    keys, values : Keys, Values
+        How both become bytes.
+    family : Family
+        The bytes below: key, then the two numbers of the place.
+    second : struct format
+        "I" or "q": how the second number of a place is written; the first always takes 8 bytes.
+    on_read : callable
+        Called before something is read from below.
+    """
+
+    def __init__(
+        self, keys: Keys, values: Values, family: Family, second: str, *, on_read: Callable[[], None] = lambda: None
+    ) -> None:
+        self._keys, self._values, self._family, self._on_read = keys, values, family, on_read
+        self.place = struct.Struct(">q" + second)
+        self.complete = not family.durable
+        self.num_rows = 0
+        self.changed: dict[tuple[Any, Place], None] = {}
+        self._earlier: dict[tuple[Any, Place], None] = {}  # changed too, and in the timeline already
+        self._handed: dict[tuple[Any, Place], None] = {}  # given out as changes, not written below yet
+        self._timeline: SortedKeys | None = None  # made by the first question about time
+
+    def __missing__(self, key: Any) -> Group:
+        if not self.complete:
+            self._on_read()
+            found = self.get(key)
+            if found is not None:
+                return found
+        group = self[key] = Group() if self.complete else self._read(key)
+        return group
+
+    def _read(self, key: Any) -> Group:
+        group, data, size = Group(), self._keys.to_bytes(key), self.place.size
+        for chunk in self._family.chunks(data + bytes(size), data + b"\xff" * size):
+            for found, value in chunk.rows:
+                if len(found) == len(data) + size:  # else a longer key that begins with the same bytes
+                    group.places.append(self.place.unpack(found[-size:]))
+                    group.values.append(self._values.of_bytes(value))
+        self.num_rows += len(group.places)
+        return group
+
+    def peek(self, key: Any) -> Group:
+        """The group of a key, to be read only: a key that has none gets none."""
+        found = self.get(key)
+        if found is not None:
+            return found
+        return _NOTHING if self.complete else self[key]
+
+    def put(self, key: Any, place: Place, value: Any) -> None:
+        """Set the value of a key at a place; None removes it."""
+        group = self[key]
+        before = len(group.places)
+        group.put(place, value)
+        self.num_rows += len(group.places) - before
+        self.changed[key, place] = None
+
+    def take_changes(self) -> tuple[list[Any], list[Place], list[Any]]:
+        """Keys, places and live values that changed since the last call."""
+        if self._timeline is not None:
+            self._in_time_order()
+        taken = [*self._earlier, *(row for row in self.changed if row not in self._earlier)]
+        self._earlier.clear()
+        self.changed.clear()
+        self._handed.update(dict.fromkeys(taken))
+        values = [self[key].get(place) for key, place in taken]
+        return [key for key, _ in taken], [place for _, place in taken], values
+
+    def written(self) -> None:
+        """What was given out as changes lies below now."""
+        changing = {key for key, _ in (*self.changed, *self._earlier)}
+        for key in {key for key, _ in self._handed} - changing:
+            group = self.get(key)
+            if group is not None and not group.places:
+                del self[key]
+        self._handed.clear()
+
+    def num_pending(self) -> int:
+        """How many rows wait to be given out or written."""
+        return len(self.changed) + len(self._earlier) + len(self._handed)
+
+    def between(self, from_time: int, to_time: int) -> list[tuple[Any, Place]]:
+        """Rows with from_time <= time <= to_time by (time, second, serialized key); some may be gone."""
+        size, of_bytes = self.place.size, self._keys.of_bytes
+        low, high = self.place.pack(max(0, from_time), 0), self.place.pack(max(0, to_time + 1), 0)
+        found = self._in_time_order().between(low, high)
+        return [(of_bytes(data[size:]), self.place.unpack(data[:size])) for data in found]
+
+    def _in_time_order(self) -> SortedKeys:
+        to_bytes, pack = self._keys.to_bytes, self.place.pack
+        if self._timeline is None:
+            rows = ((key, place) for key in self.every_key() for place in self[key].places)
+            self._timeline = SortedKeys(pack(*place) + to_bytes(key) for key, place in rows)
+        else:
+            for key, place in self.changed:
+                self._timeline.add(pack(*place) + to_bytes(key))
+        self._earlier.update(self.changed)
+        self.changed.clear()
+        return self._timeline
+
+    def every_key(self) -> list[Any]:
+        """All keys, live or below, in no order."""
+        if not self.complete:
+            self._on_read()
+        found = dict.fromkeys(self)
+        if not self.complete:
+            size, of_bytes = self.place.size, self._keys.of_bytes
+            for chunk in self._family.chunks(b"", None):
+                found.update((of_bytes(data), None) for data in {data[:-size] for data, _ in chunk.rows})
+        return list(found)
+
+    def load(self, keys: list[Any], places: list[Place], values: list[Any]) -> None:
+        """Take over rows; None removes."""
+        for key, place, value in zip(keys, places, values, strict=True):
+            group = self.get(key)
+            if group is None:
+                group = self[key] = Group()
+            before = len(group.places)
+            group.put(place, value)
+            self.num_rows += len(group.places) - before
+        self._timeline = None
+
+    def drop_until(self, time: int) -> None:
+        """Remove every row with a time up to `time`."""
+        self._timeline = None
+        for key in list(self):
+            group = self[key]
+            self.num_rows -= group.drop_until(time)
+            if not group.places:
+                del self[key]
+
+    def forget(self) -> None:
+        """Drop everything live: what lies below was changed from outside."""
+        self.clear()
+        self.complete, self.num_rows, self._timeline = False, 0, None
+
+    def evict(self, count: int) -> int:
+        """Forget the groups of keys that wait for nothing, about `count` rows; answers how many."""
+        pending = {key for key, _ in (*self.changed, *self._earlier, *self._handed)}
+        evicted = 0
+        for key in list(islice((key for key in self if key not in pending), count)):
+            if evicted >= count:
+                break
+            evicted += len(self.pop(key).places)
+        self.num_rows -= evicted
+        if evicted:
+            self.complete = False
+        return evicted
+
+
+_NOTHING = Group()

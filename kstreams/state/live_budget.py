@@ -1,0 +1,67 @@
+"""`LiveBudget`: how much memory the live objects of all stores of a process may take, and who has to give some back."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StateLimits:
+    """Ceilings for the state of one process, in bytes.
+
+    Parameters
+    ----------
+    live_max_bytes : int
+        Live objects of stores that have RocksDB below (estimated): beyond it, entries are evicted and read back.
+    block_cache_bytes : int
+        RocksDB's block cache, shared by all tasks.
+    write_buffer_bytes : int
+        RocksDB's memtables, shared by all tasks.
+    """
+
+    live_max_bytes: int = 256 * MIB
+    block_cache_bytes: int = 64 * MIB
+    write_buffer_bytes: int = 128 * MIB
+
+    @classmethod
+    def of(cls, config: Any) -> StateLimits:
+        """The limits that a configuration names."""
+        live = config["statestore.live.max.bytes"]
+        return cls() if live is None else cls(live_max_bytes=live)
+
+
+class LiveBudget:
+    """Shares a limit among stores: below it nobody gives way; beyond it, who has more than an equal share.
+
+    Examples
+    --------
+    >>> budget = LiveBudget(100)
+    >>> budget.excess("small", 30), budget.excess("large", 90)
+    (0, 20)
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._used, self._lock = limit, dict[Any, int](), threading.Lock()
+
+    def excess(self, store: Any, used: int) -> int:
+        """Note what a store uses and answer how many bytes it should give back."""
+        with self._lock:
+            self._used[store] = used
+            over = sum(self._used.values()) - self._limit
+            share = self._limit // len(self._used)
+        return max(0, min(over, used - share))
+
+    def fits(self, store: Any, wanted: int) -> bool:
+        """Whether a store could grow to `wanted` bytes within the limit."""
+        with self._lock:
+            others = sum(used for other, used in self._used.items() if other != store)
+        return others + wanted <= self._limit
+
+    def forget(self, store: Any) -> None:
+        """A store was closed."""
+        with self._lock:
+            self._used.pop(store, None)

@@ -1,0 +1,139 @@
+"""`LiveStore`: what every store has in common: its name, the bytes below, and the way between them and a changelog."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kstreams.batch import Batch
+from kstreams.errors import StateError
+from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.family import Family, Rows
+from kstreams.state.live_budget import LiveBudget
+
+_OBJECT_BYTES = 200  # a dict slot, a key and a value object, and their heads, beside the bytes they stand for
+_FIRST_GUESS = 64
+_READS_PER_LOOK = 1_000
+
+
+class LiveStore:
+    """A store of live objects; the kinds fill in the methods at the end.
+
+    Parameters
+    ----------
+    builder : StoreBuilder
+        What the store is to be.
+    family : Family
+        The bytes below.
+    budget : LiveBudget
+        The memory it shares with other stores.
+    """
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        self.name, self.builder, self.family = builder.name, builder, family
+        self._budget, self._row_bytes, self._reads = budget, _FIRST_GUESS + _OBJECT_BYTES, 0
+        self._loaded = not family.durable
+
+    def changes(self, timestamp_ms: int = 0) -> Changes:
+        """The entries written since the last call, as changelog records."""
+        raise NotImplementedError
+
+    def write(self, changes: Changes | None, offset: int | None) -> None:
+        """Write changes, and the changelog offset they lead to, below; what they deleted is forgotten."""
+        if changes is not None and len(changes):
+            self._row_bytes = _OBJECT_BYTES + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
+        if self.family.durable and changes is not None:
+            self.family.write(self.rows(changes), offset, self.observed_ms())
+        elif offset is not None:
+            self.family.write(_NO_ROWS, offset, self.observed_ms())
+        self.written()
+        self.make_room()
+
+    def restore(self, batch: Batch) -> None:
+        """Apply changelog records, in order."""
+        self.refuse_when_pending()
+        changes, offset = Changes(batch.keys, batch.values, batch.timestamps), int(batch.offsets[-1]) + 1
+        self.apply(changes)
+        if self.family.durable:
+            self.family.restore(self.rows(changes), offset, self.observed_ms())
+        else:
+            self.family.write(_NO_ROWS, offset, self.observed_ms())
+
+    def refuse_when_pending(self) -> None:
+        """Raise when uncommitted changes could contradict what is restored."""
+        if self.num_pending():
+            raise StateError(
+                f"store {self.name!r} holds uncommitted changes: commit or reopen it before it is restored"
+            )
+
+    def num_bytes_pending(self) -> int:
+        """Roughly what the uncommitted changes take in memory."""
+        return self.num_pending() * self._row_bytes
+
+    def make_room(self) -> None:
+        """Evict what lies below too, when the stores together take more memory than they may."""
+        if not self.family.durable:
+            return
+        excess = self._budget.excess(id(self), self.num_live() * self._row_bytes)
+        if excess and self.evict(excess // self._row_bytes + 1):
+            self._budget.excess(id(self), self.num_live() * self._row_bytes)
+
+    def ready(self) -> None:
+        """Load what lies below when nothing was read yet."""
+        if not self._loaded:
+            self.on_read()
+
+    def on_read(self) -> None:
+        """Called before something is read from below: the first time all of it is loaded when it fits."""
+        if not self._loaded:
+            self._loaded = True
+            self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._row_bytes))
+        self._reads += 1
+        if self._reads % _READS_PER_LOOK == 0:
+            self.make_room()
+
+    def reload(self) -> None:
+        """What lies below was changed from outside: what is live is not the truth any more."""
+        self._loaded = not self.family.durable
+
+    def close(self) -> None:
+        """Give the share of the memory back."""
+        self._budget.forget(id(self))
+
+    def observed_ms(self) -> int:
+        """The highest time the store has seen: what its retention counts from; -1 where there is none."""
+        return -1
+
+    def rows(self, changes: Changes) -> Rows:
+        """What lies below for changelog records."""
+        return Rows(changes.keys, changes.values)
+
+    def written(self) -> None:
+        """What was given out as changes lies below now."""
+        raise NotImplementedError
+
+    def apply(self, changes: Changes) -> None:
+        """Take changelog records over; when bytes lie below, just drop the live objects they may contradict."""
+        raise NotImplementedError
+
+    def load(self, everything: bool) -> None:
+        """Called once, before the first read of what lies below: take all of it into memory, or note what is there."""
+        raise NotImplementedError
+
+    def dump(self) -> Changes:
+        """Everything it holds, as changelog records."""
+        raise NotImplementedError
+
+    def num_pending(self) -> int:
+        """How many changes are not committed."""
+        raise NotImplementedError
+
+    def num_live(self) -> int:
+        """How many entries are held as live objects."""
+        raise NotImplementedError
+
+    def evict(self, count: int) -> int:
+        """Forget about `count` live entries that lie below; answers how many. Not every kind can."""
+        return 0
+
+
+_NO_ROWS = Rows(pa.array([], pa.binary()), pa.array([], pa.binary()))

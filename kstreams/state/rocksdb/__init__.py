@@ -1,0 +1,1 @@
+"""The layer below stores that live in RocksDB."""

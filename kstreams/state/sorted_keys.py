@@ -1,0 +1,64 @@
+"""`SortedKeys`: byte strings in unsigned order, with cheap additions and range reads."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+
+_CHUNK = 1_000
+
+
+class SortedKeys:
+    """A sorted set of byte strings, kept as a list of short sorted lists so that an insertion moves little.
+
+    Examples
+    --------
+    >>> keys = SortedKeys([b"b", b"a"])
+    >>> keys.add(b"\\xff")
+    >>> keys.between(b"a\\x00", None)
+    [b'b', b'\\xff']
+    """
+
+    def __init__(self, keys: Iterable[bytes] = ()) -> None:
+        ordered = sorted(set(keys))
+        self._chunks = [ordered[i : i + _CHUNK] for i in range(0, len(ordered), _CHUNK)] or [[]]
+        self._firsts = [chunk[0] if chunk else b"" for chunk in self._chunks]
+
+    def add(self, key: bytes) -> None:
+        """Insert a key that may be there already."""
+        number = self._chunk_of(key)
+        chunk = self._chunks[number]
+        place = bisect_left(chunk, key)
+        if place < len(chunk) and chunk[place] == key:
+            return
+        insort(chunk, key)
+        if place == 0:
+            self._firsts[number] = key
+        if len(chunk) > 2 * _CHUNK:
+            self._split(number)
+
+    def discard(self, key: bytes) -> None:
+        """Remove a key that may be absent."""
+        chunk = self._chunks[self._chunk_of(key)]
+        place = bisect_left(chunk, key)
+        if place < len(chunk) and chunk[place] == key:
+            del chunk[place]  # an empty chunk and a too low first key do no harm
+
+    def between(self, low: bytes, high: bytes | None) -> list[bytes]:
+        """The keys in [low, high), in order; high None = open end."""
+        found: list[bytes] = []
+        for chunk in self._chunks[self._chunk_of(low) :]:
+            start = bisect_left(chunk, low)
+            stop = len(chunk) if high is None else bisect_left(chunk, high)
+            found += chunk[start:stop]
+            if stop < len(chunk):
+                break
+        return found
+
+    def _chunk_of(self, key: bytes) -> int:
+        return max(0, bisect_right(self._firsts, key) - 1)
+
+    def _split(self, number: int) -> None:
+        chunk = self._chunks[number]
+        self._chunks[number : number + 1] = [chunk[:_CHUNK], chunk[_CHUNK:]]
+        self._firsts[number : number + 1] = [chunk[0], chunk[_CHUNK]]

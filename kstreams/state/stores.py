@@ -1,0 +1,205 @@
+"""`Stores`: describes state stores, for the Processor API and for operators that keep state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import StateError
+from kstreams.serdes import Serde, serde_of
+from kstreams.state.api import StoreBuilder, StoreKind
+
+_HOMES = ("rocksdb", "memory")
+
+
+class Stores:
+    """Describes state stores: each method gives a `StoreBuilder`, which a task opens.
+
+    All of them take, beside what their kind needs:
+
+    Parameters
+    ----------
+    name : str
+        Unique in its topology; part of the changelog topic's name.
+    key, value : type or Serde
+        What the store holds.
+    store : "rocksdb" or "memory"
+        Where it lives. A memory store is filled from its changelog after every restart.
+    logging : bool
+        Whether its changes go to a changelog topic: without one a lost store stays lost.
+    caching : bool
+        Whether a table that is kept here forwards only the last update per key and commit.
+    changelog_config : mapping
+        Settings of the changelog topic, in Kafka's names.
+
+    Raises
+    ------
+    StateError
+        When the parameters contradict each other.
+
+    Notes
+    -----
+    Kafka Streams: `org.apache.kafka.streams.state.Stores`, supplier and builder in one.
+    """
+
+    @staticmethod
+    def key_value(name: str, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+        """A key-value store.
+
+        Examples
+        --------
+        >>> Stores.key_value("totals", key=str, value=int, store="memory").kind
+        <StoreKind.KEY_VALUE: 'key-value'>
+        """
+        return _builder(name, StoreKind.KEY_VALUE, key, value, **options)
+
+    @staticmethod
+    def timestamped_key_value(name: str, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+        """A key-value store of `ValueAndTimestamp`s: what tables are kept in.
+
+        Examples
+        --------
+        >>> Stores.timestamped_key_value("table", key=str, value=int).store
+        'rocksdb'
+        """
+        return _builder(name, StoreKind.TIMESTAMPED_KEY_VALUE, key, value, **options)
+
+    @staticmethod
+    def lru_map(name: str, max_entries: int, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+        """A key-value store in memory that keeps the `max_entries` keys used last.
+
+        Examples
+        --------
+        >>> Stores.lru_map("recent", 100, key=str, value=int).max_entries
+        100
+        """
+        if max_entries < 1:
+            raise StateError(f"LRU map {name!r} keeps {max_entries} entries: max_entries must be at least 1")
+        return _builder(name, StoreKind.KEY_VALUE, key, value, store="memory", max_entries=max_entries, **options)
+
+    @staticmethod
+    def window(
+        name: str,
+        retention: Duration,
+        size: Duration,
+        key: Any = None,
+        value: Any = None,
+        *,
+        retain_duplicates: bool = False,
+        **options: Any,
+    ) -> StoreBuilder:
+        """A window store.
+
+        Parameters
+        ----------
+        retention : timedelta or int (ms)
+            How long a window is kept, from its start to the greatest start put; at least `size`.
+        size : timedelta or int (ms)
+            Length of the windows.
+        retain_duplicates : bool
+            Whether several values may live under one key and start, as joins need it.
+
+        Examples
+        --------
+        >>> Stores.window("hourly", retention=7_200_000, size=3_600_000, key=str, value=int).window_size_ms
+        3600000
+        """
+        times = _window_times(name, retention, size)
+        return _builder(name, StoreKind.WINDOW, key, value, retain_duplicates=retain_duplicates, **times, **options)
+
+    @staticmethod
+    def timestamped_window(
+        name: str, retention: Duration, size: Duration, key: Any = None, value: Any = None, **options: Any
+    ) -> StoreBuilder:
+        """A window store of `ValueAndTimestamp`s: what windowed tables are kept in.
+
+        Examples
+        --------
+        >>> Stores.timestamped_window("hourly", 7_200_000, 3_600_000, key=str, value=int).retention_ms
+        7200000
+        """
+        times = _window_times(name, retention, size)
+        return _builder(name, StoreKind.TIMESTAMPED_WINDOW, key, value, **times, **options)
+
+    @staticmethod
+    def session(name: str, retention: Duration, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+        """A session store.
+
+        Parameters
+        ----------
+        retention : timedelta or int (ms)
+            How long a session is kept, from its end to the greatest end put.
+
+        Examples
+        --------
+        >>> Stores.session("visits", retention=3_600_000, key=str, value=int).kind
+        <StoreKind.SESSION: 'session'>
+        """
+        return _builder(
+            name, StoreKind.SESSION, key, value, retention_ms=_positive(name, "retention", retention), **options
+        )
+
+    @staticmethod
+    def versioned(
+        name: str, history_retention: Duration, key: Any = None, value: Any = None, **options: Any
+    ) -> StoreBuilder:
+        """A versioned key-value store.
+
+        Parameters
+        ----------
+        history_retention : timedelta or int (ms)
+            How far back the store can be asked; what is put with an older timestamp is refused.
+
+        Examples
+        --------
+        >>> Stores.versioned("prices", history_retention=60_000, key=str, value=float).history_retention_ms
+        60000
+        """
+        history_ms = _positive(name, "history_retention", history_retention, least=0)
+        return _builder(name, StoreKind.VERSIONED, key, value, history_retention_ms=history_ms, **options)
+
+
+def _builder(
+    name: str,
+    kind: StoreKind,
+    key: Any,
+    value: Any,
+    *,
+    store: str = "rocksdb",
+    logging: bool = True,
+    caching: bool = False,
+    changelog_config: Mapping[str, str] | None = None,
+    **of_kind: Any,
+) -> StoreBuilder:
+    if not name:
+        raise StateError("a store needs a name: it names its changelog topic")
+    if store not in _HOMES:
+        raise StateError(f'store {name!r} cannot live in {store!r}: choose store="rocksdb" or store="memory"')
+    if changelog_config and not logging:
+        raise StateError(f"store {name!r} has changelog_config but logging=False: leave one of them out")
+    return StoreBuilder(
+        name, kind, _serde(key), _serde(value), store,
+        logging=logging, caching=caching, changelog_config=dict(changelog_config or {}), **of_kind,
+    )  # fmt: skip
+
+
+def _serde(kind: Any) -> Serde[Any] | None:
+    return None if kind is None else serde_of(kind)
+
+
+def _positive(name: str, what: str, duration: Duration, least: int = 1) -> int:
+    duration_ms = to_ms(duration)
+    if duration_ms < least:
+        raise StateError(f"store {name!r}: {what} is {duration_ms} ms, it must be at least {least} ms")
+    return duration_ms
+
+
+def _window_times(name: str, retention: Duration, size: Duration) -> dict[str, Any]:
+    retention_ms, size_ms = _positive(name, "retention", retention), _positive(name, "size", size, least=0)
+    if retention_ms < size_ms:
+        raise StateError(
+            f"window store {name!r}: its retention ({retention_ms} ms) is shorter than its windows ({size_ms} ms), "
+            "which would expire before they end; make the retention at least as long"
+        )
+    return {"retention_ms": retention_ms, "window_size_ms": size_ms}

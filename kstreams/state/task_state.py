@@ -1,0 +1,134 @@
+"""`open_task_state`: the stores of one task, opened together and committed together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from kstreams.batch import Batch
+from kstreams.errors import StateError
+from kstreams.state.api import Changes, StoreBuilder, StoreKind, TaskState
+from kstreams.state.buffer import LiveTimeOrderedBuffer
+from kstreams.state.family import Family
+from kstreams.state.join_window import JoinWindowStore
+from kstreams.state.key_value import LiveKeyValueStore
+from kstreams.state.live_budget import LiveBudget, StateLimits
+from kstreams.state.live_store import LiveStore
+from kstreams.state.lru import LruMap
+from kstreams.state.memory.database import MemoryFamily
+from kstreams.state.outer_join import LiveOuterJoinStore
+from kstreams.state.session import LiveSessionStore
+from kstreams.state.versioned import LiveVersionedStore
+from kstreams.state.window import LiveWindowStore
+
+_KINDS: dict[StoreKind, Callable[[StoreBuilder, Family, LiveBudget], LiveStore]] = {
+    StoreKind.KEY_VALUE: LiveKeyValueStore,
+    StoreKind.TIMESTAMPED_KEY_VALUE: LiveKeyValueStore,
+    StoreKind.WINDOW: LiveWindowStore,
+    StoreKind.TIMESTAMPED_WINDOW: LiveWindowStore,
+    StoreKind.SESSION: LiveSessionStore,
+    StoreKind.VERSIONED: LiveVersionedStore,
+    StoreKind.TIME_ORDERED_BUFFER: LiveTimeOrderedBuffer,
+    StoreKind.OUTER_JOIN: LiveOuterJoinStore,
+}
+
+
+class Database(Protocol):
+    """Where the families of a task's stores lie."""
+
+    def family(self, store: str) -> Family:
+        """The family of a store."""
+        ...
+
+    def close(self) -> None:
+        """Write what is not on disk yet and release the files."""
+        ...
+
+
+class OpenTaskState:
+    """The open stores of one task (see `TaskState`)."""
+
+    def __init__(self, stores: Mapping[str, LiveStore], database: Database | None) -> None:
+        self.stores, self._database, self._is_open = stores, database, True
+
+    def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
+        found = {name: store.changes(timestamp_ms) for name, store in self.stores.items() if store.num_pending()}
+        return {name: changes for name, changes in found.items() if len(changes)}
+
+    def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
+        for name, store in self.stores.items():
+            if name in changes or name in offsets or store.num_pending():
+                store.write(changes.get(name), offsets.get(name))
+
+    def changelog_offset(self, store: str) -> int | None:
+        return self._store(store).family.offset
+
+    def restore(self, store: str, batch: Batch) -> None:
+        if len(batch):
+            self._store(store).restore(batch)
+
+    def dump(self, store: str) -> Changes:
+        return self._store(store).dump()
+
+    def snapshot(self) -> dict[str, Changes]:
+        return {name: store.dump() for name, store in self.stores.items()}
+
+    def num_bytes_pending(self) -> int:
+        return sum(store.num_bytes_pending() for store in self.stores.values())
+
+    def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        for store in self.stores.values():
+            store.close()
+        if self._database is not None:
+            self._database.close()
+
+    def _store(self, name: str) -> LiveStore:
+        found = self.stores.get(name)
+        if found is None:
+            raise StateError(f"no store {name!r} in this task; it has {sorted(self.stores)}")
+        return found
+
+
+def open_task_state(
+    stores: Sequence[StoreBuilder], directory: Path | None = None, *, limits: StateLimits | None = None
+) -> TaskState:
+    """Open the stores of one task.
+
+    Parameters
+    ----------
+    stores : sequence of StoreBuilder
+        Their names differ.
+    directory : Path or None
+        The task's directory, made when it is not there; None keeps everything in memory.
+    limits : StateLimits or None
+        Ceilings of the process; the first caller's hold for all.
+
+    Raises
+    ------
+    StateError
+        When another process holds the directory, or when its files cannot be read.
+
+    Examples
+    --------
+    >>> from kstreams.state import Stores
+    >>> state = open_task_state([Stores.key_value("totals", key=str, value=int)])
+    >>> totals = state.stores["totals"]
+    >>> totals.put("a", 1)
+    >>> totals.get("a"), len(state.changes()["totals"])
+    (1, 1)
+    """
+    budget = LiveBudget((limits or StateLimits()).live_max_bytes)
+    opened = {builder.name: _store(builder, MemoryFamily(), budget) for builder in stores}
+    return OpenTaskState(opened, None)
+
+
+def _store(builder: StoreBuilder, family: Family, budget: LiveBudget) -> LiveStore:
+    if builder.max_entries is not None:
+        return LruMap(builder, family, budget)
+    if builder.retain_duplicates:
+        return JoinWindowStore(builder, family, budget)
+    return _KINDS[builder.kind](builder, family, budget)

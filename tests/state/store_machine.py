@@ -1,0 +1,158 @@
+"""What the state machines of all store kinds share: commits, clean closes, crashes and restores around a store."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.state import Changes, StateLimits, StoreBuilder, open_task_state
+
+FEW = settings(max_examples=25, stateful_step_count=40, deadline=None)
+ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=1_000)
+
+
+def batch_of(changes: Changes, base_offset: int) -> Batch:
+    """Changelog records as they are read back from a topic."""
+    offsets = np.arange(base_offset, base_offset + len(changes), dtype=np.int64)
+    return Batch(TopicPartition("changelog", 0), offsets, changes.keys, changes.values, changes.timestamps)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """A store beside a plain model of it. A kind says how to read both and adds its own operations."""
+
+    builder: ClassVar[StoreBuilder]
+    durable: ClassVar[bool] = False
+    limits: ClassVar[StateLimits] = ROOMY
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="kstreams-state-")) if self.durable else None
+        self.model = self.committed = self.new_model()
+        self.model = copy.deepcopy(self.committed)
+        self.changelog: list[Changes] = []
+        self.pending: tuple[dict[str, Changes], Any] | None = None
+        self.open()
+
+    def new_model(self) -> Any:
+        raise NotImplementedError
+
+    def contents(self, store: Any) -> Any:
+        raise NotImplementedError
+
+    def expected(self) -> Any:
+        raise NotImplementedError
+
+    def open(self) -> None:
+        self.state = open_task_state([self.builder], self.directory, limits=self.limits)
+        self.store = self.state.stores[self.builder.name]
+
+    def offset(self) -> int:
+        return sum(map(len, self.changelog))
+
+    def restore_all(self, state: Any) -> None:
+        offset = 0
+        for changes in self.changelog:
+            state.restore(self.builder.name, batch_of(changes, offset))
+            offset += len(changes)
+
+    @precondition(lambda self: self.pending is None)
+    @rule()
+    def begin_commit(self) -> None:
+        changes = self.state.changes(7)
+        if self.builder.name in changes:
+            self.changelog.append(changes[self.builder.name])
+        self.pending = changes, copy.deepcopy(self.model)
+
+    @precondition(lambda self: self.pending is not None)
+    @rule()
+    def finish_commit(self) -> None:
+        assert self.pending is not None
+        changes, self.committed = self.pending
+        self.state.persist(changes, {self.builder.name: self.offset()})
+        self.pending = None
+        assert self.state.changelog_offset(self.builder.name) == self.offset()
+
+    def commit(self) -> None:
+        if self.pending is not None:
+            self.finish_commit()
+        self.begin_commit()
+        self.finish_commit()
+        assert self.state.num_bytes_pending() == 0
+
+    @rule()
+    def reopen_after_commit(self) -> None:
+        self.commit()
+        self.reopen()
+
+    @precondition(lambda self: self.pending is None)
+    @rule()
+    def reopen_without_commit(self) -> None:
+        self.model = copy.deepcopy(self.committed)
+        self.reopen()
+
+    def reopen(self) -> None:
+        self.state.close()
+        self.open()
+        if self.durable:
+            assert self.state.changelog_offset(self.builder.name) in (self.offset() or None, self.offset())
+        else:
+            self.restore_all(self.state)
+        self.same()
+
+    @rule()
+    def same(self) -> None:
+        assert self.contents(self.store) == self.expected()
+
+    @rule()
+    def the_changelog_gives_the_same_store(self) -> None:
+        self.commit()
+        self.equals_when_restored(self.changelog)
+
+    @rule()
+    def a_dump_gives_the_same_store(self) -> None:
+        self.equals_when_restored([self.state.dump(self.builder.name)])
+
+    def equals_when_restored(self, changelog: list[Changes]) -> None:
+        directory = Path(tempfile.mkdtemp(prefix="kstreams-state-")) if self.durable else None
+        other = open_task_state([self.builder], directory, limits=self.limits)
+        offset = 0
+        for changes in changelog:
+            other.restore(self.builder.name, batch_of(changes, offset))
+            offset += len(changes)
+        assert self.contents(other.stores[self.builder.name]) == self.expected()
+        other.close()
+        if directory is not None:
+            shutil.rmtree(directory)
+
+    def teardown(self) -> None:
+        self.state.close()
+        if self.directory is not None:
+            shutil.rmtree(self.directory)
+
+
+LAYERS: dict[str, dict[str, Any]] = {
+    "Memory": {"durable": False},
+    # "RocksDb": {"durable": True},
+    # "RocksDbUnderPressure": {"durable": True, "limits": TINY},
+}
+
+
+def cases_of(machine: type[StoreMachine], builders: dict[str, StoreBuilder]) -> dict[str, Any]:
+    """One test case per layer and builder, to be put among a module's globals."""
+    cases = {}
+    for layer, how in LAYERS.items():
+        for variant, builder in builders.items():
+            name = f"Test{layer}{variant}"
+            case = type(name, (machine,), {**how, "builder": builder}).TestCase  # type: ignore[attr-defined]
+            case.settings = FEW
+            cases[name] = case
+    return cases
