@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,29 +37,25 @@ def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool, title: str =
     if as_json:
         sys.stdout.writelines(map(json_line, rows))
         return
-    found = list(rows)
-    if not found:
-        return
     if sys.stdout.isatty():
-        _print_table(title, found)
+        _print_table(title, list(rows))
     else:
-        sys.stdout.write("\t".join(found[0]) + "\n")
-        sys.stdout.writelines("\t".join(map(_text, row.values())) + "\n" for row in found)
+        sys.stdout.writelines(_tabbed(rows))
 
 
-def print_details(details: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print one object: a line per key, or one JSON object."""
-    if as_json:
-        sys.stdout.write(json_line(details))
-        return
-    width = max(map(len, details))
-    sys.stdout.writelines(f"{key:<{width}}  {_text(value)}\n" for key, value in details.items())
+def _tabbed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield "\t".join(row) + "\n"
+        yield "\t".join(map(_text, row.values())) + "\n"
 
 
 def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    if not rows:
+        return
     table = Table(title=title or None, title_justify="left")
     for name, value in rows[0].items():
         table.add_column(name, justify="right" if isinstance(value, int | float) else "left", overflow="fold")
