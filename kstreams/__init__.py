@@ -1,5 +1,46 @@
 """kstreams: Kafka Streams for Python, on a native runtime and on Spark."""
 
+from kstreams.dsl.builder import StreamsBuilder
+from kstreams.dsl.emit import EmitStrategy
+from kstreams.dsl.global_ktable import GlobalKTable
+from kstreams.dsl.grouped import KGroupedStream
+from kstreams.dsl.kstream import KStream
+from kstreams.dsl.ktable import KTable
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.windowed import TimeWindowedKStream
+from kstreams.expressions import col, key, len, lit, struct, timestamp, value, window_end, window_start
+from kstreams.processor.topology import Topology
 from kstreams.record import Change, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
+from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
-__all__ = ["Change", "Record", "RecordMetadata", "ValueAndTimestamp", "Window", "Windowed"]
+__all__ = [
+    "Change",
+    "EmitStrategy",
+    "GlobalKTable",
+    "JoinWindows",
+    "KGroupedStream",
+    "KStream",
+    "KTable",
+    "Materialized",
+    "Record",
+    "RecordMetadata",
+    "SessionWindows",
+    "SlidingWindows",
+    "StreamsBuilder",
+    "TimeWindowedKStream",
+    "TimeWindows",
+    "Topology",
+    "UnlimitedWindows",
+    "ValueAndTimestamp",
+    "Window",
+    "Windowed",
+    "col",
+    "key",
+    "len",
+    "lit",
+    "struct",
+    "timestamp",
+    "value",
+    "window_end",
+    "window_start",
+]

@@ -1,82 +1,217 @@
-"""The topology: sources, processors, sinks and stores, and how they fall into sub-topologies. Immutable once built."""
+"""The topology: sources, processors, sinks and stores, and how they fall into sub-topologies.
+
+Nodes are immutable and may be added, never changed or removed; what follows from them is computed when asked for.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
-from kstreams.processor.operator import ColumnForm, Operator
-from kstreams.serdes import Serde
+from kstreams.errors import TopologyError
+from kstreams.processor.describe import describe
+from kstreams.processor.internal_topics import changelog_topic
+from kstreams.processor.nodes import InternalTopic, Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.operator import Operator
+from kstreams.processor.sub_topologies import split_into_sub_topologies
+from kstreams.serdes import serde_of
 from kstreams.state.api import StoreBuilder
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Reads topics (or all that match a pattern)."""
+class Topology:
+    """What `StreamsBuilder.build()` returns, or what is put together by hand. Kafka Streams: `Topology`.
 
-    name: str
-    topics: tuple[str, ...] = ()
-    pattern: re.Pattern[str] | None = None
-    key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
-    timestamp_extractor: Callable[..., int] | None = None
-    offset_reset: str | None = None
-    declared_at: str | None = None
+    Examples
+    --------
+    >>> topology = Topology().add_source("in", ["words"], key=str, value=str).add_sink("out", "copy", "in", key=str, value=str)
+    >>> print(topology.describe())
+    Topologies:
+       Sub-topology: 0
+        Source: in (topics: [words])
+          --> out
+        Sink: out (topic: copy)
+          <-- in
+    <BLANKLINE>
+    <BLANKLINE>
+    """
 
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._stores: dict[str, StoreBuilder] = {}
+        self._global_stores: set[str] = set()
+        self._repartition_topics: dict[str, InternalTopic] = {}
+        self._copartitioned: list[tuple[str, ...]] = []
+        self.graph: Any = None
+        """The logical graph it came from, when it came from the DSL."""
+        self.origin: dict[str, str] = {}
+        """Name of the logical operator that each node came from."""
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operator between sources and sinks (Kafka Streams: a processor node)."""
+    # building
 
-    name: str
-    parents: tuple[str, ...]
-    operator: Operator
-    stores: tuple[str, ...] = ()
-    columns: ColumnForm | None = None
-    declared_at: str | None = None
+    def add(self, node: Node, origin: str | None = None) -> str:
+        """Add a node whose parents are there already; returns its name.
 
+        Raises
+        ------
+        TopologyError
+            When the name or one of its topics is taken, or a parent is missing or a sink.
+        """
+        if node.name in self._nodes:
+            raise TopologyError(f"{node.name!r} is the name of another operator: give one of them another name=")
+        _check(self, node)
+        self._nodes[node.name] = node
+        if origin is not None:
+            self.origin[node.name] = origin
+        return node.name
 
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """Writes to a topic, fixed or chosen per record by `topic(key, value, RecordContext)`."""
+    def add_source(
+        self,
+        name: str,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        key: Any,
+        value: Any,
+        timestamp_extractor: Callable[..., int] | None = None,
+        offset_reset: str | None = None,
+    ) -> Topology:
+        """Read topics, or all that match a pattern; `key` and `value` are types or serdes."""
+        pattern = topics if isinstance(topics, re.Pattern) else None
+        names = (topics,) if isinstance(topics, str) else () if isinstance(topics, re.Pattern) else tuple(topics)
+        self.add(Source(name, names, pattern, serde_of(key), serde_of(value), timestamp_extractor, offset_reset))
+        return self
 
-    name: str
-    parents: tuple[str, ...]
-    topic: str | Callable[..., str]
-    key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
-    partitioner: Callable[..., Any] | None = None
-    declared_at: str | None = None
+    def add_operator(self, name: str, operator: Operator, *parents: str, stores: Iterable[str] = ()) -> Topology:
+        """Add one step between sources and sinks."""
+        self.add(Step(name, parents, operator, tuple(stores)))
+        return self
 
+    def add_sink(
+        self,
+        name: str,
+        topic: str | Callable[..., str],
+        *parents: str,
+        key: Any,
+        value: Any,
+        partitioner: Callable[..., Any] | None = None,
+    ) -> Topology:
+        """Write to a topic, or to the one that `topic(key, value, RecordContext)` names."""
+        self.add(Sink(name, parents, topic, serde_of(key), serde_of(value), partitioner))
+        return self
 
-Node: TypeAlias = Source | Step | Sink
+    def add_state_store(self, builder: StoreBuilder, *nodes: str, is_global: bool = False) -> Topology:
+        """Add a store and connect it to steps that are there already."""
+        known = self._stores.get(builder.name)
+        if known is not None and known != builder:
+            raise TopologyError(f"there are two state stores called {builder.name!r}: give one of them another name")
+        self._stores[builder.name] = builder
+        if is_global:
+            self._global_stores.add(builder.name)
+        for node in nodes:
+            self.connect_processor_and_state_stores(node, builder.name)
+        return self
 
+    def connect_processor_and_state_stores(self, name: str, *stores: str) -> Topology:
+        """Give a step access to more stores; sub-topologies that share a store become one."""
+        step = self._nodes.get(name)
+        if not isinstance(step, Step):
+            raise TopologyError(f"{name!r} is not a processor: only processors have state stores")
+        _check_stores(self, name, stores)
+        self._nodes[name] = replace(step, stores=tuple(dict.fromkeys((*step.stores, *stores))))
+        return self
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic:
-    """A topic that the application owns; `name` lacks the `<application.id>-` in front."""
+    def add_repartition_topic(self, topic: InternalTopic) -> None:
+        """Declare an internal topic between two sub-topologies."""
+        self._repartition_topics[topic.name] = topic
 
-    name: str
-    kind: str  # "repartition" or "changelog"
-    partitions: int | None = None  # enforced number, else derived
-    config: dict[str, str] = field(default_factory=dict)
+    def copartition(self, topics: Iterable[str]) -> None:
+        """Demand that these topics have the same number of partitions."""
+        self._copartitioned.append(tuple(topics))
 
-
-@dataclass(frozen=True, slots=True)
-class SubTopology:
-    """A connected part of the topology: what one task runs for one partition."""
-
-    id: int
-    nodes: tuple[Node, ...]  # parents before children
-    stores: tuple[StoreBuilder, ...]
-    is_global: bool = False
+    # what it is
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Source))
+    def nodes(self) -> Mapping[str, Node]:
+        """All nodes by name, parents before children."""
+        return MappingProxyType(self._nodes)
 
     @property
-    def sinks(self) -> tuple[Sink, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Sink))
+    def stores(self) -> Mapping[str, StoreBuilder]:
+        """The state stores by name."""
+        return MappingProxyType(self._stores)
+
+    @property
+    def global_stores(self) -> frozenset[str]:
+        """Names of the stores that every instance fills from the whole topic."""
+        return frozenset(self._global_stores)
+
+    @property
+    def sub_topologies(self) -> tuple[SubTopology, ...]:
+        """The connected parts, in order of their ids."""
+        return split_into_sub_topologies(self._nodes, self._stores, self._global_stores)
+
+    @property
+    def repartition_topics(self) -> tuple[InternalTopic, ...]:
+        """The internal topics between sub-topologies."""
+        return tuple(self._repartition_topics.values())
+
+    @property
+    def changelog_topics(self) -> tuple[InternalTopic, ...]:
+        """The changelogs of all stores that keep one; global stores are restored from their source topic."""
+        logged = (store for store in self._stores.values() if store.logging and store.name not in self._global_stores)
+        return tuple(changelog_topic(store) for store in logged)
+
+    @property
+    def internal_topics(self) -> tuple[InternalTopic, ...]:
+        """Repartition topics, then changelogs; names lack the `<application.id>-` in front."""
+        return self.repartition_topics + self.changelog_topics
+
+    @property
+    def copartition_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Topics that must have the same number of partitions, group by group."""
+        return tuple(self._copartitioned)
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """The topics of the user that are read; repartition topics are not among them."""
+        read = (topic for node in self._nodes.values() if isinstance(node, Source) for topic in node.topics)
+        return tuple(topic for topic in dict.fromkeys(read) if topic not in self._repartition_topics)
+
+    def children(self, name: str) -> Iterator[Node]:
+        """The nodes that read a node, in order of declaration."""
+        return (node for node in self._nodes.values() if name in parents_of(node))
+
+    def describe(self) -> str:
+        """The topology as text, word for word as Kafka Streams prints it."""
+        return describe(self.sub_topologies)
+
+
+def _check(topology: Topology, node: Node) -> None:
+    for parent in parents_of(node):
+        if parent not in topology.nodes or isinstance(topology.nodes[parent], Sink):
+            raise TopologyError(f"{node.name!r} cannot read {parent!r}: there is no source or processor of that name")
+    if isinstance(node, Source):
+        _check_topics(topology, node)
+    if isinstance(node, Step):
+        _check_stores(topology, node.name, node.stores)
+
+
+def _check_topics(topology: Topology, source: Source) -> None:
+    for other in topology.nodes.values():
+        taken = set(source.topics) & set(other.topics) if isinstance(other, Source) else set()
+        if taken:
+            raise TopologyError(
+                f"{source.name} (declared at {source.declared_at}) reads topic {min(taken)!r}, which {other.name} "
+                f"(declared at {other.declared_at}) reads already: read it once and use that stream or table twice"
+            )
+
+
+def _check_stores(topology: Topology, name: str, stores: Iterable[str]) -> None:
+    for store in stores:
+        if store not in topology.stores:
+            raise TopologyError(f"{name!r} needs the state store {store!r}: add it before with add_state_store")
+
+
+__all__ = ["InternalTopic", "Node", "Sink", "Source", "Step", "SubTopology", "Topology"]

@@ -1,0 +1,27 @@
+"""What `aggregate` was given: two functions, or named expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kstreams.dsl.graph import Expressions, Fold, Node
+from kstreams.errors import TopologyError
+from kstreams.expressions import Expr
+
+
+def fold_or_expressions(
+    node: Node,
+    initializer: Callable[[], Any] | None,
+    aggregator: Callable[[Any, Any, Any], Any] | None,
+    fields: dict[str, Expr],
+) -> Fold | Expressions:
+    """What `aggregate` was given."""
+    if fields and initializer is None and aggregator is None:
+        return Expressions(fields)
+    if not fields and initializer is not None and aggregator is not None:
+        return Fold(initializer, aggregator)
+    raise TopologyError(
+        f"aggregate() after {node} takes either an initializer and an aggregator, or named expressions "
+        "such as count=ks.len()"
+    )

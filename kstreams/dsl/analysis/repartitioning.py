@@ -1,0 +1,29 @@
+"""Where records no longer lie in the partition of their key, so that grouping or joining must repartition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kstreams.dsl.graph.node import Keys, Node
+
+
+def repartition_required(nodes: Mapping[str, Node], node: Node) -> bool:
+    """Whether a key was changed on any way to `node` since keys were last in place.
+
+    Parameters
+    ----------
+    nodes : mapping of str to Node
+        The graph so far.
+    node : Node
+        Whose output is asked about.
+    """
+    waiting, seen = [node], {node.name}
+    while waiting:
+        current = waiting.pop()
+        if current.keys is Keys.CHANGED:
+            return True
+        if current.keys is Keys.KEPT:
+            parents = [nodes[name] for name in current.parents if name not in seen]
+            seen.update(parent.name for parent in parents)
+            waiting.extend(parents)
+    return False

@@ -1,0 +1,81 @@
+"""Aggregations of grouped streams, over all time or by window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from kstreams.dsl.emit import EmitStrategy
+from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.materialized import Materialized
+from kstreams.expressions import Expr
+from kstreams.windows import TimeWindows, UnlimitedWindows
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """Two values to one of the same type; the first value of a key stands for itself."""
+
+    reducer: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """From `initializer()`, one record at a time: `aggregator(key, value, aggregate)`."""
+
+    initializer: Callable[[], Any]
+    aggregator: Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Named aggregate expressions: a row with one field each."""
+
+    fields: Mapping[str, Expr]
+
+
+Aggregation: TypeAlias = Count | Reduce | Fold | Expressions
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Grouped:
+    """What `group_by` and `group_by_key` declared about the records that are aggregated."""
+
+    key: Typing = None
+    value: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StreamAggregate(Node):
+    """One aggregate per key."""
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    aggregation: Aggregation
+    store: str
+    grouped: Grouped = field(default_factory=Grouped)
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WindowedAggregate(Node):
+    """One aggregate per key and window."""
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    aggregation: Aggregation
+    windows: TimeWindows | UnlimitedWindows
+    emit: EmitStrategy
+    store: str
+    grouped: Grouped = field(default_factory=Grouped)
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)

@@ -1,0 +1,70 @@
+"""`LogicalGraph`: all that the user said, in the order of saying it. Immutable; knows no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from kstreams.dsl.graph.node import Node
+
+
+class LogicalGraph:
+    """Nodes by name; parents come before children.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        In order of declaration.
+    """
+
+    __slots__ = ("_children", "_nodes")
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes: Mapping[str, Node] = MappingProxyType({node.name: node for node in nodes})
+        children: dict[str, list[Node]] = {name: [] for name in self._nodes}
+        for node in self._nodes.values():
+            for parent in dict.fromkeys(node.parents):
+                children[parent].append(node)
+        self._children = {name: tuple(found) for name, found in children.items()}
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes.values())
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
+    def __getitem__(self, name: str) -> Node:
+        return self._nodes[name]
+
+    def parents(self, node: Node) -> tuple[Node, ...]:
+        """The operators a node reads."""
+        return tuple(self._nodes[name] for name in node.parents)
+
+    def children(self, node: Node) -> tuple[Node, ...]:
+        """The operators that read a node, in order of declaration."""
+        return self._children[node.name]
+
+    def upstream(self, node: Node, *, through: Callable[[Node], bool] = lambda node: True) -> Iterator[Node]:
+        """The node and all before it, each once; what `through` refuses is given, but not passed."""
+        return self._walk(node, self.parents, through)
+
+    def downstream(self, node: Node, *, through: Callable[[Node], bool] = lambda node: True) -> Iterator[Node]:
+        """The node and all after it, each once; what `through` refuses is given, but not passed."""
+        return self._walk(node, self.children, through)
+
+    @staticmethod
+    def _walk(
+        node: Node, neighbours: Callable[[Node], tuple[Node, ...]], through: Callable[[Node], bool]
+    ) -> Iterator[Node]:
+        seen, waiting = {node.name}, [node]
+        while waiting:
+            current = waiting.pop()
+            yield current
+            if not through(current):
+                continue
+            found = [next_ for next_ in neighbours(current) if next_.name not in seen]
+            seen.update(next_.name for next_ in found)
+            waiting.extend(reversed(found))

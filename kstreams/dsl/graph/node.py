@@ -1,0 +1,53 @@
+"""`Node`: what every operator of the logical graph has, whatever it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from kstreams.serdes import Serde
+
+Typing: TypeAlias = type | Serde[Any] | None
+"""What the user declares about a key or value: a type, a serde, or nothing."""
+
+N = TypeVar("N", bound="Node")
+
+
+class Keys(Enum):
+    """What an operator does to keys, as far as the partition a record lies in is concerned."""
+
+    KEPT = "kept"
+    CHANGED = "changed"  # a later grouping or join must repartition
+    SETTLED = "settled"  # the output lies where its key belongs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operator as the user said it; nothing of any engine.
+
+    Parameters
+    ----------
+    name : str
+        As `describe()` prints it; unique in the graph.
+    parents : tuple of str
+        Names of the operators it reads.
+    declared_at : str
+        `file:line` of the user's code.
+    """
+
+    keys: ClassVar[Keys] = Keys.KEPT
+    takes_null_keys: ClassVar[bool] = False
+    """Whether it gives records with a null key a result, so that a repartition before it must let them pass."""
+
+    name: str = ""
+    parents: tuple[str, ...] = ()
+    declared_at: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} (declared at {self.declared_at})"
+
+
+def declare(node: N, name: str, parents: tuple[str, ...], declared_at: str) -> N:
+    """The node with its place in the graph."""
+    return replace(node, name=name, parents=parents, declared_at=declared_at)

@@ -1,0 +1,38 @@
+"""Where records leave a sub-topology: to a topic of the user, or through a repartition topic into the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from kstreams.dsl.graph.node import Keys, Node, Typing
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class To(Node):
+    """Writes to a topic, fixed or chosen for each record."""
+
+    topic: str | Callable[..., str]
+    key: Typing = None
+    value: Typing = None
+    partitioner: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Repartition(Node):
+    """Writes to an internal topic by the new key and reads it again. Its name is that of the source that reads.
+
+    `asked` tells the `repartition()` of the user from one that an aggregation or join needs.
+    """
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    topic: str
+    filter: str
+    sink: str
+    asked: bool = False
+    key: Typing = None
+    value: Typing = None
+    partitions: int | None = None
+    partitioner: Callable[..., Any] | None = None

@@ -1,0 +1,111 @@
+"""Operators of streams that keep nothing: one record in, any number out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.expressions import Expr
+
+Function: TypeAlias = Callable[..., Any] | Expr
+"""What the user gives: a Python function, or an expression."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Filter(Node):
+    """Keeps the records for which the predicate holds, or for which it does not."""
+
+    predicate: Function
+    negate: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Map(Node):
+    """A new key and value for each record."""
+
+    keys: ClassVar[Keys] = Keys.CHANGED
+
+    function: Function
+    key: Typing = None
+    value: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MapValues(Node):
+    """A new value for each record."""
+
+    function: Function
+    with_key: bool = False
+    value: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class FlatMap(Node):
+    """Any number of new keys and values for each record."""
+
+    keys: ClassVar[Keys] = Keys.CHANGED
+
+    function: Function
+    key: Typing = None
+    value: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class FlatMapValues(Node):
+    """Any number of new values for each record."""
+
+    function: Function
+    with_key: bool = False
+    value: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SelectKey(Node):
+    """A new key for each record."""
+
+    keys: ClassVar[Keys] = Keys.CHANGED
+
+    function: Function
+    key: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Peek(Node):
+    """Lets a function look at each record."""
+
+    function: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Foreach(Node):
+    """Gives each record to a function; nothing comes out."""
+
+    function: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Print(Node):
+    """Prints each record as `[label]: key, value`."""
+
+    label: str
+    file: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Merge(Node):
+    """The records of two streams."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Split(Node):
+    """Sends each record to the branch of the first predicate that holds, else to the default branch if there is one."""
+
+    predicates: tuple[Function, ...]
+    branches: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Branch(Node):
+    """One way out of a Split."""

@@ -1,0 +1,49 @@
+"""Operators between streams and tables, and the views of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.stateless import Function
+from kstreams.dsl.materialized import Materialized
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ToTable(Node):
+    """A stream read as the changes of a table."""
+
+    store: str
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ToStream(Node):
+    """The changes of a table as a stream of its new values."""
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TableFilter(Node):
+    """The rows of a table for which the predicate holds, or for which it does not; kept only if a store is named."""
+
+    predicate: Function
+    negate: bool = False
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TableMapValues(Node):
+    """A new value for each row of a table; kept only if a store is named."""
+
+    function: Function
+    with_key: bool = False
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)

@@ -1,0 +1,148 @@
+"""`KGroupedStream`: a stream grouped by key, ready to be aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kstreams.dsl.aggregation import fold_or_expressions
+from kstreams.dsl.graph import (
+    Aggregation,
+    Count,
+    Grouped,
+    Node,
+    Reduce,
+    StreamAggregate,
+    Typing,
+)
+from kstreams.dsl.handle import Handle, repartitioned
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.windowed import TimeWindowedKStream
+from kstreams.expressions import Expr
+from kstreams.windows import TimeWindows, UnlimitedWindows
+
+if TYPE_CHECKING:
+    from kstreams.dsl.builder import GraphBuilder
+    from kstreams.dsl.ktable import KTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class KGroupedStream(Handle, Generic[K, V]):
+    """What `group_by` and `group_by_key` give. Kafka Streams: `KGroupedStream`.
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> purchases = StreamsBuilder().stream("purchases", key=str, value=int)
+    >>> total = purchases.group_by_key().reduce(lambda a, b: a + b, materialized="totals")
+    """
+
+    __slots__ = ("_grouped", "_topic_prefix")
+
+    def __init__(self, graph: GraphBuilder, node: Node, grouped: Grouped, name: str | None) -> None:
+        super().__init__(graph, node)
+        self._grouped, self._topic_prefix = grouped, name
+
+    def count(
+        self,
+        materialized: str | Materialized | None = None,
+        *,
+        key: Typing = None,
+        name: str | None = None,
+    ) -> KTable[K, int]:
+        """How many records each key has; those with a null key or value do not count. Kafka Streams: `count`."""
+        return self._aggregate(Count(), "AGGREGATE", key, None, materialized, name)
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """`reducer(aggregate, value)` over the values of each key; the first stands for itself. Kafka Streams: `reduce`."""
+        return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any] | None = None,
+        aggregator: Callable[[K, V, Any], Any] | None = None,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[K, Any]:
+        """Aggregate by functions, or by named expressions. Kafka Streams: `aggregate`.
+
+        Parameters
+        ----------
+        initializer : callable
+            The aggregate before the first record of a key.
+        aggregator : callable
+            `(key, value, aggregate) -> aggregate`; None deletes. It may change the aggregate in place.
+        value : type or Serde, optional
+            Type of the aggregate, where the return annotation of the aggregator or initializer does not tell.
+        **fields : expression
+            Instead of functions: the result has these fields, as `flights=ks.len()`; `value=` may give its type.
+
+        Raises
+        ------
+        TopologyError
+            When both or neither are given.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> words = StreamsBuilder().stream("words", key=str, value=str)
+        >>> letters = words.group_by_key().aggregate(int, lambda key, word, letters: letters + len(word))
+        """
+        aggregation = fold_or_expressions(self._node, initializer, aggregator, fields)
+        return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
+
+    def windowed_by(self, windows: TimeWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]:
+        """Aggregate by windows of event time. Kafka Streams: `windowedBy`."""
+        return TimeWindowedKStream(self, windows)
+
+    def _aggregate(
+        self,
+        aggregation: Aggregation,
+        kind: str,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[Any, Any]:
+        kept = Materialized.of(materialized)
+        described = (materialized, key, value) != (None, None, None)
+        store = self.store_name(kind, kept, burns=described and isinstance(aggregation, Count))
+        node = StreamAggregate(
+            aggregation=aggregation, store=store, grouped=self._grouped, key=key, value=value, materialized=kept
+        )
+        return self.add_aggregate(node, kind, store, name)
+
+    def store_name(self, kind: str, kept: Materialized, *, burns: bool) -> str:
+        """The store's name; a count that is described but not named takes one number more, as in Kafka Streams."""
+        if kept.name is not None:
+            return kept.name
+        if burns:
+            self._graph.names.next("KSTREAM-AGGREGATE-STATE-STORE-")
+        return self._graph.names.next(f"KSTREAM-{kind}-STATE-STORE-")
+
+    def add_aggregate(self, node: Any, kind: str, store: str, name: str | None) -> KTable[Any, Any]:
+        """Add an aggregation, after a repartition if a key was changed."""
+        from kstreams.dsl.ktable import KTable
+
+        name = self._graph.names.given_or_next(name, f"KSTREAM-{kind}-")
+        parent = self._placed(store)
+        return KTable(self._graph, self._graph.add(node, name, (parent.name,)))
+
+    def _placed(self, store: str) -> Node:
+        if not self._graph.repartition_required(self._node):
+            return self._node
+        return repartitioned(self._graph, self._node, self._topic_prefix or store, self._grouped)

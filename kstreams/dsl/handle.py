@@ -1,0 +1,46 @@
+"""`Handle`: what streams, tables and groupings in the user's hands have in common: a builder and one node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kstreams.dsl.graph import Grouped, Node, Repartition
+from kstreams.dsl.naming import repartition_nodes, repartition_topic
+
+if TYPE_CHECKING:
+    from kstreams.dsl.builder import GraphBuilder
+
+N = TypeVar("N", bound=Node)
+
+
+class Handle:
+    """Immutable; every operator makes a new one. Two handles of one node are the same stream or table."""
+
+    __slots__ = ("_graph", "_node")
+
+    def __init__(self, graph: GraphBuilder, node: Node) -> None:
+        self._graph, self._node = graph, node
+
+    def _then(self, node: N, prefix: str, name: str | None, *others: Handle) -> N:
+        """Add an operator that reads this one, and others."""
+        parents = (self._node.name, *(other._node.name for other in others))
+        return self._graph.add(node, self._graph.names.given_or_next(name, prefix), parents)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._node})"
+
+
+def repartitioned(graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped, **settings: Any) -> Node:
+    """Add a repartition after a node.
+
+    Parameters
+    ----------
+    prefix : str
+        Names the topic: `<application.id>-<prefix>-repartition`.
+    grouped : Grouped
+        The declared types of what passes through.
+    """
+    topic = repartition_topic(prefix)
+    sink, filter_, source = repartition_nodes(graph.names, topic)
+    repartition = Repartition(topic=topic, filter=filter_, sink=sink, key=grouped.key, value=grouped.value, **settings)
+    return graph.add(repartition, source, (node.name,))

@@ -1,0 +1,310 @@
+"""`KStream`: a stream of records, each standing for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+
+from kstreams.dsl.branched import BranchedKStream
+from kstreams.dsl.graph import (
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Foreach,
+    Grouped,
+    Map,
+    MapValues,
+    Merge,
+    Node,
+    Peek,
+    Print,
+    Repartition,
+    SelectKey,
+    Split,
+    To,
+    ToTable,
+    Typing,
+)
+from kstreams.dsl.grouped import KGroupedStream
+from kstreams.dsl.handle import Handle, repartitioned
+from kstreams.dsl.materialized import Materialized
+from kstreams.expressions import Expr
+
+if TYPE_CHECKING:
+    from kstreams.dsl.ktable import KTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+
+
+class KStream(Handle, Generic[K, V]):
+    """A stream of records. Every operator gives a new stream; nothing runs before the topology is started.
+
+    Kafka Streams: `KStream`. Wherever a function is taken, an expression may stand (`ks.value + 1`).
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> builder = StreamsBuilder()
+    >>> lines = builder.stream("lines", key=str, value=str)
+    >>> words = lines.flat_map_values(str.split, value=str).filter(lambda key, word: len(word) > 3)
+    >>> words.group_by(lambda key, word: word, key=str).count("counts").to_stream().to("word-counts")
+    """
+
+    __slots__ = ()
+
+    def filter(self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None) -> KStream[K, V]:
+        """The records for which `predicate(key, value)` holds. Kafka Streams: `filter`."""
+        return KStream(self._graph, self._then(Filter(predicate=predicate), "KSTREAM-FILTER-", name))
+
+    def filter_not(self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None) -> KStream[K, V]:
+        """The records for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`."""
+        return KStream(self._graph, self._then(Filter(predicate=predicate, negate=True), "KSTREAM-FILTER-", name))
+
+    def map(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K2, V2]:
+        """A new key and value for each record: `function(key, value) -> (key, value)`. Kafka Streams: `map`.
+
+        A later grouping or join repartitions. Where only values change, `map_values` spares that.
+        """
+        return KStream(self._graph, self._then(Map(function=function, key=key, value=value), "KSTREAM-MAP-", name))
+
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], V2] | Expr,
+        *,
+        with_key: Literal[False] = False,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self, function: Callable[[K, V], V2], *, with_key: Literal[True], value: Typing = None, name: str | None = None
+    ) -> KStream[K, V2]: ...
+    def map_values(
+        self,
+        function: Callable[..., Any] | Expr,
+        *,
+        with_key: bool = False,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K, Any]:
+        """A new value for each record: `function(value)`. Kafka Streams: `mapValues`.
+
+        Parameters
+        ----------
+        function : callable or expression
+            Of the value; with `with_key=True`, of key and value.
+        value : type or Serde, optional
+            The type of the new value, where the function's return annotation does not tell.
+        name : str, optional
+            Names the operator.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> words = StreamsBuilder().stream("words", key=str, value=str)
+        >>> lengths = words.map_values(len, value=int)
+        """
+        node = MapValues(function=function, with_key=with_key, value=value)
+        return KStream(self._graph, self._then(node, "KSTREAM-MAPVALUES-", name))
+
+    def flat_map(
+        self,
+        function: Callable[[K, V], Iterable[tuple[K2, V2]]],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K2, V2]:
+        """Any number of new records for each: `function(key, value)` gives pairs. Kafka Streams: `flatMap`."""
+        node = FlatMap(function=function, key=key, value=value)
+        return KStream(self._graph, self._then(node, "KSTREAM-FLATMAP-", name))
+
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[V], Iterable[V2]] | Expr,
+        *,
+        with_key: Literal[False] = False,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[K, V], Iterable[V2]],
+        *,
+        with_key: Literal[True],
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K, V2]: ...
+    def flat_map_values(
+        self,
+        function: Callable[..., Iterable[Any]] | Expr,
+        *,
+        with_key: bool = False,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K, Any]:
+        """Any number of new values for each record: `function(value)` gives them. Kafka Streams: `flatMapValues`."""
+        node = FlatMapValues(function=function, with_key=with_key, value=value)
+        return KStream(self._graph, self._then(node, "KSTREAM-FLATMAPVALUES-", name))
+
+    def select_key(
+        self, function: Callable[[K, V], K2] | Expr, *, key: Typing = None, name: str | None = None
+    ) -> KStream[K2, V]:
+        """A new key for each record: `function(key, value)`. Kafka Streams: `selectKey`."""
+        return KStream(self._graph, self._then(SelectKey(function=function, key=key), "KSTREAM-KEY-SELECT-", name))
+
+    def peek(self, function: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
+        """The same records, after `function(key, value)` has seen each. Kafka Streams: `peek`."""
+        return KStream(self._graph, self._then(Peek(function=function), "KSTREAM-PEEK-", name))
+
+    def foreach(self, function: Callable[[K, V], Any], *, name: str | None = None) -> None:
+        """Call `function(key, value)` for each record. Kafka Streams: `foreach`."""
+        self._then(Foreach(function=function), "KSTREAM-FOREACH-", name)
+
+    def print(self, *, label: str | None = None, file: Any = None, name: str | None = None) -> None:
+        """Print each record as `[label]: key, value`. Kafka Streams: `print(Printed)`.
+
+        Parameters
+        ----------
+        label : str, optional
+            The name of this stream's operator by default.
+        file : text file, optional
+            Standard output by default.
+        """
+        self._then(Print(label=label or self._node.name, file=file), "KSTREAM-PRINTER-", name)
+
+    def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
+        """The records of both streams, in no order between them. Kafka Streams: `merge`."""
+        return KStream(self._graph, self._then(Merge(), "KSTREAM-MERGE-", name, other))
+
+    def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
+        """Send each record one of several ways. Kafka Streams: `split(Named)`.
+
+        Parameters
+        ----------
+        name : str, optional
+            In front of the branches' names.
+        """
+        return BranchedKStream(self, self._graph.names.given_or_next(name, "KSTREAM-BRANCH-"))
+
+    def repartition(
+        self,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        partitions: int | None = None,
+        partitioner: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """The same records after a trip through an internal topic. Kafka Streams: `repartition(Repartitioned)`.
+
+        Parameters
+        ----------
+        key, value : type or Serde, optional
+            Where they are not known.
+        partitions : int, optional
+            How many the topic must have; as many as what comes in by default.
+        partitioner : callable, optional
+            `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
+        name : str, optional
+            Names the topic: `<application.id>-<name>-repartition`.
+        """
+        prefix = self._graph.names.next("KSTREAM-REPARTITION-") if name is None else name
+        settings = {"asked": True, "partitions": partitions, "partitioner": partitioner}
+        return KStream(self._graph, self._repartitioned(prefix, Grouped(key=key, value=value), **settings))
+
+    def to(
+        self,
+        topic: str | Callable[..., str],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        partitioner: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Write to a topic. Kafka Streams: `to(topic, Produced)`.
+
+        Parameters
+        ----------
+        topic : str or callable
+            Its name, or `(key, value, RecordContext) -> name`; the topics must exist.
+        key, value : type or Serde, optional
+            Where they are not known.
+        partitioner : callable, optional
+            `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
+        """
+        node = To(topic=topic, key=key, value=value, partitioner=partitioner)
+        self._then(node, "KSTREAM-SINK-", name)
+
+    def to_table(
+        self,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The stream read as the changes of a table: null deletes. Kafka Streams: `toTable`."""
+        from kstreams.dsl.ktable import KTable
+
+        names, kept = self._graph.names, Materialized.of(materialized)
+        table = names.given_or_next(name, "KSTREAM-TOTABLE-")
+        store = kept.name or names.next("KSTREAM-TOTABLE-STATE-STORE-")
+        parent = self._placed(table, Grouped(key=key, value=value))
+        node = ToTable(store=store, key=key, value=value, materialized=kept)
+        return KTable(self._graph, self._graph.add(node, table, (parent.name,)))
+
+    def group_by_key(
+        self, *, key: Typing = None, value: Typing = None, name: str | None = None
+    ) -> KGroupedStream[K, V]:
+        """Group by the key as it is; repartitions only if the key was changed. Kafka Streams: `groupByKey(Grouped)`.
+
+        Parameters
+        ----------
+        key, value : type or Serde, optional
+            Where they are not known.
+        name : str, optional
+            Names the repartition topic, if there is one.
+        """
+        return KGroupedStream(self._graph, self._node, Grouped(key=key, value=value), name)
+
+    def group_by(
+        self,
+        selector: Callable[[K, V], K2] | Expr,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KGroupedStream[K2, V]:
+        """Group by a new key, `selector(key, value)`; repartitions. Kafka Streams: `groupBy(selector, Grouped)`.
+
+        Parameters as for `group_by_key`; `name` names the operator as well.
+        """
+        selected = self._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", name)
+        return KGroupedStream(self._graph, selected, Grouped(key=key, value=value), name)
+
+    def _branch(self, split: Split, name: str) -> list[KStream[K, V]]:
+        node = self._graph.add(split, name, (self._node.name,))
+        return [KStream(self._graph, self._graph.add(Branch(), branch, (node.name,))) for branch in split.branches]
+
+    def _placed(self, prefix: str, grouped: Grouped) -> Node:
+        """This stream, repartitioned if a key was changed; `prefix` names the topic."""
+        required = self._graph.repartition_required(self._node)
+        return self._repartitioned(prefix, grouped) if required else self._node
+
+    def _repartitioned(self, prefix: str, grouped: Grouped, **settings: Any) -> Repartition:
+        return repartitioned(self._graph, self._node, prefix, grouped, **settings)

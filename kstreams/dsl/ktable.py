@@ -1,0 +1,123 @@
+"""`KTable`: a table of the latest value per key, and its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from kstreams.dsl.graph import SelectKey, TableFilter, TableMapValues, ToStream, Typing
+from kstreams.dsl.handle import Handle
+from kstreams.dsl.kstream import KStream
+from kstreams.dsl.materialized import Materialized
+from kstreams.expressions import Expr
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+
+
+class KTable(Handle, Generic[K, V]):
+    """A table that changes with every record. Kafka Streams: `KTable`.
+
+    A view (`filter`, `map_values`) keeps nothing unless a store is named by `materialized=`.
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> users = StreamsBuilder().table("users", key=str, value=str, materialized="users")
+    >>> users.filter(lambda key, name: name != "").to_stream().to("named-users")
+    """
+
+    __slots__ = ()
+
+    @property
+    def queryable_store_name(self) -> str | None:
+        """The name of its store, if the user gave one."""
+        materialized: Materialized = self._node.materialized  # type: ignore[attr-defined]  # every table node has it
+        return materialized.name
+
+    def filter(
+        self,
+        predicate: Callable[[K, V], Any] | Expr,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The rows for which `predicate(key, value)` holds; others are deleted. Kafka Streams: `filter`."""
+        return self._filter(False, predicate, key, value, materialized, name)
+
+    def filter_not(
+        self,
+        predicate: Callable[[K, V], Any] | Expr,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The rows for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`."""
+        return self._filter(True, predicate, key, value, materialized, name)
+
+    def map_values(
+        self,
+        function: Callable[..., Any] | Expr,
+        *,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, Any]:
+        """A new value for each row: `function(value)`; a deletion stays one. Kafka Streams: `mapValues`.
+
+        Parameters
+        ----------
+        function : callable or expression
+            Of the value; with `with_key=True`, of key and value. Never called with None.
+        """
+        kept = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
+        node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=kept)
+        return KTable(self._graph, self._then(node, "KTABLE-MAPVALUES-", name))
+
+    def to_stream(
+        self,
+        selector: Callable[[K, V], Any] | Expr | None = None,
+        *,
+        key: Typing = None,
+        name: str | None = None,
+    ) -> KStream[Any, V]:
+        """The changes as records. Kafka Streams: `toStream([mapper])`.
+
+        Parameters
+        ----------
+        selector : callable, optional
+            `(key, value) -> new key`, as a `select_key` after it.
+        """
+        stream: KStream[Any, V] = KStream(self._graph, self._then(ToStream(), "KTABLE-TOSTREAM-", name))
+        if selector is None:
+            return stream
+        return KStream(self._graph, stream._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", None))
+
+    def _filter(
+        self,
+        negate: bool,
+        predicate: Callable[[K, V], Any] | Expr,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[K, V]:
+        kept = self._view_store("KTABLE-FILTER-", key, value, materialized)
+        node = TableFilter(predicate=predicate, negate=negate, key=key, value=value, materialized=kept)
+        return KTable(self._graph, self._then(node, "KTABLE-FILTER-", name))
+
+    def _view_store(
+        self, prefix: str, key: Typing, value: Typing, materialized: str | Materialized | None
+    ) -> Materialized:
+        """The store of a view. One that is described but not named is not made, yet takes a number."""
+        kept = Materialized.of(materialized)
+        if kept.name is None and (materialized, key, value) != (None, None, None):
+            self._graph.names.next(f"{prefix}STATE-STORE-")
+        return kept

@@ -1,0 +1,148 @@
+"""`Lowering`: what a rule is given to turn its node into sources, steps, sinks and stores of a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kstreams import expressions
+from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
+from kstreams.dsl.analysis.tables import TableFacts, table_facts
+from kstreams.dsl.analysis.types import Types, flow_types, required_serde
+from kstreams.dsl.graph import Function, LogicalGraph, Node
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.rule_book import RuleBook
+from kstreams.errors import KStreamsError, TopologyError
+from kstreams.expressions import Expr
+from kstreams.processor.operator import ColumnForm, Operator, TableView
+from kstreams.processor.topology import Sink, Source, Step, Topology
+from kstreams.serdes import Serde
+from kstreams.state.api import StoreBuilder, StoreKind
+
+TopologyRule = Callable[[Any, "Lowering"], str]
+topology: RuleBook[TopologyRule] = RuleBook("a topology")
+"""`rule(node, build) -> name of the topology's node that the children of `node` read`."""
+
+
+class Lowering:
+    """A topology in the making, and the facts about the graph it comes from.
+
+    Parameters
+    ----------
+    graph : LogicalGraph
+        What the user said, after all passes.
+    stores : iterable of StoreBuilder
+        Stores that the user added.
+    """
+
+    def __init__(self, graph: LogicalGraph, stores: Iterable[StoreBuilder] = ()) -> None:
+        self.graph = graph
+        self.topology = Topology()
+        self.topology.graph = graph
+        for store in stores:
+            self.topology.add_state_store(store)
+        self.types = flow_types(graph)
+        self.tables: TableFacts = table_facts(graph)
+        self.with_null_keys = repartitions_with_null_keys(graph)
+        self._outputs: dict[str, str] = {}
+        self._views: dict[str, TableView] = {}
+
+    def run(self) -> Topology:
+        """Apply the rule of every node."""
+        for node in self.graph:
+            self._outputs[node.name] = topology.rule_for(node)(node, self)
+        return self.topology
+
+    # facts
+
+    def parent(self, node: Node, position: int = 0) -> Node:
+        """A logical parent."""
+        return self.graph[node.parents[position]]
+
+    def outputs(self, node: Node) -> tuple[str, ...]:
+        """The topology's nodes that a node reads."""
+        return tuple(self._outputs[parent] for parent in node.parents)
+
+    def input_types(self, node: Node, position: int = 0) -> Types:
+        """The types of what comes from a parent."""
+        return self.types[node.parents[position]]
+
+    def key_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+        """The serde of a node's keys (or of `types`); an error names what the user can write."""
+        return required_serde((types or self.types[node.name]).key, node, "key", purpose)
+
+    def value_serde(self, node: Node, purpose: str, types: Types | None = None) -> Serde[Any]:
+        """The serde of a node's values (or of `types`); an error names what the user can write."""
+        return required_serde((types or self.types[node.name]).value, node, "value", purpose)
+
+    def function(self, node: Node, function: Function, arguments: tuple[str, ...]) -> Callable[..., Any]:
+        """What the user gave, as a Python function of `arguments` out of key, value, timestamp."""
+        if not isinstance(function, Expr):
+            return function
+        types, own = self.input_types(node), self.types[node.name]
+        try:
+            return expressions.as_function(
+                function, arguments, key=types.key.python, value=types.value.python, result=own.value.python
+            )
+        except KStreamsError as error:
+            raise TopologyError(f"{node}: {error}") from error
+
+    # nodes
+
+    def source(self, node: Node, name: str, topics: Iterable[str], **settings: Any) -> str:
+        """Read topics."""
+        return self.topology.add(Source(name, tuple(topics), declared_at=node.declared_at, **settings), node.name)
+
+    def step(
+        self,
+        node: Node,
+        operator: Operator,
+        *,
+        name: str | None = None,
+        parents: tuple[str, ...] | None = None,
+        stores: tuple[str, ...] = (),
+        columns: ColumnForm | None = None,
+    ) -> str:
+        """One operator; its name and parents are those of the node unless said otherwise."""
+        parents = self.outputs(node) if parents is None else parents
+        return self.topology.add(
+            Step(name or node.name, parents, operator, stores, columns, node.declared_at), node.name
+        )
+
+    def sink(self, node: Node, name: str, topic: str | Callable[..., str], **settings: Any) -> str:
+        """Write to a topic; `settings` may name other parents than the node's."""
+        settings.setdefault("parents", self.outputs(node))
+        return self.topology.add(Sink(name, topic=topic, declared_at=node.declared_at, **settings), node.name)
+
+    # tables
+
+    def is_kept(self, table: Node) -> bool:
+        """Whether a table has a store."""
+        return table.name in self.tables.materialized
+
+    def sends_old(self, table: Node) -> bool:
+        """Whether a table sends old values."""
+        return table.name in self.tables.sending_old_values
+
+    def store(
+        self, name: str, kind: StoreKind, materialized: Materialized, *, is_global: bool = False, **settings: Any
+    ) -> str:
+        """A store kept as the user said; returns its name."""
+        store = StoreBuilder(
+            name,
+            kind,
+            store=materialized.store,
+            logging=materialized.logging and not is_global,
+            changelog_config=materialized.changelog_config,
+            **settings,
+        )
+        self.topology.add_state_store(store, is_global=is_global)
+        return name
+
+    def view_of_parent(self, node: Node, position: int = 0) -> TableView | None:
+        """How to look into a parent that is a table; None when nobody needs to and it keeps nothing."""
+        return self._views.get(node.parents[position])
+
+    def set_view(self, table: Node, view: TableView) -> None:
+        """Say how to look into a table: its rule does."""
+        self._views[table.name] = view

@@ -1,0 +1,79 @@
+"""`Materialized`: how the store behind a table is named, kept and logged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kstreams.dsl.naming import validate_name
+from kstreams.durations import Duration, to_ms
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Materialized:
+    """How the state of a table is kept. Kafka Streams: `Materialized`.
+
+    Parameters
+    ----------
+    name : str, optional
+        Names the store, so that it can be asked questions and keeps its name when the topology changes.
+    store : {"rocksdb", "memory"}
+        Where it lives.
+    caching : bool
+        Whether updates of a key between two commits are forwarded as one.
+    logging : bool or mapping of str to str
+        Whether a changelog topic makes it recoverable; a mapping gives settings of that topic.
+    retention : timedelta or int (ms), optional
+        How long windows are kept; at least size + grace.
+    history_retention : timedelta or int (ms), optional
+        Makes the store versioned and says how far back it can look.
+
+    Raises
+    ------
+    TopologyError
+        When the name cannot be one.
+    ValueError
+        When `store` is neither "rocksdb" nor "memory", or a duration is none.
+
+    Examples
+    --------
+    >>> Materialized("counts", caching=False).name
+    'counts'
+    """
+
+    name: str | None
+    store: str
+    caching: bool
+    logging: bool
+    changelog_config: Mapping[str, str] = field(hash=False)
+    retention_ms: int | None
+    history_retention_ms: int | None
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        store: str = "rocksdb",
+        caching: bool = True,
+        logging: bool | Mapping[str, str] = True,
+        retention: Duration | None = None,
+        history_retention: Duration | None = None,
+    ) -> None:
+        if store not in {"rocksdb", "memory"}:
+            raise ValueError(f'a store is kept in "rocksdb" or "memory", not in {store!r}')
+        put = object.__setattr__
+        put(self, "name", None if name is None else validate_name(name))
+        put(self, "store", store)
+        put(self, "caching", caching)
+        put(self, "logging", bool(logging) or isinstance(logging, Mapping))
+        put(self, "changelog_config", dict(logging) if isinstance(logging, Mapping) else {})
+        put(self, "retention_ms", None if retention is None else to_ms(retention))
+        history_ms = None if history_retention is None else to_ms(history_retention)
+        put(self, "history_retention_ms", history_ms)
+
+    @staticmethod
+    def of(materialized: str | Materialized | None) -> Materialized:
+        """What stands in `materialized=`: a name, a Materialized, or nothing."""
+        if isinstance(materialized, Materialized):
+            return materialized
+        return Materialized(materialized)

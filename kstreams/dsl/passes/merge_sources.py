@@ -1,0 +1,41 @@
+"""Streams of the same topics become one source: a topic is read once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kstreams.dsl.graph import LogicalGraph, Node, StreamSource
+from kstreams.errors import TopologyError
+
+
+def merge_sources(graph: LogicalGraph) -> LogicalGraph:
+    """The graph in which what reads a repeated source reads the first of its kind.
+
+    Raises
+    ------
+    TopologyError
+        When sources share some but not all of their topics, or ask for different offset resets.
+    """
+    first: dict[object, StreamSource] = {}
+    renamed: dict[str, str] = {}
+    nodes: list[Node] = []
+    for node in graph:
+        if isinstance(node, StreamSource):
+            kept = first.setdefault(_what_is_read(node), node)
+            if kept is not node:
+                _check_same_reset(kept, node)
+                renamed[node.name] = kept.name
+                continue
+        nodes.append(replace(node, parents=tuple(renamed.get(parent, parent) for parent in node.parents)))
+    return LogicalGraph(nodes)
+
+
+def _what_is_read(source: StreamSource) -> object:
+    return source.pattern.pattern if source.pattern else frozenset(source.topics)
+
+
+def _check_same_reset(kept: StreamSource, other: StreamSource) -> None:
+    if kept.consumed.offset_reset != other.consumed.offset_reset:
+        raise TopologyError(
+            f"{kept} and {other} read the same topics with different offset_reset: read them once, or agree on one"
+        )

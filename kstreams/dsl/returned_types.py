@@ -1,0 +1,68 @@
+"""The type that a function says it returns; None where it does not say."""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+
+def returned_type(function: Callable[..., Any]) -> Any:
+    """The annotated return type, without `None`; a class returns itself.
+
+    Examples
+    --------
+    >>> def half(value: int) -> float | None: ...
+    >>> returned_type(half), returned_type(str), returned_type(lambda value: value)
+    (<class 'float'>, <class 'str'>, None)
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    if isinstance(function, type):
+        return function
+    return _plain(_return_annotation(function))
+
+
+def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """Key and value type of a function annotated with `tuple[K, V]`."""
+    return _pair(returned_type(function))
+
+
+def returned_items(function: Callable[..., Any]) -> Any:
+    """The type of the items of a function annotated with `list[T]`, `Iterable[T]` and the like."""
+    return _plain(_first(returned_type(function)))
+
+
+def returned_pairs(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """Key and value type of a function annotated with `list[tuple[K, V]]`, `Iterable[tuple[K, V]]` and the like."""
+    return _pair(returned_items(function))
+
+
+def _return_annotation(function: Callable[..., Any]) -> Any:
+    annotated = function if isinstance(function, (types.FunctionType, types.MethodType)) else type(function).__call__
+    try:
+        return typing.get_type_hints(annotated).get("return")
+    except Exception:  # an annotation that cannot be evaluated says nothing
+        return None
+
+
+def _plain(annotation: Any) -> Any:
+    if annotation is Any or isinstance(annotation, TypeVar):
+        return None
+    if typing.get_origin(annotation) in {types.UnionType, typing.Union}:
+        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+        return kinds[0] if len(kinds) == 1 else annotation
+    return None if annotation is type(None) else annotation
+
+
+def _first(annotation: Any) -> Any:
+    return (typing.get_args(annotation) or (None,))[0]
+
+
+def _pair(annotation: Any) -> tuple[Any, Any]:
+    kinds = typing.get_args(annotation)
+    if typing.get_origin(annotation) is tuple and len(kinds) == 2:
+        return _plain(kinds[0]), _plain(kinds[1])
+    return None, None

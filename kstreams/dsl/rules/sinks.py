@@ -1,0 +1,41 @@
+"""Rules of sinks, and of repartitions: a filter, a sink and a source around an internal topic."""
+
+from __future__ import annotations
+
+from kstreams.dsl.graph import Repartition, To
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.expressions import key as key_of_record
+from kstreams.processor.columns import Project
+from kstreams.processor.internal_topics import repartition_topic
+from kstreams.processor.operators.stateless import DropNullKeys, PassOperator
+
+
+@topology.rule(To)
+def to(node: To, build: Lowering) -> str:
+    where = f"to write topic {node.topic!r}" if isinstance(node.topic, str) else "to write the topics it chooses"
+    return build.sink(
+        node,
+        node.name,
+        node.topic,
+        key=build.key_serde(node, where),
+        value=build.value_serde(node, where),
+        partitioner=node.partitioner,
+    )
+
+
+@topology.rule(Repartition)
+def repartition(node: Repartition, build: Lowering) -> str:
+    serdes = {
+        "key": build.key_serde(node, "to repartition by it"),
+        "value": build.value_serde(node, "to repartition its records"),
+    }
+    build.topology.add_repartition_topic(repartition_topic(node.topic, node.partitions))
+    build.sink(node, node.sink, node.topic, parents=(_filter(node, build),), partitioner=node.partitioner, **serdes)
+    return build.source(node, node.name, (node.topic,), **serdes)
+
+
+def _filter(node: Repartition, build: Lowering) -> str:
+    if node.name in build.with_null_keys:
+        return build.step(node, PassOperator(), name=node.filter, columns=Project())
+    columns = Project(where=~key_of_record.is_null())
+    return build.step(node, DropNullKeys(), name=node.filter, columns=columns)

@@ -1,0 +1,47 @@
+"""Rules of sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kstreams.dsl.graph import Consumed, GlobalTableSource, StreamSource, TableSource
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.rules.tables import table_of_records
+from kstreams.processor.operators.table import KeptRows, StoreView, TableSourceOperator
+from kstreams.state.api import StoreKind
+
+
+@topology.rule(StreamSource)
+def stream_source(node: StreamSource, build: Lowering) -> str:
+    return build.source(node, node.name, node.topics, pattern=node.pattern, **_consumed(node, node.consumed, build))
+
+
+@topology.rule(TableSource)
+def table_source(node: TableSource, build: Lowering) -> str:
+    consumed = _consumed(node, node.consumed, build)
+    build.source(node, node.source, (node.topic,), **consumed)
+    return table_of_records(node, build, (node.source,))
+
+
+@topology.rule(GlobalTableSource)
+def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
+    consumed = _consumed(node, node.consumed, build)
+    build.source(node, node.source, (node.topic,), **consumed)
+    serdes = {side: consumed[side] for side in ("key", "value")}
+    kind = StoreKind.TIMESTAMPED_KEY_VALUE
+    store = build.store(node.store, kind, node.materialized, is_global=True, **serdes)
+    build.set_view(node, StoreView(store))
+    operator = TableSourceOperator(KeptRows(store, caching=False))
+    return build.step(node, operator, parents=(node.source,), stores=(store,))
+
+
+def _consumed(
+    node: StreamSource | TableSource | GlobalTableSource, consumed: Consumed, build: Lowering
+) -> dict[str, Any]:
+    purpose = "to read its topics"
+    return {
+        "key": build.key_serde(node, purpose),
+        "value": build.value_serde(node, purpose),
+        "timestamp_extractor": consumed.timestamp_extractor,
+        "offset_reset": consumed.offset_reset,
+    }

@@ -1,0 +1,113 @@
+"""Rules of stateless operators. Those that have a columnar form offer it when the user gave an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kstreams.dsl.graph import (
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Foreach,
+    Function,
+    Map,
+    MapValues,
+    Merge,
+    Peek,
+    Print,
+    SelectKey,
+    Split,
+)
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.expressions import Expr
+from kstreams.processor.columns import Project
+from kstreams.processor.operators import stateless as op
+from kstreams.processor.operators.stateless import Takes
+
+
+def takes(function: Function, *, with_key: bool) -> Takes:
+    """What the live function of a node is called with."""
+    if isinstance(function, Expr):
+        return Takes.RECORD
+    return Takes.KEY_VALUE if with_key else Takes.VALUE
+
+
+@topology.rule(Filter)
+def filter_(node: Filter, build: Lowering) -> str:
+    given = takes(node.predicate, with_key=True)
+    predicate = build.function(node, node.predicate, given.value)
+    columns = None
+    if isinstance(node.predicate, Expr):
+        columns = Project(where=~node.predicate.fill_null(False) if node.negate else node.predicate)
+    return build.step(node, op.FilterOperator(predicate, node.negate, given), columns=columns)
+
+
+@topology.rule(MapValues)
+def map_values(node: MapValues, build: Lowering) -> str:
+    given = takes(node.function, with_key=node.with_key)
+    columns = Project(value=node.function) if isinstance(node.function, Expr) else None
+    function = build.function(node, node.function, given.value)
+    return build.step(node, op.MapValuesOperator(function, given), columns=columns)
+
+
+@topology.rule(FlatMapValues)
+def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
+    given = takes(node.function, with_key=node.with_key)
+    function = build.function(node, node.function, given.value)
+    return build.step(node, op.FlatMapValuesOperator(function, given))
+
+
+@topology.rule(SelectKey)
+def select_key(node: SelectKey, build: Lowering) -> str:
+    given = takes(node.function, with_key=True)
+    columns = Project(key=node.function) if isinstance(node.function, Expr) else None
+    function = build.function(node, node.function, given.value)
+    return build.step(node, op.SelectKeyOperator(function, given), columns=columns)
+
+
+@topology.rule(Map)
+def map_(node: Map, build: Lowering) -> str:
+    return build.step(node, op.MapOperator(node.function))
+
+
+@topology.rule(FlatMap)
+def flat_map(node: FlatMap, build: Lowering) -> str:
+    return build.step(node, op.FlatMapOperator(node.function))
+
+
+@topology.rule(Peek)
+def peek(node: Peek, build: Lowering) -> str:
+    return build.step(node, op.PeekOperator(node.function))
+
+
+@topology.rule(Foreach)
+def foreach(node: Foreach, build: Lowering) -> str:
+    return build.step(node, op.ForeachOperator(node.function))
+
+
+@topology.rule(Print)
+def print_(node: Print, build: Lowering) -> str:
+    return build.step(node, op.PrintOperator(node.label, node.file))
+
+
+@topology.rule(Merge, Branch)
+def pass_on(node: Merge | Branch, build: Lowering) -> str:
+    return build.step(node, op.PassOperator(), columns=Project())
+
+
+@topology.rule(Split)
+def split(node: Split, build: Lowering) -> str:
+    by_record = any(isinstance(predicate, Expr) for predicate in node.predicates)
+    given = Takes.RECORD if by_record else Takes.KEY_VALUE
+    predicates = (build.function(node, predicate, given.value) for predicate in node.predicates)
+    alike = tuple(
+        _without_timestamp(function) if by_record and not isinstance(predicate, Expr) else function
+        for predicate, function in zip(node.predicates, predicates, strict=True)
+    )
+    return build.step(node, op.SplitOperator(alike, node.branches, given))
+
+
+def _without_timestamp(predicate: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:
+    return lambda key, value, timestamp: predicate(key, value)

@@ -1,0 +1,48 @@
+"""The columnar forms of operators: what a step does to whole batches, as data that expressions say all about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.expressions import Aggregation, Expr
+from kstreams.windows import TimeWindows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project:
+    """Keeps some records and gives them a new key, a new value, or both: any stateless step made of expressions.
+
+    Parameters
+    ----------
+    where : Expr, optional
+        Which records go on; null is no.
+    key, value : Expr, optional
+        The new key and value; without them they stay as they are.
+    result : type, optional
+        What a `ks.struct` value is built as, when a type was declared.
+    """
+
+    where: Expr | None = None
+    key: Expr | None = None
+    value: Expr | None = None
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """Aggregates by key, over all time or by tumbling or hopping windows.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        What to keep.
+    windows : TimeWindows, optional
+        None: over all time.
+    emit_on_close : bool
+        Whether only the final results of windows are emitted, once they have closed.
+    """
+
+    aggregation: Aggregation
+    windows: TimeWindows | None = None
+    emit_on_close: bool = False

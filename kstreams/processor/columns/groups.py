@@ -1,0 +1,66 @@
+"""`Groups`: which records of a batch belong to the same key (and window), numbered in order of first appearance."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.processor.columns.windowing import Integers
+
+_DENSE = 4
+"""Up to this many possible (key, window) pairs per record an array of all of them is cheaper than a hash table."""
+
+
+class Groups(NamedTuple):
+    """`of_row[i]` is the group of record i; `keys` and `starts` (None without windows) name the groups."""
+
+    of_row: Integers
+    keys: list[Any]
+    starts: list[int] | None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def by_last_row(self) -> list[int]:
+        """Groups in the order of their last records."""
+        last = np.zeros(len(self.keys), np.int64)
+        np.maximum.at(last, self.of_row, np.arange(len(self.of_row)))
+        order: list[int] = np.argsort(last).tolist()
+        return order
+
+
+def group(keys: pa.Array, starts: Integers | None) -> Groups:
+    """Group records by key, or by key and window start.
+
+    Examples
+    --------
+    >>> group(pa.array(["b", "a", "b"]), np.array([0, 0, 10]))
+    Groups(of_row=array([0, 1, 2]), keys=['b', 'a', 'b'], starts=[0, 0, 10])
+    """
+    encoded = keys.dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    if starts is None:
+        return Groups(codes, encoded.dictionary.to_pylist(), None)
+    low = int(starts.min()) if len(starts) else 0
+    span = int(starts.max()) - low + 1 if len(starts) else 1
+    step = int(np.gcd.reduce(starts - low)) or 1
+    width = span // step + 1
+    of_row, pairs = _numbered(codes * width + (starts - low) // step, len(encoded.dictionary) * width)
+    names = encoded.dictionary.take(pa.array(pairs // width)).to_pylist()
+    return Groups(of_row, names, (pairs % width * step + low).tolist())
+
+
+def _numbered(pairs: Integers, possible: int) -> tuple[Integers, Integers]:
+    """Distinct numbers in order of first appearance, and for each number which of them it is."""
+    if possible > _DENSE * len(pairs):
+        encoded = pa.array(pairs).dictionary_encode()
+        return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy()
+    first = np.full(possible, len(pairs))
+    np.minimum.at(first, pairs, np.arange(len(pairs)))
+    present = np.flatnonzero(first < len(pairs))
+    distinct = present[np.argsort(first[present])]
+    place = np.empty(possible, np.int64)
+    place[distinct] = np.arange(len(distinct))
+    return place[pairs], distinct

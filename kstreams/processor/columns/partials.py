@@ -1,0 +1,133 @@
+"""Partial results of a batch, merged into the states before it: slot by slot, exactly as record by record.
+
+Sums of floats depend on their order, so they go on from the old state, one record after the other; sums of integers that
+might leave 64 bits are added as Python's integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.expressions import Operation
+from kstreams.processor.columns.groups import Groups
+from kstreams.processor.columns.windowing import Integers
+
+Old = list[Any]
+Merge = Callable[[Old, Groups, "pa.Array | None"], list[Any]]
+
+
+def merge(operation: Operation, old: Old, groups: Groups, values: pa.Array | None) -> list[Any]:
+    """The slots of all groups after a batch.
+
+    Parameters
+    ----------
+    operation : Operation
+        An aggregation.
+    old : list, one per group
+        The slot before; for a new group 0 of counts and None of the others.
+    groups : Groups
+        Which record belongs to which group.
+    values : pyarrow array, one per record, or None
+        What is aggregated; `ks.len()` needs none.
+
+    Examples
+    --------
+    >>> groups = Groups(np.array([0, 1, 0]), ["a", "b"], None)
+    >>> merge(Operation.SUM, [None, 5], groups, pa.array([1, 2, 3]))
+    [4, 7]
+    """
+    return _MERGES[operation](old, groups, values)
+
+
+def _rows(old: Old, groups: Groups, _: pa.Array | None) -> list[Any]:
+    return _added(old, np.bincount(groups.of_row, minlength=len(groups)))
+
+
+def _count(old: Old, groups: Groups, values: pa.Array | None) -> list[Any]:
+    of_row, _ = _present(groups, values)
+    return _added(old, np.bincount(of_row, minlength=len(groups)))
+
+
+def _added(old: Old, counts: Integers) -> list[Any]:
+    found: list[Any] = (np.array(old, np.int64) + counts).tolist()
+    return found
+
+
+def _present(groups: Groups, values: Any) -> tuple[Integers, Any]:
+    """Groups and values of the records whose value is not null."""
+    if values.null_count == 0:
+        return groups.of_row, values
+    return groups.of_row[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
+
+
+def _sum(old: Old, groups: Groups, values: Any) -> list[Any]:
+    of_row, present = _present(groups, values)
+    numbers = present.to_numpy()
+    if pa.types.is_floating(values.type):
+        # Minus zero is what changes nothing: plus zero would turn a sum of minus zeros around.
+        totals = np.array([-0.0 if slot is None else slot for slot in old])
+        np.add.at(totals, of_row, numbers)
+        return _where_touched(old, totals.tolist(), of_row)
+    largest = max(abs(int(numbers.min())), abs(int(numbers.max()))) if len(numbers) else 0
+    safe = largest * len(numbers) < 2**63
+    totals = np.zeros(len(groups), np.int64 if safe else object)
+    np.add.at(totals, of_row, numbers if safe else numbers.astype(object))
+    sums = [part if slot is None else slot + part for slot, part in zip(old, totals.tolist(), strict=True)]
+    return _where_touched(old, sums, of_row)
+
+
+def _extreme(integers: Any, floats: Any, worst: int) -> Merge:
+    def rule(old: Old, groups: Groups, values: Any) -> list[Any]:
+        of_row, present = _present(groups, values)
+        if pa.types.is_floating(values.type):
+            best = np.array([np.nan if slot is None else slot for slot in old])
+            floats.at(best, of_row, present.to_numpy())
+        else:
+            best = np.array([worst if slot is None else slot for slot in old], np.int64)
+            integers.at(best, of_row, present.to_numpy())
+        return _where_touched(old, best.tolist(), of_row)
+
+    return rule
+
+
+def _where_touched(old: Old, new: list[Any], of_row: Integers) -> list[Any]:
+    """The new slots of groups that had a value or have one now, None of the others."""
+    if None not in old:
+        return new
+    touched = np.bincount(of_row, minlength=len(old)).tolist()
+    return [None if slot is None and not count else found for slot, count, found in zip(old, touched, new, strict=True)]
+
+
+def _first(old: Old, groups: Groups, values: Any) -> list[Any]:
+    of_row, present = _present(groups, values)
+    found = _of_rows(np.minimum, len(of_row), of_row, len(groups), present)
+    return [new if slot is None else slot for slot, new in zip(old, found, strict=True)]
+
+
+def _last(old: Old, groups: Groups, values: Any) -> list[Any]:
+    of_row, present = _present(groups, values)
+    found = _of_rows(np.maximum, -1, of_row, len(groups), present)
+    return [slot if new is None else new for slot, new in zip(old, found, strict=True)]
+
+
+def _of_rows(choose: Any, nowhere: int, of_row: Integers, count: int, values: pa.Array) -> list[Any]:
+    """Per group the value of its first or last record, None where it has none."""
+    rows = np.full(count, nowhere)
+    choose.at(rows, of_row, np.arange(len(of_row)))
+    found: list[Any] = values.take(pa.array(rows, mask=rows == nowhere)).to_pylist()
+    return found
+
+
+_MERGES: dict[Operation, Merge] = {
+    Operation.ROWS: _rows,
+    Operation.COUNT: _count,
+    Operation.SUM: _sum,
+    Operation.MIN: _extreme(np.minimum, np.fmin, 2**63 - 1),
+    Operation.MAX: _extreme(np.maximum, np.fmax, -(2**63)),
+    Operation.FIRST: _first,
+    Operation.LAST: _last,
+}

@@ -1,0 +1,81 @@
+"""`View`: what a chain of stateless steps does to the records of a source, as three expressions over the source itself.
+
+Steps are not run one after the other: the chain `filter(p).map_values(e).filter(q)` is "where p and q(e), value e".
+Expressions have no effects and never fail, so evaluating them before a filter that would have spared a record is safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kstreams.errors import TopologyError
+from kstreams.expressions import Expr, Operation, Schema, key, type_of, value
+from kstreams.processor.columns.forms import Project
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Records of a source that a chain lets through, under their new keys and values.
+
+    Parameters
+    ----------
+    source : Schema
+        Types of the source's key and value.
+    where : Expr or None
+        Which records; None is all.
+    key, value : Expr
+        Over the source's columns; `ks.key` and `ks.value` themselves where nothing changed them.
+    result : type or None
+        What a struct value is built as.
+    """
+
+    source: Schema
+    where: Expr | None = None
+    key: Expr = key
+    value: Expr = value
+    result: Any = None
+
+    def then(self, step: Project) -> View:
+        """The view after one more step.
+
+        Raises
+        ------
+        TopologyError
+            When the step reads something that the columns do not tell, such as a field of a value that is no struct.
+        """
+        where = self.where
+        if step.where is not None:
+            kept = self.over_source(step.where)
+            where = kept if where is None else where & kept
+        new = replace(self, where=where)
+        if step.key is not None:
+            new = replace(new, key=self.over_source(step.key))
+        if step.value is not None:
+            made = self.over_source(step.value)
+            new = replace(new, value=made, result=step.result or self._generated(step.value))
+        return new
+
+    def _generated(self, made: Expr) -> Any:
+        """The type that the record path generates for a struct without a declared type."""
+        kind = type_of(self.over_source(made), self.source).kind
+        return kind if made.operation is Operation.STRUCT else self.result if made is value else None
+
+    def over_source(self, expr: Expr) -> Expr:
+        """An expression over this view's records as one over the source's."""
+        if expr.operation is Operation.KEY:
+            return self.key
+        if expr.operation is Operation.VALUE:
+            return self.value
+        if expr.operation is Operation.FIELD:
+            return self._field(expr)
+        if expr.operation in (Operation.WINDOW_START, Operation.WINDOW_END):
+            raise TopologyError(f"{expr!r} reads a windowed key")
+        return replace(expr, inputs=tuple(self.over_source(node) for node in expr.inputs)) if expr.inputs else expr
+
+    def _field(self, expr: Expr) -> Expr:
+        if self.value.operation is Operation.VALUE:
+            return expr
+        if self.value.operation is Operation.STRUCT and expr.detail in self.value.detail:
+            return self.value.inputs[self.value.detail.index(expr.detail)]
+        raise TopologyError(f"{expr!r} is not a field that the expression {self.value!r} makes")

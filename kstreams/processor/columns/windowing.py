@@ -1,0 +1,80 @@
+"""Event-time windows of many records at once: into which each falls, and for which of them it is too late."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from kstreams.windows import TimeWindows
+
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+
+class Placed(NamedTuple):
+    """One entry per record and window, in the order in which the record path meets them.
+
+    `rows` are positions in the batch, `starts` window starts in ms; `late` counts the entries that came too late, which
+    are left out.
+    """
+
+    rows: Integers
+    starts: Integers
+    late: int
+
+
+def stream_times(timestamps: Integers, before: int) -> Integers:
+    """The stream time (ms) at each record: the highest timestamp up to and with it, at least `before`.
+
+    Examples
+    --------
+    >>> stream_times(np.array([3, 9, 4]), 5).tolist()
+    [5, 9, 9]
+    """
+    times = np.maximum.accumulate(timestamps)
+    return np.maximum(times, before)
+
+
+def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> Placed:
+    """Every record's windows, ascending, without those that had closed at the record's stream time.
+
+    Parameters
+    ----------
+    timestamps, times : numpy int64 array, shape (n,)
+        Event time and stream time of each record in milliseconds.
+    windows : TimeWindows
+
+    Examples
+    --------
+    >>> place(np.array([0, 7]), np.array([0, 7]), TimeWindows(size=10, advance=5)).starts.tolist()
+    [0, 0, 5]
+    """
+    advance, size = windows.advance_ms, windows.size_ms
+    rows = np.arange(len(timestamps))
+    last = timestamps // advance * advance
+    if advance == size:
+        starts = last
+    else:
+        first = np.maximum(0, timestamps - size + advance) // advance * advance
+        counts = (last - first) // advance + 1
+        rows = np.repeat(rows, counts)
+        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = first[rows] + nth * advance
+    open_ = starts + (size + windows.grace_ms) > times[rows]
+    if open_.all():
+        return Placed(rows, starts, 0)
+    return Placed(rows[open_], starts[open_], int(len(open_) - open_.sum()))
+
+
+def closings(times: Integers, before: int, windows: TimeWindows) -> list[int]:
+    """Positions of the records with which at least one window closes.
+
+    Examples
+    --------
+    >>> closings(np.array([9, 10, 12, 31]), -1, TimeWindows(size=10))
+    [1, 3]
+    """
+    closed = (np.concatenate(([before], times)) - windows.grace_ms - windows.size_ms) // windows.advance_ms
+    closed = np.maximum(closed, -1)
+    found: list[int] = np.flatnonzero(closed[1:] > closed[:-1]).tolist()
+    return found

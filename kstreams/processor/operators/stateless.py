@@ -1,0 +1,334 @@
+"""Operators that keep nothing: each binds to one closure, chosen once, without a test per record.
+
+A function takes what its `Takes` says: values, keys and values, or (expressions) the timestamp as well.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TextIO, TypeAlias
+
+from kstreams.processor.context import NodeContext
+from kstreams.processor.operator import Forward
+
+
+class Takes(Enum):
+    """What a function is called with; the names are in the order of the arguments."""
+
+    VALUE = ("value",)
+    KEY_VALUE = ("key", "value")
+    RECORD = ("key", "value", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOperator:
+    """Forwards the records for which the predicate holds, or for which it does not."""
+
+    predicate: Callable[..., Any]
+    negate: bool = False
+    takes: Takes = Takes.KEY_VALUE
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        return _FILTERS[self.takes, self.negate](self.predicate, forward)
+
+
+def _keep(predicate: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        if predicate(key, value):
+            forward(key, value, timestamp)
+
+    return process
+
+
+def _drop(predicate: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        if not predicate(key, value):
+            forward(key, value, timestamp)
+
+    return process
+
+
+def _keep_record(predicate: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        if predicate(key, value, timestamp):
+            forward(key, value, timestamp)
+
+    return process
+
+
+def _drop_record(predicate: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        if not predicate(key, value, timestamp):
+            forward(key, value, timestamp)
+
+    return process
+
+
+_FILTERS = {
+    (Takes.KEY_VALUE, False): _keep,
+    (Takes.KEY_VALUE, True): _drop,
+    (Takes.RECORD, False): _keep_record,
+    (Takes.RECORD, True): _drop_record,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MapValuesOperator:
+    """A new value for each record."""
+
+    function: Callable[..., Any]
+    takes: Takes = Takes.VALUE
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        return _VALUE_MAPPERS[self.takes](self.function, forward)
+
+
+def _map_value(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        forward(key, function(value), timestamp)
+
+    return process
+
+
+def _map_key_value(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        forward(key, function(key, value), timestamp)
+
+    return process
+
+
+def _map_record(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        forward(key, function(key, value, timestamp), timestamp)
+
+    return process
+
+
+_VALUE_MAPPERS = {Takes.VALUE: _map_value, Takes.KEY_VALUE: _map_key_value, Takes.RECORD: _map_record}
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapValuesOperator:
+    """Any number of new values for each record."""
+
+    function: Callable[..., Any]
+    takes: Takes = Takes.VALUE
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        return _VALUE_FLAT_MAPPERS[self.takes](self.function, forward)
+
+
+def _flat_map_value(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        for new in function(value):
+            forward(key, new, timestamp)
+
+    return process
+
+
+def _flat_map_key_value(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        for new in function(key, value):
+            forward(key, new, timestamp)
+
+    return process
+
+
+def _flat_map_record(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        for new in function(key, value, timestamp):
+            forward(key, new, timestamp)
+
+    return process
+
+
+_VALUE_FLAT_MAPPERS = {
+    Takes.VALUE: _flat_map_value,
+    Takes.KEY_VALUE: _flat_map_key_value,
+    Takes.RECORD: _flat_map_record,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SelectKeyOperator:
+    """A new key for each record."""
+
+    function: Callable[..., Any]
+    takes: Takes = Takes.KEY_VALUE
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        return _KEY_SELECTORS[self.takes](self.function, forward)
+
+
+def _select_key(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        forward(function(key, value), value, timestamp)
+
+    return process
+
+
+def _select_key_of_record(function: Callable[..., Any], forward: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        forward(function(key, value, timestamp), value, timestamp)
+
+    return process
+
+
+_KEY_SELECTORS = {Takes.KEY_VALUE: _select_key, Takes.RECORD: _select_key_of_record}
+
+
+@dataclass(frozen=True, slots=True)
+class MapOperator:
+    """A new key and value for each record."""
+
+    function: Callable[[Any, Any], tuple[Any, Any]]
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        function = self.function
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            new_key, new_value = function(key, value)
+            forward(new_key, new_value, timestamp)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapOperator:
+    """Any number of new keys and values for each record."""
+
+    function: Callable[[Any, Any], Any]
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        function = self.function
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            for new_key, new_value in function(key, value):
+                forward(new_key, new_value, timestamp)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class PeekOperator:
+    """Shows each record to a function and forwards it."""
+
+    function: Callable[[Any, Any], Any]
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        function = self.function
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            function(key, value)
+            forward(key, value, timestamp)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class ForeachOperator:
+    """Gives each record to a function; nothing comes out."""
+
+    function: Callable[[Any, Any], Any]
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        function = self.function
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            function(key, value)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class PrintOperator:
+    """Prints each record as `[label]: key, value`, to standard output unless a file is given."""
+
+    label: str
+    file: TextIO | None = None
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        label, file = self.label, self.file
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            (file or sys.stdout).write(f"[{label}]: {key}, {value}\n")
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class PassOperator:
+    """Forwards everything: where streams merge, and where a branch leaves a split."""
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        return forward
+
+
+@dataclass(frozen=True, slots=True)
+class DropNullKeys:
+    """Stands before a repartition topic: a record without a key has no place in it."""
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if key is not None:
+                forward(key, value, timestamp)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOperator:
+    """Forwards each record to the child of the first predicate that holds.
+
+    Parameters
+    ----------
+    predicates : tuple of callable
+        All called alike, as `takes` says.
+    children : tuple of str
+        Names of the branches' nodes, one more than predicates when there is a default branch.
+    """
+
+    predicates: tuple[Callable[..., Any], ...]
+    children: tuple[str, ...]
+    takes: Takes = Takes.KEY_VALUE
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        ways = [context.children[child] for child in self.children]
+        choices = tuple(zip(self.predicates, ways, strict=False))
+        default = ways[len(choices)] if len(ways) > len(choices) else _nowhere
+        return _SPLITS[self.takes](choices, default)
+
+
+Choices: TypeAlias = tuple[tuple[Callable[..., Any], Forward], ...]
+
+
+def _split(choices: Choices, default: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        for predicate, branch in choices:
+            if predicate(key, value):
+                branch(key, value, timestamp)
+                return
+        default(key, value, timestamp)
+
+    return process
+
+
+def _split_records(choices: Choices, default: Forward) -> Forward:
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        for predicate, branch in choices:
+            if predicate(key, value, timestamp):
+                branch(key, value, timestamp)
+                return
+        default(key, value, timestamp)
+
+    return process
+
+
+def _nowhere(key: Any, value: Any, timestamp: int) -> None:
+    return None
+
+
+_SPLITS = {Takes.KEY_VALUE: _split, Takes.RECORD: _split_records}

@@ -1,0 +1,230 @@
+"""One aggregate per key and window of event time, emitted at every update or once at the window's close.
+
+Stream time is this operator's own: the greatest timestamp that reached it. A window [s, s + size) is closed, and takes
+no more records, once stream time has reached s + size + grace. What closes by a record is emitted before the record
+enters its own windows: those are open, so nobody can tell, and no store needs to keep a closed window any longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kstreams.processor.context import NodeContext
+from kstreams.processor.operator import Forward, ValueGetter
+from kstreams.processor.operators.aggregate import Aggregator
+from kstreams.processor.operators.emission import Emit, emitter
+from kstreams.processor.operators.table import KeptRows
+from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
+
+Step = Callable[[Any, Any, Any], Any]
+
+
+class Windows(Protocol):
+    """Windows of one size."""
+
+    @property
+    def size_ms(self) -> int: ...
+    @property
+    def advance_ms(self) -> int: ...
+    @property
+    def grace_ms(self) -> int: ...
+
+    def starts_at(self, timestamp_ms: int) -> Iterable[int]:
+        """The starts of the windows that hold a time, ascending."""
+        ...
+
+    def starts_ending_until(self, end_ms: int) -> int:
+        """The greatest start of a window that ends at or before a time; negative when none does."""
+        ...
+
+
+class LiveWindows:
+    """The live parts of a windowed aggregation, shared by its closure and its columnar form."""
+
+    __slots__ = ("close_windows", "closed_until_ms", "emit", "next_close_ms", "store", "stream_time_ms")
+
+    def __init__(self, store: Any, emit: Emit) -> None:
+        self.store, self.emit = store, emit
+        self.stream_time_ms = -1
+        self.closed_until_ms = -1  # the greatest start that was emitted
+        self.next_close_ms = 0  # stream time at which there may be something to emit
+        self.close_windows: Callable[[int], None] = _nothing_closes
+
+
+def _nothing_closes(timestamp: int) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedAggregateOperator:
+    """Aggregates the records of each key and window; those with a null key or late for a window are dropped."""
+
+    aggregator: Aggregator
+    kept: KeptRows
+    windows: Windows
+    emits_on_close: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        live = LiveWindows(context.state_store(self.kept.store), self._emit(context, forward))
+        live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
+        if self.emits_on_close:
+            self._emit_at_close(context, forward, live)
+        context.live = live
+        step, wrap = self.aggregator.bind()
+        update = _updater(live, step, self.aggregator.initial, context, cached=self._caches(context))
+        build = _tumbling if self.windows.advance_ms == self.windows.size_ms else _hopping
+        process = build(self.windows, live, update, context)
+        return wrap(_closing_first(process, live) if self.emits_on_close else process)
+
+    def _caches(self, context: NodeContext) -> bool:
+        return self.kept.caching and context.caching and not self.emits_on_close
+
+    def _emit(self, context: NodeContext, forward: Forward) -> Emit:
+        if self.emits_on_close:
+            return _emit_nothing
+        return emitter(
+            context,
+            forward,
+            caching=self.kept.caching,
+            sends_old=self.kept.sends_old,
+            shape=_windowed_key(self.windows.size_ms),
+            result=self.aggregator.result,
+        )
+
+    def _emit_at_close(self, context: NodeContext, forward: Forward, live: LiveWindows) -> None:
+        live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
+        emit_between = _final_emitter(live.store, self.windows.size_ms, self.aggregator.result, forward)
+        windows, grace_ms = self.windows, self.windows.grace_ms
+
+        def close_windows(timestamp: int) -> None:
+            until = windows.starts_ending_until(live.stream_time_ms - grace_ms)
+            if until > live.closed_until_ms:
+                emit_between(live.closed_until_ms + 1, until)
+                live.closed_until_ms = until
+            live.next_close_ms = max(0, until + windows.advance_ms) + windows.size_ms + grace_ms
+
+        def close_all() -> None:
+            emit_between(live.closed_until_ms + 1, live.stream_time_ms)
+            live.closed_until_ms = max(live.closed_until_ms, live.stream_time_ms)
+
+        live.close_windows = close_windows
+        context.at_end_of_input(close_all)
+
+
+def _emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Any) -> None:
+    return None
+
+
+def _windowed_key(size_ms: int) -> Callable[[tuple[Any, int]], Windowed[Any]]:
+    def shape(key: tuple[Any, int]) -> Windowed[Any]:
+        return Windowed(key[0], Window(key[1], key[1] + size_ms))
+
+    return shape
+
+
+def _final_emitter(
+    store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
+) -> Callable[[int, int], None]:
+    """Emits the windows with a start between two times, both included, by start and serialized key."""
+
+    def emit_between(first_ms: int, last_ms: int) -> None:
+        for (key, (start_ms, _)), (value, timestamp) in list(store.fetch_all(first_ms, last_ms)):
+            final = value if result is None else result(value)
+            forward(Windowed(key, Window(start_ms, start_ms + size_ms)), Change(final), timestamp)
+
+    return emit_between
+
+
+def _closing_first(process: Forward, live: LiveWindows) -> Forward:
+    def close_then_process(key: Any, value: Any, timestamp: int) -> None:
+        if timestamp >= live.next_close_ms and key is not None:
+            live.stream_time_ms = max(live.stream_time_ms, timestamp)
+            live.close_windows(timestamp)
+        process(key, value, timestamp)
+
+    return close_then_process
+
+
+Update = Callable[[Any, Any, int, int], None]
+"""`update(key, value, timestamp, start)`: take a record into one window."""
+
+
+def _updater(
+    live: LiveWindows, step: Step, initial: Callable[[], Any], context: NodeContext, *, cached: bool
+) -> Update:
+    get, put, emit, task = live.store.get, live.store.put, live.emit, context.task
+
+    def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
+        row = get(key, start_ms)
+        if row is None:
+            old, latest = None, timestamp
+            new = step(key, value, initial())
+        else:
+            old, latest = row
+            latest = max(latest, timestamp)
+            new = step(key, value, old)
+        if new is None:
+            put(key, None, start_ms)
+            latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
+        else:
+            put(key, ValueAndTimestamp(new, latest), start_ms)
+        emit((key, start_ms), new, old, latest, task.headers)
+
+    return update
+
+
+def _tumbling(windows: Windows, live: LiveWindows, update: Update, context: NodeContext) -> Forward:
+    size_ms, until_closed_ms, dropped = windows.size_ms, windows.size_ms + windows.grace_ms, context.dropped
+
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            dropped("null key")
+            return
+        start_ms = timestamp - timestamp % size_ms
+        if timestamp > live.stream_time_ms:
+            live.stream_time_ms = timestamp
+        elif start_ms + until_closed_ms <= live.stream_time_ms:
+            dropped("late: its window is closed")
+            return
+        update(key, value, timestamp, start_ms)
+
+    return process
+
+
+def _hopping(windows: Windows, live: LiveWindows, update: Update, context: NodeContext) -> Forward:
+    starts_at, until_closed_ms, dropped = windows.starts_at, windows.size_ms + windows.grace_ms, context.dropped
+
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            dropped("null key")
+            return
+        live.stream_time_ms = max(live.stream_time_ms, timestamp)
+        still_open_ms = live.stream_time_ms - until_closed_ms
+        for start_ms in starts_at(timestamp):
+            if start_ms > still_open_ms:
+                update(key, value, timestamp, start_ms)
+            else:
+                dropped("late: its window is closed")
+
+    return process
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStoreView:
+    """Looks rows of a windowed table up in its store."""
+
+    store: str
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.store,)
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        get = context.state_store(self.store).get
+
+        def look_up(key: Windowed[Any]) -> Any:
+            return get(key.key, key.window.start_ms)
+
+        return look_up

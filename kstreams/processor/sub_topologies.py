@@ -1,0 +1,75 @@
+"""Which nodes belong together: connected by an edge or by a shared store. Ids are given as Kafka Streams does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from kstreams.processor.nodes import Node, Source, Step, SubTopology, parents_of
+from kstreams.state.api import StoreBuilder
+
+
+def split_into_sub_topologies(
+    nodes: Mapping[str, Node], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
+) -> tuple[SubTopology, ...]:
+    """The connected parts of a topology.
+
+    Parameters
+    ----------
+    nodes : mapping of str to Node
+        Parents before children.
+    stores : mapping of str to StoreBuilder
+        All stores by name.
+    global_stores : collection of str
+        They connect nobody: every task may read them.
+    """
+    group_of = _groups(nodes, set(global_stores))
+    members: dict[str, list[Node]] = {root: [] for root in _in_order_of_ids(nodes, group_of)}
+    for name, node in nodes.items():
+        members[group_of[name]].append(node)
+    return tuple(_sub_topology(number, part, stores, global_stores) for number, part in enumerate(members.values()))
+
+
+def _groups(nodes: Mapping[str, Node], global_stores: Collection[str]) -> dict[str, str]:
+    """The representative of each node's part (union-find)."""
+    leader = {name: name for name in nodes}
+
+    def root(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = leader[leader[name]]
+            name = leader[name]
+        return name
+
+    for one, other in _edges(nodes, global_stores):
+        leader[root(other)] = root(one)
+    return {name: root(name) for name in nodes}
+
+
+def _edges(nodes: Mapping[str, Node], global_stores: Collection[str]) -> Iterator[tuple[str, str]]:
+    owner: dict[str, str] = {}
+    for name, node in nodes.items():
+        for parent in parents_of(node):
+            yield parent, name
+        stores = node.stores if isinstance(node, Step) else ()
+        for store in stores:
+            if store not in global_stores:
+                yield owner.setdefault(store, name), name
+
+
+def _in_order_of_ids(nodes: Mapping[str, Node], group_of: Mapping[str, str]) -> dict[str, None]:
+    """The parts, ordered by the names of their sources."""
+    sources = sorted(name for name, node in nodes.items() if isinstance(node, Source))
+    return dict.fromkeys(group_of[name] for name in sources)
+
+
+def _sub_topology(
+    number: int, nodes: list[Node], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
+) -> SubTopology:
+    used = dict.fromkeys(store for node in nodes if isinstance(node, Step) for store in node.stores)
+    # A join reads a global table without owning it: only the part that writes the table is the global one.
+    is_global = all(isinstance(node, Source) or _writes_global(node, global_stores) for node in nodes)
+    own = tuple(stores[name] for name in used if is_global or name not in global_stores)
+    return SubTopology(number, tuple(nodes), own, is_global)
+
+
+def _writes_global(node: Node, global_stores: Collection[str]) -> bool:
+    return isinstance(node, Step) and bool(node.stores) and all(store in global_stores for store in node.stores)

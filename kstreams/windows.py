@@ -1,0 +1,214 @@
+"""Windows of event time: how they are declared, and the arithmetic of their bounds. All inside is milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kstreams.durations import Duration, to_ms
+
+END_OF_TIME_MS = 2**63 - 1
+"""The end of a window that has none."""
+
+
+def _not_negative(duration: Duration, what: str) -> int:
+    milliseconds = to_ms(duration)
+    if milliseconds < 0:
+        raise ValueError(f"{what} must not be negative, but is {milliseconds} ms")
+    return milliseconds
+
+
+def _positive(duration: Duration, what: str) -> int:
+    milliseconds = to_ms(duration)
+    if milliseconds <= 0:
+        raise ValueError(f"{what} must be greater than zero, but is {milliseconds} ms")
+    return milliseconds
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TimeWindows:
+    """Windows of one size, starting every `advance`: tumbling when both are equal, hopping otherwise.
+
+    Kafka Streams: `TimeWindows.ofSizeAndGrace(size, grace).advanceBy(advance)`. A window holds start <= time < end;
+    starts are multiples of `advance` and never negative.
+
+    Parameters
+    ----------
+    size : timedelta or int (ms)
+        Length of a window.
+    advance : timedelta or int (ms), default `size`
+        Distance between starts, at most `size`.
+    grace : timedelta or int (ms), default 0
+        How long after its end, in stream time, a window still takes late records.
+
+    Raises
+    ------
+    ValueError
+        When a duration is out of bounds.
+
+    Examples
+    --------
+    >>> TimeWindows(size=10, advance=5).starts_at(7)
+    range(0, 6, 5)
+    """
+
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+
+    def __init__(self, *, size: Duration, advance: Duration | None = None, grace: Duration = 0) -> None:
+        size_ms = _positive(size, "the size of a window")
+        advance_ms = size_ms if advance is None else _positive(advance, "the advance of a window")
+        if advance_ms > size_ms:
+            raise ValueError(f"windows of {size_ms} ms cannot advance by {advance_ms} ms: records would fall between")
+        object.__setattr__(self, "size_ms", size_ms)
+        object.__setattr__(self, "advance_ms", advance_ms)
+        object.__setattr__(self, "grace_ms", _not_negative(grace, "the grace of a window"))
+
+    def starts_at(self, timestamp_ms: int) -> range:
+        """The starts of all windows that hold a time, ascending."""
+        first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
+        return range(first, timestamp_ms + 1, self.advance_ms)
+
+    def starts_ending_until(self, end_ms: int) -> int:
+        """The greatest start (a multiple of `advance`) of a window that ends at or before a time; negative when none."""
+        return (end_ms - self.size_ms) // self.advance_ms * self.advance_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a store must keep a window."""
+        return self.size_ms + self.grace_ms
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class UnlimitedWindows:
+    """One window from `start` on, without an end. Kafka Streams: `UnlimitedWindows.of().startOn(start)`.
+
+    Parameters
+    ----------
+    start : timedelta or int (ms since the epoch), default 0
+        Records before it fall into no window.
+    """
+
+    start_ms: int
+
+    def __init__(self, *, start: Duration = 0) -> None:
+        object.__setattr__(self, "start_ms", _not_negative(start, "the start of the window"))
+
+    def starts_at(self, timestamp_ms: int) -> range:
+        """The starts of all windows that hold a time: one, or none before it starts."""
+        return range(self.start_ms, self.start_ms + (timestamp_ms >= self.start_ms))
+
+    def starts_ending_until(self, end_ms: int) -> int:
+        """Negative: it never ends."""
+        return -1
+
+    @property
+    def size_ms(self) -> int:
+        """Up to the end of time."""
+        return END_OF_TIME_MS - self.start_ms
+
+    @property
+    def advance_ms(self) -> int:
+        """No other follows; any distance but its size."""
+        return END_OF_TIME_MS
+
+    @property
+    def grace_ms(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a store must keep the window."""
+        return END_OF_TIME_MS
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SlidingWindows:
+    """Windows around records whose times differ by at most `difference`; both ends belong to a window.
+
+    Kafka Streams: `SlidingWindows.ofTimeDifferenceAndGrace(difference, grace)`.
+    """
+
+    difference_ms: int
+    grace_ms: int
+
+    def __init__(self, *, difference: Duration, grace: Duration = 0) -> None:
+        object.__setattr__(self, "difference_ms", _not_negative(difference, "the time difference of sliding windows"))
+        object.__setattr__(self, "grace_ms", _not_negative(grace, "the grace of a window"))
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a store must keep a window."""
+        return 2 * self.difference_ms + self.grace_ms
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SessionWindows:
+    """Windows that grow while records of a key come within `gap` of each other; both ends belong to a session.
+
+    Kafka Streams: `SessionWindows.ofInactivityGapAndGrace(gap, grace)`.
+    """
+
+    gap_ms: int
+    grace_ms: int
+
+    def __init__(self, *, gap: Duration, grace: Duration = 0) -> None:
+        object.__setattr__(self, "gap_ms", _positive(gap, "the gap of session windows"))
+        object.__setattr__(self, "grace_ms", _not_negative(grace, "the grace of a window"))
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a store must keep a session."""
+        return self.gap_ms + self.grace_ms
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class JoinWindows:
+    """Which records of two streams meet: other.time in [time - before, time + after], both ends included.
+
+    Kafka Streams: `JoinWindows.ofTimeDifferenceAndGrace(difference, grace).before(before).after(after)`.
+
+    Parameters
+    ----------
+    before, after : timedelta or int (ms)
+        Seen from the left stream; one may be negative as long as before + after >= 0.
+    grace : timedelta or int (ms), default 0
+        How long unmatched rows of an outer side wait for late partners.
+
+    Examples
+    --------
+    >>> JoinWindows.of(100).swapped() == JoinWindows(before=100, after=100)
+    True
+    """
+
+    before_ms: int
+    after_ms: int
+    grace_ms: int
+
+    def __init__(self, *, before: Duration, after: Duration, grace: Duration = 0) -> None:
+        before_ms, after_ms = to_ms(before), to_ms(after)
+        if before_ms + after_ms < 0:
+            raise ValueError(f"a join window must not end ({after_ms} ms) before it starts ({-before_ms} ms)")
+        object.__setattr__(self, "before_ms", before_ms)
+        object.__setattr__(self, "after_ms", after_ms)
+        object.__setattr__(self, "grace_ms", _not_negative(grace, "the grace of a join window"))
+
+    @classmethod
+    def of(cls, difference: Duration, grace: Duration = 0) -> JoinWindows:
+        """Records whose times differ by at most `difference`, either way."""
+        return cls(before=difference, after=difference, grace=grace)
+
+    def swapped(self) -> JoinWindows:
+        """The same window seen from the right stream."""
+        return JoinWindows(before=self.after_ms, after=self.before_ms, grace=self.grace_ms)
+
+    @property
+    def size_ms(self) -> int:
+        """Length of the window."""
+        return self.before_ms + self.after_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """How long the stores of a join must keep a record."""
+        return self.size_ms + self.grace_ms
