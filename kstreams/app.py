@@ -5,18 +5,24 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import logging
+import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Protocol
 
 from kstreams.config import Config
 from kstreams.errors import ConfigError, TopologyError
 from kstreams.processor.topology import Topology
 
-ENGINES = {"native": "kstreams.runtime.native.engine", "spark": "kstreams.runtime.spark.engine"}
+logger = logging.getLogger(__name__)
+
+ENGINES = {"native": "kstreams.runtime.native.engine", "spark": "kstreams.runtime.spark"}
 """Each engine is a module with `run`, `reset` and `explain`; only the chosen one is imported."""
 
 _GENERAL_NAMES = ("app", "main", "topology")
@@ -51,8 +57,9 @@ class Engine(Protocol):
         once: bool,
         until_end: bool,
         on_progress: Callable[[Any], None] | None,
+        stop: threading.Event | None,
     ) -> None:
-        """Run until stopped, or until the input ends."""
+        """Run until `stop` is set, or until the input ends."""
         ...
 
     def reset(self, topology: Topology, config: Config) -> None:
@@ -120,7 +127,9 @@ def run(
     KStreamsError
         What ended the application.
     """
-    engine_of(engine).run(app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress)
+    runner = engine_of(engine)
+    with stop_signals() as stop:
+        runner.run(app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress, stop=stop)
 
 
 def reset(app: App, engine: str = "native") -> None:
@@ -145,6 +154,32 @@ def engine_of(name: str) -> Engine:
         raise ConfigError(f"there is no engine {name!r}; there are: {', '.join(ENGINES)}")
     engine: Any = importlib.import_module(ENGINES[name])
     return engine  # type: ignore[no-any-return]
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # signals reach the main thread only: whoever owns it stops the application
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        logger.info("%s: committing and closing", signal.Signals(number).name)
+        stop.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        restore()
 
 
 def _import(path: Path) -> ModuleType:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import shutil
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 
 from kstreams.config import Config
 from kstreams.errors import KStreamsError
@@ -34,19 +31,20 @@ def run(
     once: bool = False,
     until_end: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> None:
-    """Run until SIGINT or SIGTERM, or until the input ends; raises what ended it."""
+    """Run until `stop` is set or the input ends; raises what ended it."""
+    stop = stop or threading.Event()
     streams = KafkaStreams(topology, config)
-    with _stop_signals() as stop:
-        streams.start(once=once, until_end=until_end)
-        for tick in itertools.count(1):
-            if stop.is_set() or streams.wait(_TICK_S):
-                break
-            if on_progress is not None and tick % _TICKS_PER_REPORT == 0:
-                on_progress(streams.progress())
-        if not streams.close(_STOP_S):
-            raise KStreamsError("the application did not stop in time: an operator is still busy with its records")
-        streams.wait(0)
+    streams.start(once=once, until_end=until_end)
+    for tick in itertools.count(1):
+        if stop.is_set() or streams.wait(_TICK_S):
+            break
+        if on_progress is not None and tick % _TICKS_PER_REPORT == 0:
+            on_progress(streams.progress())
+    if not streams.close(_STOP_S):
+        raise KStreamsError("the application did not stop in time: an operator is still busy with its records")
+    streams.wait(0)
     if on_progress is not None:
         on_progress(streams.progress())
 
@@ -68,29 +66,3 @@ def reset(topology: Topology, config: Config) -> None:
         for lock in locks:
             lock.release()
     logger.info("%s was reset", config.application_id)
-
-
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals reach the main thread only: whoever owns it stops the application
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        logger.info("%s: committing and closing", signal.Signals(number).name)
-        stop.set()
-        restore()
-
-    for number in before:
-        signal.signal(number, on_signal)
-    try:
-        yield stop
-    finally:
-        restore()

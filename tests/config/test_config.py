@@ -1,0 +1,133 @@
+"""How settings are given, checked and shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kstreams.config import KEYS, PREFIXES, Config
+from kstreams.errors import ConfigError
+
+
+def load(tmp_path: Path, toml: str = "", environment: dict[str, str] | None = None, **explicit: object) -> Config:
+    file = tmp_path / "kstreams.toml"
+    file.write_text(toml)
+    return Config.load(file=file, environment=environment or {}, **explicit)
+
+
+def test_keys_are_kafka_streams_and_keep_its_defaults() -> None:
+    config = Config.of(application_id="a")
+    assert config["num.stream.threads"] == 1
+    assert config["commit.interval.ms"] == 30_000
+    assert config["statestore.cache.max.bytes"] == 10 * 1024 * 1024
+    assert config["processing.guarantee"] == "at_least_once"
+    assert config["max.task.idle.ms"] == 0
+    assert config["log.dir"] == Path(".kstreams/log")
+    assert config["state.dir"] == Path(".kstreams/state")
+
+
+def test_exactly_once_commits_every_100_ms_unless_said_otherwise() -> None:
+    assert Config.of(processing_guarantee="exactly_once_v2")["commit.interval.ms"] == 100
+    assert Config.of(processing_guarantee="exactly_once_v2", commit_interval_ms=7)["commit.interval.ms"] == 7
+
+
+def test_keywords_are_the_keys_with_underscores() -> None:
+    config = Config.of({"num.stream.threads": 2}, num_stream_threads=3, application_id="a", producer_linger_ms=4)
+    assert config["num.stream.threads"] == 3
+    assert config.application_id == "a"
+    assert config.prefixed("producer.") == {"linger.ms": 4}
+
+
+def test_explicit_wins_over_environment_over_file_over_default(tmp_path: Path) -> None:
+    toml = 'num.stream.threads = 2\nclient.id = "file"\npoll.ms = 5'
+    environment = {"KSTREAMS_NUM_STREAM_THREADS": "3", "KSTREAMS_CLIENT_ID": "environment", "HOME": "/"}
+    config = load(tmp_path, toml, environment, num_stream_threads=4)
+    assert (config["num.stream.threads"], config["client.id"], config["poll.ms"]) == (4, "environment", 5)
+    assert config["max.task.idle.ms"] == 0
+
+
+def test_defaults_can_be_put_under_and_settings_over() -> None:
+    config = Config.of(application_id="mine", poll_ms=1)
+    assert config.over({"application.id": "file", "client.id": "c"}).explicit == {
+        "application.id": "mine",
+        "client.id": "c",
+        "poll.ms": 1,
+    }
+    assert config.replace({"poll.ms": 2}).explicit == {"application.id": "mine", "poll.ms": 2}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num.stream.thread": 2}, "unknown configuration key num.stream.thread; the nearest is num.stream.threads"),
+        ({"num.stream.threads": 0}, "num.stream.threads cannot be 0: it must be at least 1"),
+        ({"num.stream.threads": "two"}, "num.stream.threads cannot be 'two': a whole number is needed"),
+        ({"num.stream.threads": True}, "a whole number is needed"),
+        ({"commit.interval.ms": -1}, "at least 0"),
+        ({"processing.guarantee": "exactly_once"}, "allowed are at_least_once, exactly_once_v2"),
+        ({"application.id": "a/b"}, "only letters, digits"),
+        ({"log.durability": "always"}, "allowed are none, os, fsync"),
+        ({"statestore.cache.max.bytes": "ten"}, "a number of bytes is needed"),
+        ({"processing.exception.handler": "ignore"}, "allowed are fail, continue"),
+        ({"zzzz": 1}, "unknown configuration key zzzz"),
+    ],
+)
+def test_what_cannot_be_is_an_error_that_names_the_key(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Config.of(settings)
+
+
+def test_an_unknown_variable_or_file_entry_is_an_error_that_names_its_place(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="environment variable KSTREAMS_NUM_STREAM_THREAD"):
+        load(tmp_path, environment={"KSTREAMS_NUM_STREAM_THREAD": "2"})
+    with pytest.raises(ConfigError, match=r"kstreams\.toml"):
+        load(tmp_path, "num.stream.thread = 2")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path, "= nonsense")
+
+
+def test_variables_for_tests_are_no_settings(tmp_path: Path) -> None:
+    assert load(tmp_path, environment={"KSTREAMS_TEST_ANYTHING": "1"}).explicit == {}
+
+
+def test_values_are_read_from_text_and_from_python() -> None:
+    assert Config.of(poll_ms=timedelta(seconds=2))["poll.ms"] == 2000
+    assert Config.of(poll_ms="15")["poll.ms"] == 15
+    assert Config.of({"statestore.cache.max.bytes": "2 MiB"})["statestore.cache.max.bytes"] == 2 * 1024**2
+    assert Config.of({"cache.max.bytes.buffering": 0})["statestore.cache.max.bytes"] == 0
+    assert Config.of({"bootstrap.servers": ["a:1", "b:2"]})["bootstrap.servers"] == "a:1,b:2"
+
+
+def test_prefixed_settings_pass_through() -> None:
+    settings = {prefix + "any.thing": object() for prefix in PREFIXES}
+    config = Config.of(settings)
+    assert all(config[key] is value for key, value in settings.items())
+
+
+def test_reading_an_unknown_key_is_an_error_too() -> None:
+    with pytest.raises(ConfigError, match=r"the nearest is poll\.ms"):
+        Config.of()["pol.ms"]
+
+
+def test_the_application_id_is_needed_when_it_is_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"application\.id is not set"):
+        Config.of().application_id
+
+
+def test_secrets_are_not_shown() -> None:
+    config = Config.of({"producer.sasl.password": "hunter2", "consumer.ssl.key.password": "hunter2", "poll.ms": 3})
+    assert "hunter2" not in repr(config)
+    assert "3" in repr(config)
+
+
+def test_settings_that_change_nothing_are_accepted_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    Config.of({"num.standby.replicas": 1}).warn_of_unused()
+    assert "num.standby.replicas: Not used by this engine: there are no standby tasks." in caplog.text
+
+
+def test_every_key_has_a_sentence_and_a_default_of_its_kind() -> None:
+    for key in KEYS.values():
+        assert key.doc.endswith(".")
+        assert key.default is None or key.kind.read(key.default) is not None
