@@ -1,0 +1,69 @@
+"""Outer-join stores against a list, over every layer below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from kstreams.serdes import IntSerde, StringSerde, serde_of
+from kstreams.state import StoreBuilder, StoreKind
+from tests.state.store_machine import StoreMachine, cases_of
+
+KEYS = st.sampled_from(["", "a", "ab", "b"])
+TIMES = st.integers(0, 20)
+
+
+class OuterJoinMachine(StoreMachine):
+    """The model: (timestamp, left side, key, value) in order of arrival."""
+
+    def new_model(self) -> list[Any]:
+        return []
+
+    def contents(self, store: Any) -> Any:
+        """Reads a store by emptying a copy of it would need one: what first leaves each side must do, and the dump."""
+        dump = self.state.dump(self.builder.name) if store is self.store else None
+        return store.first_time(True), store.first_time(False), None if dump is None else len(dump)
+
+    def expected(self) -> Any:
+        rows = {row[:3] for row in self.model}
+        firsts = [min((row[0] for row in rows if row[1] is side), default=None) for side in (True, False)]
+        return (*firsts, len(rows))
+
+    def equals_when_restored(self, changelog: list[Any]) -> None:
+        from kstreams.state import open_task_state
+        from tests.state.store_machine import batch_of
+
+        other = open_task_state([self.builder])
+        offset = 0
+        for changes in changelog:
+            other.restore(self.builder.name, batch_of(changes, offset))
+            offset += len(changes)
+        assert list(other.stores[self.builder.name].pop_until(1_000, 1_000)) == self.leaving(1_000, 1_000)
+
+    def leaving(self, left_before: int, right_before: int) -> list[Any]:
+        rows = [row for row in self.model if row[0] < (left_before if row[1] else right_before)]
+        rows.sort(key=lambda row: (row[0], row[1], row[2].encode()))
+        return [(key, value, time, left) for time, left, key, value in rows]
+
+    @rule(key=KEYS, number=st.integers(0, 3), time=TIMES, left=st.booleans())
+    def put(self, key: str, number: int, time: int, left: bool) -> None:
+        value: Any = [number] if left else number
+        self.store.put(key, value, time, left)
+        self.model.append((time, left, key, value))
+
+    @rule(key=KEYS, time=TIMES, left=st.booleans())
+    def remove(self, key: str, time: int, left: bool) -> None:
+        self.store.remove(key, time, left)
+        self.model[:] = [row for row in self.model if row[:3] != (time, left, key)]
+
+    @rule(left_before=TIMES, right_before=TIMES)
+    def pop_until(self, left_before: int, right_before: int) -> None:
+        leaving = self.leaving(left_before, right_before)
+        assert list(self.store.pop_until(left_before, right_before)) == leaving
+        self.model[:] = [row for row in self.model if row[0] >= (left_before if row[1] else right_before)]
+
+
+BUILDER = StoreBuilder("outer", StoreKind.OUTER_JOIN, StringSerde(), serde_of(list[int]), right_value=IntSerde())
+globals().update(cases_of(OuterJoinMachine, {"": BUILDER}))

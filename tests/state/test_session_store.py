@@ -1,0 +1,74 @@
+"""Session stores against a dict, over every layer below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from kstreams.record import Window, Windowed
+from kstreams.state import Stores
+from tests.state.store_machine import StoreMachine, cases_of
+
+KEYS = st.sampled_from(["", "a", "ab", "b", "a\x00"])
+RETENTION = 50
+TIMES = st.integers(0, 40) | st.integers(0, 2_000)
+SPANS = st.tuples(TIMES, st.integers(0, 20)).map(lambda span: Window(span[0], span[0] + span[1]))
+
+
+class SessionMachine(StoreMachine):
+    """The model: values by (end, start, key), and the greatest end put."""
+
+    def new_model(self) -> dict[str, Any]:
+        return {"rows": {}, "observed": -1}
+
+    def alive(self) -> list[tuple[Windowed[str], int]]:
+        limit = self.model["observed"] - RETENTION
+        rows = sorted((row for row in self.model["rows"].items() if row[0][0] > limit), key=lambda row: row[0])
+        return [(Windowed(key, Window(start, end)), value) for (end, start, key), value in rows]
+
+    def contents(self, store: Any) -> Any:
+        return list(store.all())
+
+    def expected(self) -> Any:
+        return self.alive()
+
+    @rule(key=KEYS, window=SPANS, value=st.none() | st.integers(0, 3))
+    def put(self, key: str, window: Window, value: int | None) -> None:
+        self.store.put(Windowed(key, window), value)
+        place = window.end_ms, window.start_ms, key
+        self.model["rows"].pop(place, None)
+        if value is not None:
+            self.model["rows"][place] = value
+        self.model["observed"] = max(self.model["observed"], window.end_ms)
+
+    @rule(key=KEYS, low=TIMES, high=TIMES)
+    def merge(self, key: str, low: int, high: int) -> None:
+        """What a session aggregation does: find, remove, put the union."""
+        found = list(self.store.find_sessions(key, low, high))
+        assert found == [
+            row for row in self.alive()
+            if row[0].key == key and row[0].window.end_ms >= low and row[0].window.start_ms <= high
+        ]  # fmt: skip
+        for session, _ in found:
+            self.store.remove(session)
+            self.model["rows"].pop((session.window.end_ms, session.window.start_ms, key))
+        if found:
+            ends = [session.window for session, _ in found]
+            union = Window(min(w.start_ms for w in ends), max(w.end_ms for w in ends))
+            self.put(key, union, sum(value for _, value in found))
+
+    @rule(key=KEYS, window=SPANS)
+    def fetch_session(self, key: str, window: Window) -> None:
+        alive = dict(self.alive())
+        assert self.store.fetch_session(key, *window) == alive.get(Windowed(key, window))
+        assert list(self.store.fetch(key)) == [row for row in self.alive() if row[0].key == key]
+
+    @rule(latest=TIMES, after=st.none() | TIMES)
+    def ended_by(self, latest: int, after: int | None) -> None:
+        found = [row for row in self.alive() if (-1 if after is None else after) < row[0].window.end_ms <= latest]
+        assert list(self.store.ended_by(latest, after)) == found
+
+
+globals().update(cases_of(SessionMachine, {"": Stores.session("visits", RETENTION, key=str, value=int)}))

@@ -1,0 +1,112 @@
+"""Window stores of aggregations against a dict, over every layer below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from kstreams.record import ValueAndTimestamp, Window, Windowed
+from kstreams.state import Stores
+from tests.state.store_machine import StoreMachine, cases_of
+
+KEYS = st.sampled_from(["", "a", "ab", "b", "a\x00", "ÿ"])
+NUMBERS = st.integers(-3, 3)
+RETENTION = 50
+STARTS = st.integers(0, 30).map(lambda n: n * 5) | st.integers(0, 2_000)
+
+
+class WindowMachine(StoreMachine):
+    """The model: values by (start, key), and the greatest start put."""
+
+    def new_model(self) -> dict[str, Any]:
+        return {"rows": {}, "observed": -1}
+
+    def key(self, key: str) -> Any:
+        return {"k": key} if self.builder.name == "dicts" else key
+
+    def data(self, key: str) -> bytes:
+        return self.builder.key.serialize(self.key(key))  # type: ignore[union-attr]
+
+    def value(self, number: int) -> Any:
+        return ValueAndTimestamp(number, 100 + number) if self.builder.name == "timestamped" else number
+
+    def alive(self) -> dict[tuple[int, str], Any]:
+        limit = self.model["observed"] - RETENTION
+        return {(start, key): value for (start, key), value in self.model["rows"].items() if start > limit}
+
+    def put_in_model(self, key: str, start: int, value: Any) -> None:
+        self.model["observed"] = max(self.model["observed"], start)
+        self.model["rows"].pop((start, key), None)
+        if value is not None:
+            self.model["rows"][start, key] = value
+
+    def contents(self, store: Any) -> Any:
+        return list(store.all())
+
+    def expected(self, low: int = 0, high: int = 10_000) -> Any:
+        rows = sorted(self.alive().items(), key=lambda row: (row[0][0], self.data(row[0][1])))
+        return [
+            (Windowed(self.key(key), Window(start, start + 10)), value)
+            for (start, key), value in rows
+            if low <= start <= high
+        ]
+
+    @rule(key=KEYS, number=st.none() | NUMBERS, start=STARTS)
+    def put(self, key: str, number: int | None, start: int) -> None:
+        value = None if number is None else self.value(number)
+        self.store.put(self.key(key), value, start)
+        self.put_in_model(key, start, value)
+
+    @rule(rows=st.lists(st.tuples(KEYS, STARTS, st.none() | NUMBERS)))
+    def put_many(self, rows: list[tuple[str, int, int | None]]) -> None:
+        values = [None if number is None else self.value(number) for _, _, number in rows]
+        self.store.put_many([self.key(key) for key, _, _ in rows], [start for _, start, _ in rows], values)
+        for (key, start, _), value in zip(rows, values, strict=True):
+            self.put_in_model(key, start, value)
+
+    @rule(key=KEYS, start=STARTS)
+    def get(self, key: str, start: int) -> None:
+        assert self.store.get(self.key(key), start) == self.alive().get((start, key))
+
+    @rule(rows=st.lists(st.tuples(KEYS, STARTS)))
+    def get_many(self, rows: list[tuple[str, int]]) -> None:
+        found = self.store.get_many([self.key(key) for key, _ in rows], [start for _, start in rows])
+        assert found == [self.alive().get((start, key)) for key, start in rows]
+
+    @rule(key=KEYS, low=STARTS, high=STARTS)
+    def fetch(self, key: str, low: int, high: int) -> None:
+        found = [
+            (start, value) for (start, name), value in sorted(self.alive().items())
+            if name == key and low <= start <= high
+        ]  # fmt: skip
+        assert list(self.store.fetch(self.key(key), low, high)) == found
+        assert list(self.store.backward_fetch(self.key(key), low, high)) == found[::-1]
+
+    @rule(low=STARTS, high=STARTS)
+    def fetch_all(self, low: int, high: int) -> None:
+        assert list(self.store.fetch_all(low, high)) == self.expected(low, high)
+
+
+class FineWindowMachine(WindowMachine):
+    """Nearly every record has a start of its own, as sliding windows do: fetches go by an index of starts by key."""
+
+    @rule(key=KEYS, number=NUMBERS, starts=st.lists(st.integers(0, 60), min_size=40, max_size=60, unique=True))
+    def put_densely(self, key: str, number: int, starts: list[int]) -> None:
+        for start in starts:
+            self.put(key, number, start)
+
+
+TIMES = {"retention": RETENTION, "size": 10}
+globals().update(
+    cases_of(
+        WindowMachine,
+        {
+            "Plain": Stores.window("plain", key=str, value=int, **TIMES),
+            "Timestamped": Stores.timestamped_window("timestamped", key=str, value=int, **TIMES),
+            "UnhashableKeys": Stores.window("dicts", key=dict[str, str], value=int, **TIMES),
+        },
+    )
+)
+globals().update(cases_of(FineWindowMachine, {"Fine": Stores.window("fine", key=str, value=int, **TIMES)}))
