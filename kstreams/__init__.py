@@ -7,10 +7,14 @@ from kstreams.dsl.grouped import KGroupedStream
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.ktable import KTable
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.suppressed import Suppressed
 from kstreams.dsl.windowed import TimeWindowedKStream
 from kstreams.expressions import col, key, len, lit, struct, timestamp, value, window_end, window_start
+from kstreams.processor.process_api import Processor
+from kstreams.processor.punctuation import PunctuationType
 from kstreams.processor.topology import Topology
 from kstreams.record import Change, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
+from kstreams.state.stores import Stores
 from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 __all__ = [
@@ -22,11 +26,15 @@ __all__ = [
     "KStream",
     "KTable",
     "Materialized",
+    "Processor",
+    "PunctuationType",
     "Record",
     "RecordMetadata",
     "SessionWindows",
     "SlidingWindows",
+    "Stores",
     "StreamsBuilder",
+    "Suppressed",
     "TimeWindowedKStream",
     "TimeWindows",
     "Topology",

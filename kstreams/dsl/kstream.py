@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from kstreams.dsl.branched import BranchedKStream
+from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.graph import (
     Branch,
     Filter,
@@ -19,6 +20,7 @@ from kstreams.dsl.graph import (
     Node,
     Peek,
     Print,
+    Process,
     Repartition,
     SelectKey,
     Split,
@@ -28,8 +30,11 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.grouped import KGroupedStream
 from kstreams.dsl.handle import Handle, repartitioned
+from kstreams.dsl.joining import Joined, join_global_table, join_streams, join_table
 from kstreams.dsl.materialized import Materialized
 from kstreams.expressions import Expr
+from kstreams.processor.process_api import Processor
+from kstreams.windows import JoinWindows
 
 if TYPE_CHECKING:
     from kstreams.dsl.ktable import KTable
@@ -296,6 +301,153 @@ class KStream(Handle, Generic[K, V]):
         """
         selected = self._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", name)
         return KGroupedStream(self._graph, selected, Grouped(key=key, value=value), name)
+
+    def join(
+        self,
+        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
+        joiner: Callable[..., V2],
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        other_value: Typing = None,
+        name: str | None = None,
+        store_name: str | None = None,
+    ) -> KStream[K, V2]:
+        """Join with what has a partner, `joiner(left, right)`: a stream in windows, or a table's row of the same key.
+
+        Kafka Streams: `join`. Sides whose key was changed are repartitioned first, but for a global table.
+
+        Parameters
+        ----------
+        other : KStream, KTable or GlobalKTable
+            Of a stream, each pair of records that `windows` lets meet is joined once; a table is looked up as it is
+            when a record of this stream comes.
+        joiner : callable
+            Of both values; with `with_key=True`, of key and both values.
+        windows : JoinWindows
+            For a stream: which records meet.
+        key_selector : callable
+            For a global table: `(key, value) -> key of the table`.
+        key, value, other_value : type or Serde, optional
+            Of the key, this side's value and the other side's, where they are not known.
+        name : str, optional
+            Names the operator and the repartition topics.
+        store_name : str, optional
+            For a stream: names the stores.
+
+        Raises
+        ------
+        TopologyError
+            When `windows` or `key_selector` is missing.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> builder = StreamsBuilder()
+        >>> orders = builder.stream("orders", key=str, value=str)
+        >>> payments = builder.stream("payments", key=str, value=str)
+        >>> paid = orders.join(payments, lambda order, payment: f"{order}: {payment}", windows=JoinWindows.of(60_000))
+        """
+        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
+        return self._join(other, joined, windows, key_selector, left_outer=False)
+
+    def left_join(
+        self,
+        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
+        joiner: Callable[..., V2],
+        *,
+        windows: JoinWindows | None = None,
+        key_selector: Callable[[K, V], Any] | None = None,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        other_value: Typing = None,
+        name: str | None = None,
+        store_name: str | None = None,
+    ) -> KStream[K, V2]:
+        """The same as `join`, and records of this side without a partner too: `joiner(left, None)`.
+
+        Kafka Streams: `leftJoin`. In a join of streams such a record comes out once stream time has passed its window
+        and the grace of `windows`. Parameters as for `join`.
+        """
+        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
+        return self._join(other, joined, windows, key_selector, left_outer=True)
+
+    def outer_join(
+        self,
+        other: KStream[K, Any],
+        joiner: Callable[..., V2],
+        *,
+        windows: JoinWindows,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        other_value: Typing = None,
+        name: str | None = None,
+        store_name: str | None = None,
+    ) -> KStream[K, V2]:
+        """The same as `left_join` of streams, and records of the other side without a partner: `joiner(None, right)`.
+
+        Kafka Streams: `outerJoin`. Parameters as for `join`.
+        """
+        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
+        return KStream(self._graph, join_streams(self, other, windows, joined, left_outer=True, right_outer=True))
+
+    def process(
+        self,
+        supplier: Callable[[], Processor[K, V, Any, Any]],
+        *,
+        stores: Iterable[str] = (),
+        key: Typing = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[Any, Any]:
+        """What a processor of your own forwards. Kafka Streams: `process`.
+
+        Parameters
+        ----------
+        supplier : callable
+            Makes the processor, a new one at each call: its class, or a function.
+        stores : iterable of str
+            Names of the state stores it uses; they were added by `StreamsBuilder.add_state_store`.
+        key, value : type or Serde, optional
+            Of what it forwards.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> class Twice(Processor):
+        ...     def init(self, context):
+        ...         self.context = context
+        ...
+        ...     def process(self, record):
+        ...         self.context.forward(record)
+        ...         self.context.forward(record)
+        >>> words = StreamsBuilder().stream("words", key=str, value=str).process(Twice, key=str, value=str)
+        """
+        node = Process(supplier=supplier, stores=tuple(stores), key=key, value=value)
+        return KStream(self._graph, self._then(node, "KSTREAM-PROCESSOR-", name))
+
+    def _join(
+        self,
+        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
+        joined: Joined,
+        windows: JoinWindows | None,
+        key_selector: Callable[[K, V], Any] | None,
+        *,
+        left_outer: bool,
+    ) -> KStream[K, Any]:
+        node: Node
+        if isinstance(other, KStream):
+            node = join_streams(self, other, windows, joined, left_outer=left_outer, right_outer=False)
+        elif isinstance(other, GlobalKTable):
+            node = join_global_table(self, other, key_selector, joined, left=left_outer)
+        else:
+            node = join_table(self, other, joined, left=left_outer)
+        return KStream(self._graph, node)
 
     def _branch(self, split: Split, name: str) -> list[KStream[K, V]]:
         node = self._graph.add(split, name, (self._node.name,))

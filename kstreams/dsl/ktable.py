@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from kstreams.dsl.graph import SelectKey, TableFilter, TableMapValues, ToStream, Typing
+from kstreams.dsl.graph import SelectKey, Suppress, TableFilter, TableMapValues, ToStream, Typing
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.suppressed import Suppressed
 from kstreams.expressions import Expr
 
 K = TypeVar("K")
@@ -99,6 +100,30 @@ class KTable(Handle, Generic[K, V]):
         if selector is None:
             return stream
         return KStream(self._graph, stream._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", None))
+
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Hold updates back: until their window closes, or for a time. Kafka Streams: `suppress`.
+
+        Nothing leaves while no newer record comes: time is that of the records.
+
+        Parameters
+        ----------
+        suppressed : Suppressed
+            Until when, and how much may wait.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> from kstreams.windows import TimeWindows
+        >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
+        >>> hourly = clicks.windowed_by(TimeWindows(size=3_600_000)).count()
+        >>> final = hourly.suppress(Suppressed.until_window_closes())
+        """
+        names = self._graph.names
+        name = suppressed.name or names.next("KTABLE-SUPPRESS-")
+        store = f"{suppressed.name}-store" if suppressed.name else names.next("KTABLE-SUPPRESS-STATE-STORE-")
+        node = Suppress(suppressed=suppressed, store=store)
+        return KTable(self._graph, self._graph.add(node, name, (self._node.name,)))
 
     def _filter(
         self,

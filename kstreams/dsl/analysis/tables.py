@@ -12,10 +12,15 @@ from enum import Enum
 from typing import Any
 
 from kstreams.dsl.graph import (
+    GlobalTableJoin,
     GlobalTableSource,
+    LeftGlobalTableJoin,
+    LeftStreamTableJoin,
     LogicalGraph,
     Node,
     StreamAggregate,
+    StreamTableJoin,
+    Suppress,
     TableFilter,
     TableMapValues,
     TableSource,
@@ -41,6 +46,7 @@ KEEPING: dict[type[Node], Keeping] = {
     WindowedAggregate: Keeping.ALWAYS,
     TableFilter: Keeping.IF_NAMED,
     TableMapValues: Keeping.IF_NAMED,
+    Suppress: Keeping.IF_NAMED,
 }
 """Every node type that is a table."""
 
@@ -98,6 +104,18 @@ def filter_demands(node: TableFilter, tables: TableDemands, parents: tuple[Node,
     """Old values, if they can be had without a store, spare a filter from forwarding needless tombstones."""
     if tables.send_old_values(parents[0], force=False):
         tables.sending_old_values.add(node.name)
+
+
+@demands.rule(StreamTableJoin, LeftStreamTableJoin, GlobalTableJoin, LeftGlobalTableJoin)
+def lookup_demands(node: Node, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """A join looks into its table."""
+    tables.look_up(parents[1])
+
+
+@demands.rule(Suppress)
+def suppress_demands(node: Suppress, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """What was there before an update waits with it."""
+    tables.send_old_values(parents[0], force=True)
 
 
 def table_facts(graph: LogicalGraph) -> TableFacts:

@@ -10,8 +10,17 @@ from kstreams.dsl.graph.aggregates import (
     StreamAggregate,
     WindowedAggregate,
 )
+from kstreams.dsl.graph.joins import (
+    GlobalTableJoin,
+    LeftGlobalTableJoin,
+    LeftStreamTableJoin,
+    OuterStreamJoin,
+    StreamJoin,
+    StreamTableJoin,
+)
 from kstreams.dsl.graph.logical_graph import LogicalGraph
 from kstreams.dsl.graph.node import Keys, Node, Typing, declare
+from kstreams.dsl.graph.processors import Process
 from kstreams.dsl.graph.sinks import Repartition, To
 from kstreams.dsl.graph.sources import Consumed, GlobalTableSource, StreamSource, TableSource, TimestampExtractor
 from kstreams.dsl.graph.stateless import (
@@ -29,6 +38,7 @@ from kstreams.dsl.graph.stateless import (
     SelectKey,
     Split,
 )
+from kstreams.dsl.graph.suppress import Suppress
 from kstreams.dsl.graph.tables import TableFilter, TableMapValues, ToStream, ToTable
 
 __all__ = [
@@ -43,22 +53,30 @@ __all__ = [
     "Fold",
     "Foreach",
     "Function",
+    "GlobalTableJoin",
     "GlobalTableSource",
     "Grouped",
     "Keys",
+    "LeftGlobalTableJoin",
+    "LeftStreamTableJoin",
     "LogicalGraph",
     "Map",
     "MapValues",
     "Merge",
     "Node",
+    "OuterStreamJoin",
     "Peek",
     "Print",
+    "Process",
     "Reduce",
     "Repartition",
     "SelectKey",
     "Split",
     "StreamAggregate",
+    "StreamJoin",
     "StreamSource",
+    "StreamTableJoin",
+    "Suppress",
     "TableFilter",
     "TableMapValues",
     "TableSource",

@@ -1,0 +1,144 @@
+"""How the joins of a stream are declared: what is repartitioned before, and the names they give out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kstreams.dsl.graph import Grouped, Typing
+from kstreams.dsl.graph.joins import (
+    GlobalTableJoin,
+    LeftGlobalTableJoin,
+    LeftStreamTableJoin,
+    OuterStreamJoin,
+    StreamJoin,
+    StreamJoinNames,
+    StreamTableJoin,
+)
+from kstreams.dsl.naming import Names, validate_name
+from kstreams.errors import TopologyError
+from kstreams.windows import JoinWindows
+
+if TYPE_CHECKING:
+    from kstreams.dsl.global_ktable import GlobalKTable
+    from kstreams.dsl.kstream import KStream
+    from kstreams.dsl.ktable import KTable
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What the user declares about a join: the joiner, types and names."""
+
+    joiner: Callable[..., Any]
+    with_key: bool = False
+    key: Typing = None
+    value: Typing = None
+    other_value: Typing = None
+    name: str | None = None
+    store_name: str | None = None
+
+
+def join_streams(
+    left: KStream[Any, Any],
+    right: KStream[Any, Any],
+    windows: JoinWindows | None,
+    joined: Joined,
+    *,
+    left_outer: bool,
+    right_outer: bool,
+) -> StreamJoin:
+    """Declare a windowed join; sides whose key was changed are repartitioned first."""
+    if windows is None:
+        raise TopologyError("a join of two streams needs windows=JoinWindows(...): which records may meet")
+    graph, name = left._graph, joined.name
+    this = left._placed(_prefix(left, name, "left"), Grouped(key=joined.key, value=joined.value))
+    other = right._placed(_prefix(right, name, "right"), Grouped(key=joined.key, value=joined.other_value))
+    names = stream_join_names(graph.names, name, joined.store_name, left_outer=left_outer, right_outer=right_outer)
+    merge = _named(graph.names, name, "-merge", "KSTREAM-MERGE-")
+    fields: dict[str, Any] = {
+        "joiner": joined.joiner,
+        "with_key": joined.with_key,
+        "windows": windows,
+        "names": names,
+        "key": joined.key,
+        "value": joined.value,
+        "other_value": joined.other_value,
+    }
+    node = OuterStreamJoin(right_outer=right_outer, **fields) if left_outer else StreamJoin(**fields)
+    return graph.add(node, merge, (this.name, other.name))
+
+
+def _prefix(side: KStream[Any, Any], name: str | None, which: str) -> str:
+    return side._node.name if name is None else f"{validate_name(name)}-{which}"
+
+
+def stream_join_names(
+    names: Names, name: str | None, store_name: str | None, *, left_outer: bool, right_outer: bool
+) -> StreamJoinNames:
+    """The names that Kafka Streams gives the steps and stores of a join.
+
+    Examples
+    --------
+    >>> found = stream_join_names(Names(), None, None, left_outer=True, right_outer=False)
+    >>> found.other_join, found.this_store
+    ('KSTREAM-OUTEROTHER-0000000003', 'KSTREAM-JOINTHIS-0000000002-store')
+    >>> found.outer_store
+    'KSTREAM-OUTERSHARED-0000000002-store'
+    """
+    this_windowed = _named(names, name, "-this-windowed", "KSTREAM-WINDOWED-")
+    other_windowed = _named(names, name, "-other-windowed", "KSTREAM-WINDOWED-")
+    this_prefix = "KSTREAM-OUTERTHIS-" if right_outer else "KSTREAM-JOINTHIS-"
+    other_prefix = "KSTREAM-OUTEROTHER-" if left_outer else "KSTREAM-JOINOTHER-"
+    this_suffix = "-outer-this-join" if right_outer else "-this-join"
+    other_suffix = "-outer-other-join" if left_outer else "-other-join"
+    shared_suffix = "-outer-shared-join" if right_outer else "-left-shared-join"
+    this, other = names.next(this_prefix), names.next(other_prefix)
+    shared = f"KSTREAM-OUTERSHARED-{this.removeprefix(this_prefix)}"
+    return StreamJoinNames(
+        this_windowed,
+        other_windowed,
+        this if name is None else f"{name}{this_suffix}",
+        other if name is None else f"{name}{other_suffix}",
+        f"{this if store_name is None else store_name + this_suffix}-store",
+        f"{other if store_name is None else store_name + other_suffix}-store",
+        f"{shared if store_name is None else store_name + shared_suffix}-store",
+    )
+
+
+def _named(names: Names, name: str | None, suffix: str, prefix: str) -> str:
+    return names.given_or_next(None if name is None else f"{name}{suffix}", prefix)
+
+
+def join_table(stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool) -> StreamTableJoin:
+    """Declare a lookup in a table; a stream whose key was changed is repartitioned first."""
+    prefix = stream._node.name if joined.name is None else joined.name
+    placed = stream._placed(prefix, Grouped(key=joined.key, value=joined.value))
+    graph = stream._graph
+    name = graph.names.given_or_next(joined.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
+    node = (LeftStreamTableJoin if left else StreamTableJoin)(
+        joiner=joined.joiner,
+        with_key=joined.with_key,
+        key=joined.key,
+        value=joined.value,
+        other_value=joined.other_value,
+    )
+    return graph.add(node, name, (placed.name, table._node.name))
+
+
+def join_global_table(
+    stream: KStream[Any, Any],
+    table: GlobalKTable[Any, Any],
+    key_selector: Callable[[Any, Any], Any] | None,
+    joined: Joined,
+    *,
+    left: bool,
+) -> GlobalTableJoin:
+    """Declare a lookup in a global table, by any key."""
+    if key_selector is None:
+        raise TopologyError("a join with a global table needs key_selector=, which gives the table's key of a record")
+    node = (LeftGlobalTableJoin if left else GlobalTableJoin)(
+        key_selector=key_selector, joiner=joined.joiner, with_key=joined.with_key
+    )
+    # Kafka Streams calls inner and left ones alike.
+    return stream._then(node, "KSTREAM-LEFTJOIN-", joined.name, table)

@@ -1,0 +1,56 @@
+"""Rule of suppress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kstreams.dsl.graph import Node, WindowedAggregate
+from kstreams.dsl.graph.suppress import Suppress
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.materialized import Materialized
+from kstreams.errors import TopologyError
+from kstreams.processor.operators.suppress import Suppress as SuppressOperator
+from kstreams.state.api import StoreKind
+
+
+@topology.rule(Suppress)
+def suppress(node: Suppress, build: Lowering) -> str:
+    asked = node.suppressed
+    serdes: dict[str, Any] = {
+        "key": build.key_serde(node, "to hold it back"),
+        "value": build.value_serde(node, "to hold it back"),
+    }
+    build.store(node.store, StoreKind.TIME_ORDERED_BUFFER, Materialized(), **serdes)
+    operator = SuppressOperator(
+        node.store,
+        wait_ms=_close_delay_ms(node, build) if asked.time_limit_ms is None else asked.time_limit_ms,
+        until_window_closes=asked.time_limit_ms is None,
+        max_records=asked.max_records,
+        max_bytes=asked.max_bytes,
+        emit_early=asked.when_full == "emit_early",
+    )
+    return build.step(node, operator, stores=(node.store,))
+
+
+def _close_delay_ms(node: Suppress, build: Lowering) -> int:
+    """How long after their ends the windows that reach this node still take records: the longest of them."""
+    graces = [_grace_ms(found) for found in build.graph.upstream(node, through=_is_unwindowed)]
+    delays = [grace for grace in graces if grace is not None]
+    if not delays:
+        raise TopologyError(
+            f"{node} waits until windows close, but nothing before it has windows: "
+            "use Suppressed.until_time_limit, or put windowed_by(...) before the aggregation"
+        )
+    return max(delays)
+
+
+def _is_unwindowed(node: Node) -> bool:
+    return not isinstance(node, WindowedAggregate)
+
+
+def _grace_ms(node: Node) -> int | None:
+    # A session may still grow by its gap after its end.
+    if not isinstance(node, WindowedAggregate):
+        return None
+    windows = node.windows
+    return getattr(windows, "grace_ms", 0) + getattr(windows, "gap_ms", 0)

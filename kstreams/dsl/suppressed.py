@@ -1,0 +1,81 @@
+"""`Suppressed`: until when, and within which bounds, updates of a table are held back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kstreams.dsl.naming import validate_name
+from kstreams.durations import Duration, to_ms
+
+WhenFull = Literal["emit_early", "shut_down"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """What `KTable.suppress` takes; made by `until_window_closes` or `until_time_limit`. Kafka Streams: `Suppressed`.
+
+    Examples
+    --------
+    >>> Suppressed.until_time_limit(60_000, max_records=1_000).time_limit_ms
+    60000
+    """
+
+    time_limit_ms: int | None
+    """None: until the window closes."""
+    max_records: int | None = None
+    max_bytes: int | None = None
+    when_full: WhenFull = "shut_down"
+    name: str | None = None
+
+    @staticmethod
+    def until_window_closes(
+        *, max_records: int | None = None, max_bytes: int | None = None, name: str | None = None
+    ) -> Suppressed:
+        """One final result per window, once stream time has passed its end and its grace.
+
+        Kafka Streams: `Suppressed.untilWindowCloses`.
+
+        Parameters
+        ----------
+        max_records, max_bytes : int, optional
+            Bounds of what may wait; the application stops with an error when it is over. No bound by default.
+        name : str, optional
+            Names the operator and its buffer.
+        """
+        return _checked(Suppressed(None, max_records, max_bytes, "shut_down", name))
+
+    @staticmethod
+    def until_time_limit(
+        limit: Duration,
+        *,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+        when_full: WhenFull = "emit_early",
+        name: str | None = None,
+    ) -> Suppressed:
+        """At most one update per key and `limit` of stream time: the last one.
+
+        The time runs from the first update that waits. Kafka Streams: `Suppressed.untilTimeLimit`.
+
+        Parameters
+        ----------
+        limit : timedelta or int (ms)
+        max_records, max_bytes : int, optional
+            Bounds of what may wait.
+        when_full : {"emit_early", "shut_down"}
+            Whether the oldest updates leave early when it is over, or the application stops with an error.
+        name : str, optional
+            Names the operator and its buffer.
+        """
+        return _checked(Suppressed(to_ms(limit), max_records, max_bytes, when_full, name))
+
+
+def _checked(suppressed: Suppressed) -> Suppressed:
+    if suppressed.time_limit_ms is not None and suppressed.time_limit_ms < 0:
+        raise ValueError(f"the time limit of suppress must not be negative, but is {suppressed.time_limit_ms} ms")
+    if suppressed.when_full not in {"emit_early", "shut_down"}:
+        raise ValueError(f'when_full is "emit_early" or "shut_down", not {suppressed.when_full!r}')
+    if suppressed.name is not None:
+        validate_name(suppressed.name)
+    return suppressed
