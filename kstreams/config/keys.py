@@ -92,6 +92,14 @@ _USED = (
         "with 0 every update.",
     ),
     Key(
+        "columns.min.rows",
+        integer(0),
+        500,
+        "Batches with fewer records go record by record where columns could take them; a large number turns columns "
+        "off. The results are the same.",
+        own=True,
+    ),
+    Key(
         "statestore.live.max.bytes",
         SIZE,
         256 * 1024**2,

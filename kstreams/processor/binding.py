@@ -49,7 +49,9 @@ def _(node: Source, context: NodeContext, outputs: Outputs) -> Forward:
 
 @_closure.register
 def _(node: Step, context: NodeContext, outputs: Outputs) -> Forward:
-    return context.named(node.operator.bind(context, forward_to_all(list(context.children.values()))))
+    closure = context.named(node.operator.bind(context, forward_to_all(list(context.children.values()))))
+    context.share()
+    return closure
 
 
 @_closure.register

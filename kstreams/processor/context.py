@@ -235,6 +235,10 @@ class NodeContext:
         copy.__kwdefaults__ = function.__kwdefaults__
         return cast("F", copy)
 
+    def share(self) -> None:
+        """Let the columnar form of this operator find what it shares with the closure."""
+        self._callbacks.lives[self.node] = self.live
+
     def dropped(self, reason: str) -> None:
         """Count the current record as dropped by this operator, and log it."""
         self.task.drop(self.node, reason, self.task.place())
@@ -254,11 +258,12 @@ class NodeContext:
 class Callbacks:
     """What the operators of one task registered while they were bound."""
 
-    __slots__ = ("at_close", "at_end_of_input", "at_flush", "codes", "memo", "remembered")
+    __slots__ = ("at_close", "at_end_of_input", "at_flush", "codes", "lives", "memo", "remembered")
 
     def __init__(self, memo: Mapping[str, int]) -> None:
         self.memo = memo
         self.codes: dict[CodeType, str] = {}  # which operator a closure belongs to
+        self.lives: dict[str, Any] = {}  # what operators share with their columnar forms, by node
         self.remembered: dict[str, Callable[[], int]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []

@@ -137,6 +137,13 @@ class Outputs:
         if topic not in self._exclusive:
             rows.runs.clear()
 
+    def send_columns(
+        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
+    ) -> None:
+        """Hand over rows that are encoded already, after those of the topic that wait here."""
+        self.drain(topic)
+        self._collector.send(self._topic_names.get(topic, topic), keys, values, timestamps, headers, None)
+
     def _send_run(self, topic: str, run: Rows) -> None:
         partitions = self._partitions(topic, run)
         self._collector.send(

@@ -17,11 +17,12 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
+from kstreams.processor.columns import live_regions
 from kstreams.processor.context import Callbacks, Run, TaskContext
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Collector, Outputs
-from kstreams.processor.routes import Routes
+from kstreams.processor.routes import Route, Routes
 from kstreams.record import Headers
 from kstreams.state.api import StateStore, TaskState
 
@@ -93,7 +94,9 @@ class Task:
         self._callbacks = callbacks = Callbacks(self._memo)
         forwards = bind(sub_topology, context, self._outputs, callbacks)
         self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
-        self._at_flush = in_order_of(sub_topology, callbacks.at_flush)
+        self._regions = live_regions(sub_topology, context, self._outputs, callbacks.lives)
+        settles = [region.settle for region in self._regions.values()]
+        self._at_flush = [*settles, *in_order_of(sub_topology, callbacks.at_flush)]
         self._at_end_of_input = in_order_of(sub_topology, callbacks.at_end_of_input)
         self._at_close = in_order_of(sub_topology, callbacks.at_close)
 
@@ -131,7 +134,16 @@ class Task:
         """
         if not len(batch):
             return
-        context, route = self._context, self._routes.of(batch.source.topic)
+        route = self._routes.of(batch.source.topic)
+        region = self._regions.get(route.source.name)
+        with self._explained():
+            in_columns = region is not None and region.process(batch)
+        if not in_columns:
+            self._process_rows(batch, route)
+        self._outputs.send()
+
+    def _process_rows(self, batch: Batch, route: Route) -> None:
+        context = self._context
         keys, values = route.decoded(batch)
         timestamps = batch.timestamps.to_numpy()
         stream_times = np.maximum(np.maximum.accumulate(timestamps), context.stream_time)
@@ -143,7 +155,6 @@ class Task:
                 self._run_closely(route.forward, rows, batch.header_rows())
             else:
                 _run_straight(route.forward, rows)
-        self._outputs.send()
 
     def punctuate(self) -> bool:
         """Call the wall-clock punctuators that are due; whether there was one."""

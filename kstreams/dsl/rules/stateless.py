@@ -47,7 +47,9 @@ def filter_(node: Filter, build: Lowering) -> str:
 @topology.rule(MapValues)
 def map_values(node: MapValues, build: Lowering) -> str:
     given = takes(node.function, with_key=node.with_key)
-    columns = Project(value=node.function) if isinstance(node.function, Expr) else None
+    columns = None
+    if isinstance(node.function, Expr):
+        columns = Project(value=node.function, result=build.types[node.name].value.python)
     function = build.function(node, node.function, given.value)
     return build.step(node, op.MapValuesOperator(function, given), columns=columns)
 

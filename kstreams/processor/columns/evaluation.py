@@ -1,4 +1,4 @@
-"""`Evaluation`: expressions of a region computed over the columns of a batch, all in one pass, or refused as inexact."""
+"""`Evaluation`: expressions of a region computed over the columns of a batch, in one pass, or refused as inexact."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ another operator reads the store. What waits is settled before a flush and befor
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,13 +22,15 @@ from kstreams.processor.columns.partials import merge
 from kstreams.processor.columns.plan import Target, fold_of
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
+from kstreams.processor.context import TaskContext
 from kstreams.record import ValueAndTimestamp
+from kstreams.windows import TimeWindows
 
 ROWS_AT_ONCE = 100_000
 
 
 class LiveAggregate(Protocol):
-    """What the closure of an aggregation shares with its columnar form."""
+    """What the closure of an aggregation shares with its columnar form; stream time and closing only a windowed one."""
 
     store: Any
     stream_time_ms: int
@@ -36,10 +39,7 @@ class LiveAggregate(Protocol):
         """All that follows the write of one update; of a windowed aggregation the key is (key, start)."""
 
     def close_windows(self, timestamp: int) -> None:
-        """Emit the windows that have closed since the last time, when final results are wanted."""
-
-    def dropped(self, reason: str, count: int) -> None:
-        """Count records, or their windows, that are left out: "key", "value" or "late"."""
+        """Emit the windows that have closed at the stream time, when final results are wanted."""
 
 
 class FoldTarget:
@@ -51,17 +51,20 @@ class FoldTarget:
         What arrives.
     live : LiveAggregate
         Of the operator.
+    context : TaskContext
+        Counts what is dropped.
     waits : bool
         Whether rows may wait for more.
     """
 
     takes_headers = False
 
-    def __init__(self, target: Target, live: LiveAggregate, waits: bool) -> None:
+    def __init__(self, target: Target, live: LiveAggregate, context: TaskContext, waits: bool) -> None:
         fold = fold_of(target.node)
         assert fold is not None
         self._fold: Fold = fold
-        self._target, self._live, self._waits = target, live, waits and not fold.emit_on_close
+        self._target, self._live, self._context = target, live, context
+        self._waits = waits and not fold.emit_on_close
         self._operations = [slot.operation for slot in fold.aggregation.slots]
         inputs = iter(target.values)
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
@@ -81,16 +84,19 @@ class FoldTarget:
 
     def _take(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
         if unkeyed:
-            self._live.dropped("key", unkeyed)
+            self._drop("null key" if self._without_value is None else "null key or value", unkeyed)
             keyed = rows.keys.is_valid()
             rows, empty = rows.filter(keyed), empty.filter(keyed) if len(empty) else empty
         if len(empty) and pc.any(empty).as_py():
-            self._live.dropped("value", pc.sum(empty).as_py())
+            self._drop("null key or value", pc.sum(empty).as_py())
             rows = rows.filter(pc.invert(empty))
         if len(rows.times):
             self._gathered.append(rows)
         if not self._waits or sum(len(waiting.times) for waiting in self._gathered) >= ROWS_AT_ONCE:
             self.settle()
+
+    def _drop(self, reason: str, count: int) -> None:
+        self._context.drop(self._target.node.name, reason, self._context.place(), count)
 
     def settle(self) -> None:
         """Fold what waits."""
@@ -107,21 +113,22 @@ class FoldTarget:
         windows, live = self._fold.windows, self._live
         assert windows is not None
         times = stream_times(rows.times, live.stream_time_ms)
-        ends = [len(times)]
-        if self._fold.emit_on_close:
-            ends = sorted({row + 1 for row in closings(times, live.stream_time_ms, windows)} | {len(times)})
-        start = 0
-        for end in ends:
-            placed = place(rows.times[start:end], times[start:end], windows)
-            if placed.late:
-                live.dropped("late", placed.late)
-            if len(placed.rows):
-                part = rows.take(placed.rows + start)
-                self._merge(part, group(part.keys, placed.starts))
+        # What closes by a record is emitted before the record enters its own windows.
+        closing = closings(times, live.stream_time_ms, windows) if self._fold.emit_on_close else []
+        for start, end in pairwise(dict.fromkeys([0, *closing, len(times)])):
+            live.stream_time_ms = int(times[start])
+            if closing:
+                live.close_windows(int(rows.times[start]))
+            self._fold_part(rows.slice(start, end), times[start:end], windows)
             live.stream_time_ms = int(times[end - 1])
-            if self._fold.emit_on_close:
-                live.close_windows(int(rows.times[end - 1]))
-            start = end
+
+    def _fold_part(self, rows: _Rows, times: Integers, windows: TimeWindows) -> None:
+        placed = place(rows.times, times, windows)
+        if placed.late:
+            self._drop("late: its window is closed", placed.late)
+        if len(placed.rows):
+            part = rows.take(placed.rows)
+            self._merge(part, group(part.keys, placed.starts))
 
     def _merge(self, rows: _Rows, groups: Groups) -> None:
         """Merge rows into the states of their groups, write these, and emit one update for each."""
@@ -144,9 +151,8 @@ class FoldTarget:
         if self._fold.aggregation.is_count:
             return merge(Operation.ROWS, states, groups, None)
         slots = zip(self._operations, zip(*states, strict=True), rows.inputs, strict=True)
-        return list(
-            zip(*(merge(operation, list(slot), groups, column) for operation, slot, column in slots), strict=True)
-        )
+        merged = [merge(operation, list(slot), groups, column) for operation, slot, column in slots]
+        return list(zip(*merged, strict=True))
 
 
 class _Rows:
@@ -156,6 +162,10 @@ class _Rows:
 
     def __init__(self, keys: pa.Array, times: Integers, inputs: list[pa.Array | None]) -> None:
         self.keys, self.times, self.inputs = keys, times, inputs
+
+    def slice(self, start: int, end: int) -> _Rows:
+        inputs = [None if column is None else column.slice(start, end - start) for column in self.inputs]
+        return _Rows(self.keys.slice(start, end - start), self.times[start:end], inputs)
 
     def filter(self, mask: pa.Array) -> _Rows:
         return self.take(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
@@ -175,9 +185,8 @@ def _joined(parts: list[_Rows]) -> _Rows:
         None if column is None else pa.concat_arrays([part.inputs[at] for part in parts])
         for at, column in enumerate(parts[0].inputs)
     ]
-    return _Rows(
-        pa.concat_arrays([part.keys for part in parts]), np.concatenate([part.times for part in parts]), inputs
-    )
+    keys = pa.concat_arrays([part.keys for part in parts])
+    return _Rows(keys, np.concatenate([part.times for part in parts]), inputs)
 
 
 def _check_zeros(operation: Operation, column: pa.Array | None) -> None:

@@ -1,7 +1,7 @@
 """Partial results of a batch, merged into the states before it: slot by slot, exactly as record by record.
 
-Sums of floats depend on their order, so they go on from the old state, one record after the other; sums of integers that
-might leave 64 bits are added as Python's integers.
+Sums of floats depend on their order, so they go on from the old state, one record after the other; sums of integers
+that might leave 64 bits are added as Python's integers.
 """
 
 from __future__ import annotations

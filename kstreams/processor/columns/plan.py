@@ -17,6 +17,7 @@ from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology
 from kstreams.serdes import BytesSerde, Serde
 
 NUMBERS = (int, float)
+KEYS = (str, int, bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,18 +73,24 @@ class _Refused(Exception):
     """Why a way cannot be taken in columns."""
 
 
-def plan_regions(sub_topology: SubTopology) -> dict[str, Planned]:
+def plan_regions(sub_topology: SubTopology, *, caching: bool = True) -> dict[str, Planned]:
     """What the tasks of a sub-topology do with the batches of each source.
+
+    Parameters
+    ----------
+    sub_topology : SubTopology
+    caching : bool
+        Whether the record cache is on: without it every update is emitted, and records are as fast.
 
     Returns
     -------
     dict of str to Plan or str
         By the source's name; a text says why its records are processed one by one.
     """
-    return {source.name: _plan(sub_topology, source) for source in sub_topology.sources}
+    return {source.name: _plan(sub_topology, source, caching) for source in sub_topology.sources}
 
 
-def _plan(sub_topology: SubTopology, source: Source) -> Planned:
+def _plan(sub_topology: SubTopology, source: Source, caching: bool) -> Planned:
     if sub_topology.is_global:
         return "global tables are read record by record"
     schema = Schema(_type(source.key), _type(source.value))
@@ -92,6 +99,7 @@ def _plan(sub_topology: SubTopology, source: Source) -> Planned:
         _check_ways_apart(sub_topology, plan)
         for target in plan.targets:
             _check_types(target, schema)
+            _check_fold(target, schema, caching)
         SourceColumns(source, plan.leaves)
     except (_Refused, KStreamsError) as refusal:
         return str(refusal)
@@ -159,8 +167,17 @@ def _check_types(target: Target, schema: Schema) -> None:
             for part in node.inputs:
                 if part.operation is Operation.VALUE and node.operation is not Operation.IS_NULL:
                     _check_whole_value(type_of(part, schema).kind, node)
+
+
+def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
     fold = fold_of(target.node)
-    for slot in () if fold is None else fold.aggregation.slots:
+    if fold is None:
+        return
+    if not (fold.emit_on_close or (caching and target.node.operator.kept.caching)):  # type: ignore[union-attr]
+        raise _Refused(f"{target.node.name} emits every update, since the record cache is off")
+    if type_of(target.view.key, schema).kind not in KEYS:
+        raise _Refused(f"{target.node.name} groups by keys that are not str, int or bytes")
+    for slot in fold.aggregation.slots:
         for node in slot.inputs:
             kind = type_of(target.view.over_source(node), schema).kind
             if slot.operation in (Operation.MIN, Operation.MAX) and kind not in NUMBERS:

@@ -38,6 +38,7 @@ class SinkTarget:
         self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
         self._source_value = source.value or BytesSerde()
         self._parts = columns_needed(self._view.value)
+        self._make: Any = self._view.result or dict
 
     def prepare(self, selected: Selected) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
@@ -59,7 +60,7 @@ class SinkTarget:
 
     def _rows(self, selected: Selected) -> list[Any]:
         columns = [selected.of(part).to_pylist() for part in self._parts]
-        names, make = self._view.value.detail, self._view.result or dict
+        names, make = self._view.value.detail, self._make
         if getattr(make, "__struct_fields__", None) == names and not make.__struct_config__.kw_only:
             return list(map(make, *columns))
         return [make(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]

@@ -71,11 +71,14 @@ class View:
             return self._field(expr)
         if expr.operation in (Operation.WINDOW_START, Operation.WINDOW_END):
             raise TopologyError(f"{expr!r} reads a windowed key")
-        return replace(expr, inputs=tuple(self.over_source(node) for node in expr.inputs)) if expr.inputs else expr
+        if not expr.inputs:
+            return expr
+        return Expr(expr.operation, tuple(self.over_source(node) for node in expr.inputs), expr.detail)
 
     def _field(self, expr: Expr) -> Expr:
         if self.value.operation is Operation.VALUE:
             return expr
         if self.value.operation is Operation.STRUCT and expr.detail in self.value.detail:
-            return self.value.inputs[self.value.detail.index(expr.detail)]
+            field: Expr = self.value.inputs[self.value.detail.index(expr.detail)]
+            return field
         raise TopologyError(f"{expr!r} is not a field that the expression {self.value!r} makes")

@@ -1,0 +1,92 @@
+"""Runs a topology twice, in columns and record by record, over the same batches, and keeps all that could tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.clock import ManualClock
+from kstreams.config import Config
+from kstreams.processor.columns import Plan, plan_regions
+from kstreams.processor.task import Task
+from kstreams.processor.topology import Topology
+from kstreams.state import open_task_state
+
+ALWAYS, NEVER = 0, 10**9
+
+
+@dataclass
+class Seen:
+    """Everything of a run that anybody could look at."""
+
+    outputs: dict[str, list[Any]] = field(default_factory=dict)
+    changelogs: list[Any] = field(default_factory=list)
+    stores: dict[str, Any] = field(default_factory=dict)
+    memo: dict[str, int] = field(default_factory=dict)
+    dropped: dict[Any, int] = field(default_factory=dict)
+
+    def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, partitions: Any) -> None:
+        names = [None] * len(keys) if headers is None else headers.to_pylist()
+        rows = zip(keys.to_pylist(), values.to_pylist(), timestamps.to_pylist(), names, strict=True)
+        self.outputs.setdefault(topic, []).extend(rows)
+
+    def partitions(self, topic: str) -> int:
+        return 1
+
+
+def listed(changes: Any) -> list[Any]:
+    return list(zip(changes.keys.to_pylist(), changes.values.to_pylist(), changes.timestamps.to_pylist(), strict=True))
+
+
+def run(topology: Topology, batches: Sequence[Sequence[Row]], *, columns: bool, commits: Sequence[bool] = ()) -> Seen:
+    """Process batches of the topic "in"; commit after those for which `commits` says so, and at the end."""
+    (part,) = topology.sub_topologies
+    seen, state = Seen(), open_task_state(part.stores)
+    config = Config.of({"application.id": "test", "columns.min.rows": ALWAYS if columns else NEVER})
+    task = Task(
+        part, 0, state=state, collector=seen, config=config, clock=ManualClock(), application_id="test"
+    )
+    offset = 0
+    for at, rows in enumerate(batches):
+        batch = Batch.of_rows(TopicPartition("in", 0), rows, offset)
+        task.process(task.stamp(batch))
+        offset += len(rows)
+        if at < len(commits) and commits[at]:
+            commit(task, state, seen)
+    commit(task, state, seen)
+    task.end_of_input()
+    seen.stores = {name: listed(found) for name, found in state.snapshot().items()}
+    seen.memo, seen.dropped = task.memo(), dict(task.dropped)
+    return seen
+
+
+def commit(task: Task, state: Any, seen: Seen) -> None:
+    task.flush()
+    changes = state.changes(task.stream_time)
+    seen.changelogs.append({name: listed(found) for name, found in changes.items()})
+    state.persist(changes, dict.fromkeys(changes, 0))
+
+
+def cut(rows: Sequence[Row], at: Sequence[int]) -> list[list[Row]]:
+    """Rows in pieces that end at these places."""
+    places = [0, *sorted({place % (len(rows) + 1) for place in at}), len(rows)]
+    return [list(rows[start:end]) for start, end in zip(places, places[1:], strict=False) if end > start]
+
+
+def reason(topology: Topology) -> str | None:
+    """Why the topology is not run in columns; None when it is."""
+    (part,) = topology.sub_topologies
+    (planned,) = plan_regions(part).values()
+    return None if isinstance(planned, Plan) else planned
+
+
+def assert_same(build: Callable[[], Topology], batches: Sequence[Sequence[Row]], commits: Sequence[bool] = ()) -> Seen:
+    """Both paths show the same; returns what."""
+    topology = build()
+    assert reason(topology) is None
+    in_columns = run(topology, batches, columns=True, commits=commits)
+    by_record = run(topology, batches, columns=False, commits=commits)
+    assert in_columns == by_record
+    return by_record
