@@ -209,7 +209,7 @@ def _topology(module: ModuleType, path: Path, attribute: str, config: Config) ->
     if callable(found) and not hasattr(found, "build"):
         found = found()
     if hasattr(found, "build"):
-        found = found.build(config)
+        found = found.build()
     if not isinstance(found, Topology):
         raise TopologyError(
             f"{attribute!r} in {path} is a {type(found).__name__}: a StreamsBuilder, a Topology, "
