@@ -189,6 +189,14 @@ class TimeOrderedBuffer(Protocol):
     def num_bytes(self) -> int: ...
 
 
+class WaitingRow(NamedTuple):
+    """A place in an outer-join store; rows are in the order of these."""
+
+    timestamp: int
+    left_side: bool
+    key: bytes
+
+
 class OuterJoinStore(Protocol):
     """Rows of a left or outer stream-stream join that found no partner yet."""
 
@@ -197,8 +205,16 @@ class OuterJoinStore(Protocol):
         """Forget all rows of this key, time and side: they found a partner."""
         ...
 
-    def first_time(self, left_side: bool) -> int | None:
-        """Lowest timestamp that waits on a side."""
+    def first_row(self, left_side: bool) -> WaitingRow | None:
+        """What waits first on a side."""
+        ...
+
+    def row_after(self, row: WaitingRow) -> WaitingRow | None:
+        """What waits next after a row, on either side."""
+        ...
+
+    def last_row(self) -> WaitingRow | None:
+        """What waits last, on either side."""
         ...
 
     def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:
@@ -277,5 +293,6 @@ __all__ = [
     "ValueAndTimestamp",
     "VersionedRecord",
     "VersionedStore",
+    "WaitingRow",
     "WindowStore",
 ]

@@ -6,18 +6,18 @@ values that wait there, in order of arrival, each with its length (4 bytes) in f
 
 from __future__ import annotations
 
-import heapq
 import struct
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.api import Changes, StoreBuilder, WaitingRow
 from kstreams.state.codecs import Keys, PlainValues
 from kstreams.state.family import Family
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.live_store import LiveStore
+from kstreams.state.sorted_rows import SortedRows
 
 Row: TypeAlias = tuple[int, bool, Any]
 """Timestamp, whether it is of the left side, and the key as it lives in memory."""
@@ -35,7 +35,7 @@ class LiveOuterJoinStore(LiveStore):
         right = builder.value if builder.right_value is None else builder.right_value
         self._values = PlainValues(builder.name, right), PlainValues(builder.name, builder.value)
         self._rows: dict[Row, list[Any]] = {}
-        self._queues: tuple[list[tuple[int, bytes, Any]], ...] = ([], [])  # heaps by side; a row may be gone already
+        self._queues = self._sorted()
         self._changed: dict[Row, None] = {}
         self._num_handed = 0
 
@@ -49,7 +49,7 @@ class LiveOuterJoinStore(LiveStore):
             self._rows[row].append(held)
         else:
             self._rows[row] = [held]
-            heapq.heappush(self._queues[left_side], (timestamp, self._keys.to_bytes(row[2]), row[2]))
+            self._queues[left_side].add((timestamp, left_side, self._keys.to_bytes(row[2]), row[2]))
         self._changed[row] = None
 
     def remove(self, key: Any, timestamp: int, left_side: bool) -> None:
@@ -60,13 +60,22 @@ class LiveOuterJoinStore(LiveStore):
         if self._rows.pop(row, None) is not None:
             self._changed[row] = None
 
-    def first_time(self, left_side: bool) -> int | None:
-        """Lowest timestamp that waits on a side."""
+    def first_row(self, left_side: bool) -> WaitingRow | None:
+        """What waits first on a side."""
         self.ready()
-        queue = self._queues[left_side]
-        while queue and (queue[0][0], left_side, queue[0][2]) not in self._rows:
-            heapq.heappop(queue)
-        return queue[0][0] if queue else None
+        return _shape(self._queues[left_side].first())
+
+    def row_after(self, row: WaitingRow) -> WaitingRow | None:
+        """What waits next after a row, on either side."""
+        self.ready()
+        found = [_shape(queue.after(row)) for queue in self._queues]
+        return min((next_row for next_row in found if next_row is not None), default=None)
+
+    def last_row(self) -> WaitingRow | None:
+        """What waits last, on either side."""
+        self.ready()
+        found = [_shape(queue.last()) for queue in self._queues]
+        return max((last_row for last_row in found if last_row is not None), default=None)
 
     def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:
         """Remove and give (key, value, timestamp, left_side) with timestamp < the side's limit.
@@ -76,13 +85,18 @@ class LiveOuterJoinStore(LiveStore):
         gone: list[tuple[int, bool, bytes, Any, list[Any]]] = []
         for left_side, before_ms in ((False, right_before_ms), (True, left_before_ms)):
             queue = self._queues[left_side]
-            while (first := self.first_time(left_side)) is not None and first < before_ms:
-                timestamp, data, live = heapq.heappop(queue)
+            while (first := queue.first()) is not None and first[0] < before_ms:
+                timestamp, _, data, live = first
                 held = self._rows.pop((timestamp, left_side, live))
                 self._changed[timestamp, left_side, live] = None
                 gone.append((timestamp, left_side, data, live, held))
         gone.sort(key=lambda row: row[:3])
         return iter([shown for row in gone for shown in self._shown(*row)])
+
+    def _sorted(self) -> tuple[SortedRows, SortedRows]:
+        """Per side the rows that wait: timestamp, side, serialized key, key."""
+        rows = self._rows
+        return tuple(SortedRows(lambda row: (row[0], row[1], row[3]) in rows) for _ in range(2))  # type: ignore[return-value]
 
     def _shown(
         self, timestamp: int, left_side: bool, _: bytes, live: Any, held: list[Any]
@@ -91,7 +105,7 @@ class LiveOuterJoinStore(LiveStore):
         key = live if key_of is None else key_of(live)
         return ((key, value if value_of is None else value_of(value), timestamp, left_side) for value in held)
 
-    def changes(self, timestamp_ms: int = 0) -> Changes:
+    def take_changes(self, timestamp_ms: int) -> Changes:
         rows = list(self._changed)
         self._changed.clear()
         self._num_handed += len(rows)
@@ -122,7 +136,8 @@ class LiveOuterJoinStore(LiveStore):
 
     def apply(self, changes: Changes) -> None:
         if self.family.durable:
-            self._rows, self._queues = {}, ([], [])
+            self._rows = {}
+            self._queues = self._sorted()
             self.reload()
         else:
             self._take(changes.keys, changes.values)
@@ -139,7 +154,7 @@ class LiveOuterJoinStore(LiveStore):
                 self._rows.pop(row, None)
                 continue
             self._rows[row] = self._of_bytes(left_side, data)
-            heapq.heappush(self._queues[left_side], (timestamp, key[_PLACE.size :], row[2]))
+            self._queues[left_side].add((timestamp, left_side, key[_PLACE.size :], row[2]))
 
     def dump(self) -> Changes:
         self.ready()
@@ -150,3 +165,7 @@ class LiveOuterJoinStore(LiveStore):
 
     def num_live(self) -> int:
         return len(self._rows)
+
+
+def _shape(row: tuple[Any, ...] | None) -> WaitingRow | None:
+    return None if row is None else WaitingRow(*row[:3])

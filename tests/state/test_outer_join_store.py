@@ -22,14 +22,18 @@ class OuterJoinMachine(StoreMachine):
         return []
 
     def contents(self, store: Any) -> Any:
-        """Reads a store by emptying a copy of it would need one: what first leaves each side must do, and the dump."""
+        """Reads a store by emptying a copy of it would need one: the order of what waits must do, and the dump."""
         dump = self.state.dump(self.builder.name) if store is self.store else None
-        return store.first_time(True), store.first_time(False), None if dump is None else len(dump)
+        firsts = store.first_row(True), store.first_row(False)
+        walked = [row := min(filter(None, firsts), default=None)]
+        while row is not None:
+            walked.append(row := store.row_after(row))
+        return firsts, walked[:-1] or walked, store.last_row(), None if dump is None else len(dump)
 
     def expected(self) -> Any:
-        rows = {row[:3] for row in self.model}
-        firsts = [min((row[0] for row in rows if row[1] is side), default=None) for side in (True, False)]
-        return (*firsts, len(rows))
+        rows = sorted({(time, left, key.encode()) for time, left, key, _ in self.model})
+        firsts = tuple(next((row for row in rows if row[1] is side), None) for side in (True, False))
+        return firsts, rows or [None], rows[-1] if rows else None, len(rows)
 
     def equals_when_restored(self, changelog: list[Any]) -> None:
         from kstreams.state import open_task_state

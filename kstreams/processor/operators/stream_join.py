@@ -8,6 +8,7 @@ from typing import Any
 
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
+from kstreams.state.api import OuterJoinStore
 
 NULL_KEY_OR_VALUE = "null key or value"
 ALL_TIME = 2**63 - 1
@@ -115,10 +116,9 @@ class OuterStreamJoin:
         side, outer = self.side, self.outer
         fetch, waiting = context.state_store(side.other_store).fetch, context.state_store(self.outer_store)
         join, partners = side.join(), side.partners
-        time = context.shared(self.outer_store, lambda: _JoinTime(-1))
-        time.latest = max(time.latest, context.remember("stream_time", lambda: time.latest))
-        emit_expired = self._emitter(context, forward)
-        context.at_end_of_input(lambda: emit_expired(ALL_TIME))
+        time = context.shared(self.outer_store, _JoinTime)
+        time.remember(context)
+        emit_expired = self._emitter(context, forward, time)
 
         def outer_join(key: Any, value: Any, timestamp: int) -> None:
             time.latest = max(time.latest, timestamp)
@@ -143,27 +143,62 @@ class OuterStreamJoin:
                 forward(key, join(key, value, None), timestamp)
             else:
                 waiting.put(key, value, timestamp, side.left)
+                time.first_waiting = min(time.first_waiting, timestamp)
 
         return outer_join
 
-    def _emitter(self, context: NodeContext, forward: Forward) -> Callable[[int], None]:
-        """Emits rows of both sides whose window closed before a stream time, each at its own time."""
+    def _emitter(self, context: NodeContext, forward: Forward, time: _JoinTime) -> Callable[[int], None]:
+        """Emits the rows of both sides whose window closed before a stream time, each at its own time."""
         side, waiting, joiner = self.side, context.state_store(self.outer_store), self.side.joiner
-        # What is "after" seen from this side is "before" seen from the other.
-        left_wait = (side.after_ms if side.left else side.before_ms) + self.grace_ms
-        right_wait = (side.before_ms if side.left else side.after_ms) + self.grace_ms
+        own_wait = side.after_ms + self.grace_ms
+        other_wait = side.before_ms + self.grace_ms  # what is before seen from here is after seen from there
+        left_wait, right_wait = (own_wait, other_wait) if side.left else (other_wait, own_wait)
 
-        def emit_expired(stream_time: int) -> None:
+        def emit_until(stream_time: int) -> int:
+            last = ALL_TIME
             for key, value, timestamp, left in waiting.pop_until(stream_time - left_wait, stream_time - right_wait):
                 forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
+                last = timestamp
+            return last
 
+        def emit_expired(stream_time: int) -> None:
+            if time.first_waiting + own_wait < stream_time:
+                time.first_waiting = last_row_read(waiting, emit_until(stream_time))
+
+        context.at_end_of_input(lambda: emit_until(ALL_TIME))
         return emit_expired
 
 
+def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
+    """The timestamp at which Kafka Streams stops to read waiting rows: it looks at them again only when that is over.
+
+    It reads in order until it has met an open window on both sides and one row more, else to the end, and takes the
+    timestamp it read last for the first that waits: so a row may come out later than its window would let it.
+
+    Parameters
+    ----------
+    emitted : int
+        Timestamp of the last row that was emitted; `ALL_TIME` when there was none.
+    """
+    left, right = waiting.first_row(True), waiting.first_row(False)
+    if left is None or right is None:
+        last = waiting.last_row()
+        return emitted if last is None else last.timestamp
+    both_met = max(left, right)
+    return (waiting.row_after(both_met) or both_met).timestamp
+
+
 class _JoinTime:
-    """The stream time that both sides of one join share."""
+    """What both sides of one join share: the stream time, and the first timestamp that is thought to wait."""
 
-    __slots__ = ("latest",)
+    __slots__ = ("first_waiting", "latest")
 
-    def __init__(self, latest: int) -> None:
-        self.latest = latest
+    def __init__(self) -> None:
+        self.latest, self.first_waiting = -1, ALL_TIME
+
+    def remember(self, context: NodeContext) -> None:
+        """Keep both with every commit."""
+        self.latest = max(self.latest, context.remember("stream_time", lambda: self.latest))
+        first_waiting = context.remember("first_waiting", lambda: self.first_waiting)
+        if first_waiting >= 0:
+            self.first_waiting = first_waiting
