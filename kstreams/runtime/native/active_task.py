@@ -77,6 +77,7 @@ class ActiveTask:
         self.ended = ended
         self.uncommitted = False
         self.records_in = 0
+        self.bytes_pending = 0  # of uncommitted changes, as of the last run
         self._clock, self._length = clock, RunLength(most_records)
 
     @property
@@ -99,6 +100,7 @@ class ActiveTask:
         self.task.process(run)
         self.next_offsets[run.source] = int(run.offsets[-1]) + 1
         self.records_in += len(run)
+        self.bytes_pending = self.state.num_bytes_pending()
         self._length.learn(len(run), self._clock.now_ms() - started_ms)
         return len(run)
 
@@ -133,6 +135,10 @@ class ActiveTask:
         first = self.plan.inputs[0]
         found[first] = OffsetAndMetadata(found[first].offset, encode_memo(memo))
         return found
+
+    def committed(self) -> None:
+        """All that it did is committed."""
+        self.uncommitted, self.bytes_pending = False, 0
 
     def close(self) -> None:
         """Close processors and stores; what is not committed is dropped."""

@@ -93,7 +93,7 @@ class Committer:
         self._guarantee.seal(offsets)
         for task, change, end in zip(tasks, changes, ends, strict=True):
             task.state.persist(change, end)
-            task.uncommitted = False
+            task.committed()
         self.commits += 1
 
     def _write_changelogs(self, task: ActiveTask, changes: Mapping[str, Changes]) -> dict[str, int]:

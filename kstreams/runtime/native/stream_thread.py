@@ -177,7 +177,7 @@ class StreamThread:
         return worked
 
     def _commit_early(self) -> bool:
-        return sum(task.state.num_bytes_pending() for task in self.tasks) > self._most_pending
+        return sum(task.bytes_pending for task in self.tasks) > self._most_pending
 
     def _commit_is_due(self) -> bool:
         if any(task.task.commit_requested for task in self.tasks) or self._commit_early():
