@@ -4,6 +4,7 @@ from kstreams.dsl.builder import StreamsBuilder
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.grouped import KGroupedStream
+from kstreams.dsl.grouped_table import KGroupedTable
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.ktable import KTable
 from kstreams.dsl.materialized import Materialized
@@ -23,6 +24,7 @@ __all__ = [
     "GlobalKTable",
     "JoinWindows",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "Materialized",

@@ -52,6 +52,10 @@ class GraphBuilder:
         self._nodes[name] = declare(node, name, parents, line)
         return self._nodes[name]  # type: ignore[return-value]  # what was put in comes out
 
+    def find(self, name: str) -> Node | None:
+        """The operator of a name, if there is one."""
+        return self._nodes.get(name)
+
     def repartition_required(self, node: Node) -> bool:
         """Whether the output of a node must be repartitioned before it is grouped or joined."""
         return repartition_required(self._nodes, node)

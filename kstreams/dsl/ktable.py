@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from kstreams.dsl.graph import SelectKey, Suppress, TableFilter, TableMapValues, ToStream, Typing
+from kstreams.dsl.graph import (
+    Grouped,
+    SelectKey,
+    Suppress,
+    TableFilter,
+    TableGroupBy,
+    TableMapValues,
+    ToStream,
+    Typing,
+)
+from kstreams.dsl.grouped_table import KGroupedTable
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.materialized import Materialized
@@ -15,6 +25,7 @@ from kstreams.expressions import Expr
 K = TypeVar("K")
 V = TypeVar("V")
 K2 = TypeVar("K2")
+V2 = TypeVar("V2")
 
 
 class KTable(Handle, Generic[K, V]):
@@ -81,6 +92,28 @@ class KTable(Handle, Generic[K, V]):
         kept = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
         node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=kept)
         return KTable(self._graph, self._then(node, "KTABLE-MAPVALUES-", name))
+
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KGroupedTable[K2, V2]:
+        """Group the rows by another key: `function(key, value) -> (key, value)`; repartitions. Kafka Streams: `groupBy`.
+
+        Parameters
+        ----------
+        function : callable
+            A row for which the new key or value is None belongs to no group.
+        key, value : type or Serde, optional
+            Where the function's return annotation does not tell.
+        name : str, optional
+            Names the operator and the repartition topic.
+        """
+        node = TableGroupBy(function=function, grouped=Grouped(key=key, value=value))
+        return KGroupedTable(self._graph, self._then(node, "KTABLE-SELECT-", name), name)
 
     def to_stream(
         self,

@@ -1,6 +1,7 @@
 """Serdes: how keys and values become bytes. A type names its serde; `serde_of` finds it."""
 
 from kstreams.serdes.base import Serde, serde_of
+from kstreams.serdes.change import ChangeSerde
 from kstreams.serdes.json import JsonSerde
 from kstreams.serdes.msgpack import MsgpackSerde
 from kstreams.serdes.scalars import (
@@ -17,6 +18,7 @@ from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 __all__ = [
     "BoolSerde",
     "BytesSerde",
+    "ChangeSerde",
     "DatetimeSerde",
     "FloatSerde",
     "IntSerde",

@@ -21,7 +21,9 @@ from kstreams.dsl.graph import (
     StreamAggregate,
     StreamTableJoin,
     Suppress,
+    TableAggregate,
     TableFilter,
+    TableGroupBy,
     TableMapValues,
     TableSource,
     ToTable,
@@ -44,6 +46,7 @@ KEEPING: dict[type[Node], Keeping] = {
     GlobalTableSource: Keeping.ALWAYS,
     StreamAggregate: Keeping.ALWAYS,
     WindowedAggregate: Keeping.ALWAYS,
+    TableAggregate: Keeping.ALWAYS,
     TableFilter: Keeping.IF_NAMED,
     TableMapValues: Keeping.IF_NAMED,
     Suppress: Keeping.IF_NAMED,
@@ -115,6 +118,12 @@ def lookup_demands(node: Node, tables: TableDemands, parents: tuple[Node, ...]) 
 @demands.rule(Suppress)
 def suppress_demands(node: Suppress, tables: TableDemands, parents: tuple[Node, ...]) -> None:
     """What was there before an update waits with it."""
+    tables.send_old_values(parents[0], force=True)
+
+
+@demands.rule(TableGroupBy)
+def group_demands(node: TableGroupBy, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """The old row must be taken from its group."""
     tables.send_old_values(parents[0], force=True)
 
 

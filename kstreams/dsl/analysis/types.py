@@ -94,7 +94,7 @@ def source(node: g.StreamSource, parents: tuple[Types, ...]) -> Types:
     return Types(TypeOf(node.consumed.key, node), TypeOf(node.consumed.value, node))
 
 
-@types.rule(g.Filter, g.Peek, g.Foreach, g.Print, g.Split, g.Branch, g.ToStream)
+@types.rule(g.Filter, g.Peek, g.Foreach, g.Print, g.Split, g.Branch, g.ToStream, g.TableRepartition)
 def unchanged(node: Node, parents: tuple[Types, ...]) -> Types:
     return parents[0]
 
@@ -177,6 +177,27 @@ def windowed(node: g.WindowedAggregate, parents: tuple[Types, ...]) -> Types:
         return Types(key, _aggregate_type(node, grouped))
     inner = required_serde(key, node, "key", "to keep its aggregates")
     return Types(TypeOf(TimeWindowedSerde(inner, node.windows.size_ms), node), _aggregate_type(node, grouped))
+
+
+@types.rule(g.TableGroupBy)
+def regrouped(node: g.TableGroupBy, parents: tuple[Types, ...]) -> Types:
+    key, value = returned_pair(node.function)
+    grouped = node.grouped
+    return Types(TypeOf(grouped.key or key, node), TypeOf(grouped.value or value, node))
+
+
+@types.rule(g.TableAggregate)
+def table_aggregated(node: g.TableAggregate, parents: tuple[Types, ...]) -> Types:
+    (parent,) = parents
+    key = parent.key.or_declared(node.key, node)
+    if node.value is not None:
+        return Types(key, TypeOf(node.value, node))
+    if isinstance(node.aggregation, g.TableReduce):
+        return Types(key, parent.value)
+    if isinstance(node.aggregation, g.TableCount):
+        return Types(key, TypeOf(int, node))
+    fold = node.aggregation
+    return Types(key, TypeOf(returned_type(fold.adder) or returned_type(fold.initializer), node))
 
 
 def grouped_types(node: g.StreamAggregate | g.WindowedAggregate, parent: Types) -> Types:

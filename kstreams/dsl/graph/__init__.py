@@ -39,6 +39,15 @@ from kstreams.dsl.graph.stateless import (
     Split,
 )
 from kstreams.dsl.graph.suppress import Suppress
+from kstreams.dsl.graph.table_groups import (
+    TableAggregate,
+    TableAggregation,
+    TableCount,
+    TableFold,
+    TableGroupBy,
+    TableReduce,
+    TableRepartition,
+)
 from kstreams.dsl.graph.tables import TableFilter, TableMapValues, ToStream, ToTable
 
 __all__ = [
@@ -77,8 +86,15 @@ __all__ = [
     "StreamSource",
     "StreamTableJoin",
     "Suppress",
+    "TableAggregate",
+    "TableAggregation",
+    "TableCount",
     "TableFilter",
+    "TableFold",
+    "TableGroupBy",
     "TableMapValues",
+    "TableReduce",
+    "TableRepartition",
     "TableSource",
     "TimestampExtractor",
     "To",

@@ -1,8 +1,11 @@
 """One aggregate per key and window of event time, emitted at every update or once at the window's close.
 
 Stream time is this operator's own: the greatest timestamp that reached it. A window [s, s + size) is closed, and takes
-no more records, once stream time has reached s + size + grace. What closes by a record is emitted before the record
-enters its own windows: those are open, so nobody can tell, and no store needs to keep a closed window any longer.
+no more records, once stream time has reached s + size + grace.
+
+With the record cache, what closes by a record is emitted before the record enters its own windows. Without it the record
+comes first, as in Kafka Streams, and may let windows expire in the store before they were emitted: when stream time
+jumps by more than the retention, size + grace unless more is asked for, their results are lost.
 """
 
 from __future__ import annotations
@@ -76,10 +79,13 @@ class WindowedAggregateOperator:
         update = _updater(live, step, self.aggregator.initial, context, cached=self._caches(context))
         build = _tumbling if self.windows.advance_ms == self.windows.size_ms else _hopping
         process = build(self.windows, live, update, context)
-        return wrap(_closing_first(process, live) if self.emits_on_close else process)
+        return wrap(self._closing(process, live, context) if self.emits_on_close else process)
 
     def _caches(self, context: NodeContext) -> bool:
-        return self.kept.caching and context.caching and not self.emits_on_close
+        return self.kept.caching and context.caching
+
+    def _closing(self, process: Forward, live: LiveWindows, context: NodeContext) -> Forward:
+        return _closing_before(process, live) if self._caches(context) else _closing_after(process, live)
 
     def _emit(self, context: NodeContext, forward: Forward) -> Emit:
         if self.emits_on_close:
@@ -137,7 +143,7 @@ def _final_emitter(
     return emit_between
 
 
-def _closing_first(process: Forward, live: LiveWindows) -> Forward:
+def _closing_before(process: Forward, live: LiveWindows) -> Forward:
     def close_then_process(key: Any, value: Any, timestamp: int) -> None:
         if timestamp >= live.next_close_ms and key is not None:
             live.stream_time_ms = max(live.stream_time_ms, timestamp)
@@ -145,6 +151,15 @@ def _closing_first(process: Forward, live: LiveWindows) -> Forward:
         process(key, value, timestamp)
 
     return close_then_process
+
+
+def _closing_after(process: Forward, live: LiveWindows) -> Forward:
+    def process_then_close(key: Any, value: Any, timestamp: int) -> None:
+        process(key, value, timestamp)
+        if live.stream_time_ms >= live.next_close_ms:
+            live.close_windows(timestamp)
+
+    return process_then_close
 
 
 Update = Callable[[Any, Any, int, int], None]

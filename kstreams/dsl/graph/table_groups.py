@@ -1,0 +1,69 @@
+"""Tables grouped by another key, and their aggregations: every change subtracts the old row and adds the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from kstreams.dsl.graph.aggregates import Grouped
+from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.materialized import Materialized
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TableGroupBy(Node):
+    """A new key and value for each row; changes of one group stay together."""
+
+    keys: ClassVar[Keys] = Keys.CHANGED
+
+    function: Callable[[Any, Any], tuple[Any, Any]]
+    grouped: Grouped = field(default_factory=Grouped)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TableRepartition(Node):
+    """Writes changes to an internal topic by the new key and reads them again; named after the source that reads."""
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    topic: str
+    sink: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableCount:
+    """How many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReduce:
+    """Values to one of the same type: `adder(aggregate, new)`, `subtractor(aggregate, old)`."""
+
+    adder: Callable[[Any, Any], Any]
+    subtractor: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFold:
+    """From `initializer()`: `adder(key, new, aggregate)`, `subtractor(key, old, aggregate)`."""
+
+    initializer: Callable[[], Any]
+    adder: Callable[[Any, Any, Any], Any]
+    subtractor: Callable[[Any, Any, Any], Any]
+
+
+TableAggregation: TypeAlias = TableCount | TableReduce | TableFold
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TableAggregate(Node):
+    """One aggregate per group of rows."""
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    aggregation: TableAggregation
+    store: str
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)

@@ -1,0 +1,109 @@
+"""`KGroupedTable`: a table grouped by another key, ready to be aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kstreams.dsl.graph import (
+    Node,
+    TableAggregate,
+    TableAggregation,
+    TableCount,
+    TableFold,
+    TableReduce,
+    TableRepartition,
+    Typing,
+)
+from kstreams.dsl.handle import Handle
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.naming import repartition_topic
+
+if TYPE_CHECKING:
+    from kstreams.dsl.builder import GraphBuilder
+    from kstreams.dsl.ktable import KTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class KGroupedTable(Handle, Generic[K, V]):
+    """What `KTable.group_by` gives. A row that changes leaves its old group and joins the new one.
+
+    Kafka Streams: `KGroupedTable`.
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> cities = StreamsBuilder().table("city-of-user", key=str, value=str)
+    >>> users_per_city = cities.group_by(lambda user, city: (city, user), key=str, value=str).count("users-per-city")
+    """
+
+    __slots__ = ("_topic_prefix",)
+
+    def __init__(self, graph: GraphBuilder, node: Node, name: str | None) -> None:
+        super().__init__(graph, node)
+        self._topic_prefix = name
+
+    def count(
+        self, materialized: str | Materialized | None = None, *, key: Typing = None, name: str | None = None
+    ) -> KTable[K, int]:
+        """How many rows each group has; it may go down to 0. Kafka Streams: `count`."""
+        return self._aggregate(TableCount(), "AGGREGATE", key, None, materialized, name)
+
+    def reduce(
+        self,
+        adder: Callable[[V, V], V],
+        subtractor: Callable[[V, V], V],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """`adder(aggregate, new)` and `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`."""
+        return self._aggregate(TableReduce(adder, subtractor), "REDUCE", key, value, materialized, name)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        adder: Callable[[K, V, Any], Any],
+        subtractor: Callable[[K, V, Any], Any],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, Any]:
+        """Aggregate the rows of a group. Kafka Streams: `aggregate`.
+
+        Parameters
+        ----------
+        initializer : callable
+            The aggregate before the first row.
+        adder, subtractor : callable
+            `(key, row, aggregate) -> aggregate`, for a row that joins and one that leaves the group; the old row is
+            subtracted before the new one is added.
+        """
+        aggregation = TableFold(initializer, adder, subtractor)
+        return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
+
+    def _aggregate(
+        self,
+        aggregation: TableAggregation,
+        kind: str,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[Any, Any]:
+        from kstreams.dsl.ktable import KTable
+
+        names, kept = self._graph.names, Materialized.of(materialized)
+        store = kept.name or names.next(f"KTABLE-{kind}-STATE-STORE-")
+        sink, source = names.next("KSTREAM-SINK-"), names.next("KSTREAM-SOURCE-")
+        operator = names.given_or_next(name, f"KTABLE-{kind}-")
+        topic = repartition_topic(self._topic_prefix or store)
+        repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
+        node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=kept)
+        return KTable(self._graph, self._graph.add(node, operator, (repartition.name,)))

@@ -1,0 +1,73 @@
+"""Rules of tables grouped by another key: the changes pass an internal topic on their way to the aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kstreams.dsl.graph import TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.processor.internal_topics import repartition_topic
+from kstreams.processor.operators.table import KeptRows, StoreView
+from kstreams.processor.operators.table_aggregate import GroupRowsOperator, TableAggregateOperator
+from kstreams.serdes import ChangeSerde
+from kstreams.state.api import StoreKind
+
+Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]]
+
+
+@topology.rule(TableGroupBy)
+def table_group_by(node: TableGroupBy, build: Lowering) -> str:
+    return build.step(node, GroupRowsOperator(node.function))
+
+
+@topology.rule(TableRepartition)
+def table_repartition(node: TableRepartition, build: Lowering) -> str:
+    serdes = {
+        "key": build.key_serde(node, "to repartition by it"),
+        "value": ChangeSerde(build.value_serde(node, "to repartition its rows")),
+    }
+    build.topology.add_repartition_topic(repartition_topic(node.topic))
+    build.sink(node, node.sink, node.topic, **serdes)
+    return build.source(node, node.name, (node.topic,), **serdes)
+
+
+@topology.rule(TableAggregate)
+def table_aggregate(node: TableAggregate, build: Lowering) -> str:
+    serdes = {
+        "key": build.key_serde(node, "to keep its aggregates"),
+        "value": build.value_serde(node, "to keep its aggregates"),
+    }
+    store = build.store(node.store, StoreKind.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
+    build.set_view(node, StoreView(store))
+    kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
+    functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)
+    return build.step(node, TableAggregateOperator(*functions, kept), stores=(store,))
+
+
+def _count(count: TableCount) -> Functions:
+    return int, lambda key, row, rows: rows + 1, lambda key, row, rows: rows - 1
+
+
+def _fold(fold: TableFold) -> Functions:
+    return fold.initializer, fold.adder, fold.subtractor
+
+
+_FIRST = object()
+"""Stands for the aggregate of a `reduce` that has no row."""
+
+
+def _no_row() -> object:
+    return _FIRST
+
+
+def _reduce(reduce: TableReduce) -> Functions:
+    adder, subtractor = reduce.adder, reduce.subtractor
+
+    def add(key: Any, row: Any, aggregate: Any) -> Any:
+        return row if aggregate is _FIRST else adder(aggregate, row)
+
+    return _no_row, add, lambda key, row, aggregate: subtractor(aggregate, row)
+
+
+_FUNCTIONS: dict[type, Callable[[Any], Functions]] = {TableCount: _count, TableFold: _fold, TableReduce: _reduce}
