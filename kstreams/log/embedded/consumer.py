@@ -37,6 +37,7 @@ class EmbeddedConsumer:
         self._readers: dict[TopicPartition, PartitionReader] = {}
         self._paused: set[TopicPartition] = set()
         self._settled: dict[int, Fate] = {}
+        self._failure: LogError | None = None
         self._turn = 0
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
@@ -54,6 +55,7 @@ class EmbeddedConsumer:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on from `offset`."""
+        self._failure = None
         if offset < 0:
             raise LogError(f"An offset is at least 0, not {offset}.")
         self._reader(partition).seek(offset)
@@ -113,20 +115,31 @@ class EmbeddedConsumer:
         self.close()
 
     def _collect(self, max_records: int) -> list[Batch]:
+        self._raise_failure()
         # Another partition has the first turn at every poll, so a full one does not starve the others.
         active = [source for source in self._readers if source not in self._paused]
         self._turn += 1
         batches: list[Batch] = []
         for i in range(len(active)):
             reader = self._readers[active[(i + self._turn) % len(active)]]
-            found = reader.read(max_records)
+            try:
+                found = reader.read(max_records)
+            except LogError as error:
+                self._failure = error  # at the next poll, when what others gave in this one was handed over
+                break
             batches += found
             max_records -= sum(map(len, found))
             if max_records <= 0:
                 break
         if not batches:
+            self._raise_failure()
             self._check_deleted()
         return batches
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _check_deleted(self) -> None:
         for source, reader in self._readers.items():

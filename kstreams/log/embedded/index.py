@@ -104,7 +104,7 @@ def _load(segment: Path) -> Table | None:
 
 def _rebuild(segment: Segment) -> Table:
     greatest, block, entries = NO_TIME, 0, []
-    for position, header in segment.frames():
+    for position, header in segment.sound_frames():
         if position // INTERVAL != block:
             block = position // INTERVAL
             entries.append(_encode(Entry(header.base_offset, position, greatest)))

@@ -59,9 +59,13 @@ class PartitionReader:
         head = self.partition.head()
         self._enter(head)
         batches: list[Batch] = []
-        while max_records > 0 and (batch := self._next(head, max_records)) is not None:
-            batches.append(batch)
-            max_records -= len(batch)
+        try:
+            while max_records > 0 and (batch := self._next(head, max_records)) is not None:
+                batches.append(batch)
+                max_records -= len(batch)
+        except LogError:
+            if not batches:
+                raise  # else the next read meets it again, and what came before it is not lost
         return batches
 
     def offset_at_time(self, timestamp_ms: int) -> int | None:
@@ -145,9 +149,11 @@ class PartitionReader:
 
     def _find(self, segment: Segment) -> Cursor:
         entry = entry_for_offset(segment, self.position)
-        for place, header in segment.frames(entry.position, entry.offset):
-            if header.next_offset > self.position:
+        for place, header in segment.sound_frames(entry.position, entry.offset):
+            if header.base_offset <= self.position < header.next_offset:
                 return Cursor(segment, place, header.base_offset)
+        for _ in segment.frames(entry.position, entry.offset):
+            pass  # raises at the damage in which the position lies
         raise segment.damaged(segment.limit, self.position, "the file ends there, but the log goes on")
 
     def _bases(self, head: Head) -> list[int]:
@@ -173,7 +179,7 @@ class PartitionReader:
 
     def _first_at(self, segment: Segment, timestamp_ms: int, start: int) -> int | None:
         entry = entry_before_time(segment, timestamp_ms)
-        for place, header in segment.frames(entry.position, entry.offset):
+        for place, header in segment.sound_frames(entry.position, entry.offset):
             if header.max_timestamp < timestamp_ms or header.next_offset <= start or self._fate(header) is Fate.ABORTED:
                 continue
             batch = segment.checked_body(place, header)

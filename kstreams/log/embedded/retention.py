@@ -63,7 +63,7 @@ def greatest_timestamp(partition: Partition, base: int) -> int:
     segment = Segment(segment_path(partition.folder, base), partition.source)
     segment.map_all()
     entry = last_entry(segment)
-    times = [header.max_timestamp for _, header in segment.frames(entry.position, entry.offset) if header.records]
+    times = [header.max_timestamp for _, header in segment.sound_frames(entry.position, entry.offset) if header.records]
     segment.close()
     return max([entry.max_before, *times])
 
@@ -71,10 +71,11 @@ def greatest_timestamp(partition: Partition, base: int) -> int:
 def _expired(partition: Partition, sealed: list[int], settings: TopicSettings, now_ms: int) -> int:
     if settings.retention_ms < 0:
         return 0
-    for count, base in enumerate(sealed):
-        if greatest_timestamp(partition, base) >= now_ms - settings.retention_ms:
-            return count
-    return len(sealed)
+    times = [greatest_timestamp(partition, base) for base in sealed]
+    if settings.retention_by_record:
+        # The windows of an old year that is replayed today are as alive as today's: their changelog must not go.
+        now_ms = min(now_ms, max(times, default=now_ms))
+    return next((count for count, time in enumerate(times) if time >= now_ms - settings.retention_ms), len(times))
 
 
 def _surplus(partition: Partition, sealed: list[int], head: Head, settings: TopicSettings) -> int:

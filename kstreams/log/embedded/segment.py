@@ -104,6 +104,20 @@ class Segment:
             yield position, header
             position, expected = position + header.size, header.next_offset
 
+    def sound_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
+        """The same, but passing over damage to the next sound frame."""
+        expected = self.base_offset if offset is None else offset
+        while position < self.limit:
+            try:
+                header = self.checked_header(position, expected)
+            except CorruptLogError:
+                found = self.find_frame(position + 8, expected)
+                if found is None:
+                    return
+                position, header = found, self.header_at(found)
+            yield position, header
+            position, expected = position + header.size, header.next_offset
+
     def checked_header(self, position: int, offset: int) -> FrameHeader:
         """The header of the frame at `position`, which must begin at `offset`; CorruptLogError if not."""
         try:

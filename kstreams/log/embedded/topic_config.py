@@ -21,6 +21,7 @@ TOPIC_SETTINGS = {
     "message.timestamp.type": Setting("CreateTime", choice("CreateTime")),
     "min.compaction.lag.ms": Setting(0, number(0)),
     "retention.bytes": Setting(-1, number(-1)),
+    "retention.clock": Setting("wall", choice("wall", "record")),  # ours: what retention.ms counts back from
     "retention.ms": Setting(-1, number(-1)),
     "segment.bytes": Setting(1 << 30, number(1024, 1 << 40)),
     "segment.ms": Setting(7 * _DAY_MS, number(1)),
@@ -43,6 +44,7 @@ class TopicSettings:
     max_message_bytes: int
     min_compaction_lag_ms: int
     retention_bytes: int
+    retention_by_record: bool  # age counts from the newest record, not from now
     retention_ms: int
     limits: Limits
 
@@ -59,6 +61,7 @@ class TopicSettings:
             max_message_bytes=read["max.message.bytes"],
             min_compaction_lag_ms=read["min.compaction.lag.ms"],
             retention_bytes=read["retention.bytes"],
+            retention_by_record=read["retention.clock"] == "record",
             retention_ms=read["retention.ms"],
             limits=Limits(read["segment.bytes"], read["segment.ms"]),
         )
