@@ -97,7 +97,7 @@ def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Ap
         raise TopologyError(f"there is no file {path}: name the Python file that holds the topology")
     module = _import(path)
     config = Config.load(getattr(module, "config", None)).replace(overrides).over({"application.id": _id_of(path)})
-    return App(_topology(module, path, attribute, config), config, path)
+    return App(_topology(module, path, attribute), config, path)
 
 
 def run(
@@ -199,7 +199,7 @@ def _import(path: Path) -> ModuleType:
     return module
 
 
-def _topology(module: ModuleType, path: Path, attribute: str, config: Config) -> Topology:
+def _topology(module: ModuleType, path: Path, attribute: str) -> Topology:
     found = getattr(module, attribute, None)
     if found is None:
         names = [name for name in vars(module) if not name.startswith("_")]

@@ -56,7 +56,7 @@ class StreamThread:
         self._commit_interval_ms: int = job.config["commit.interval.ms"]
         self._most_pending: int = job.config["statestore.uncommitted.max.bytes"]
         self._committed_ms = 0
-        self._busy = True
+        self.is_busy = True
 
     def run(self, running: Callable[[], None]) -> None:
         """Open the tasks, say so by `running`, work until stopped or done, and close. Raises what went wrong."""
@@ -87,12 +87,12 @@ class StreamThread:
         polled = self._poll()
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
-        self._busy = polled or any(worked)
+        self.is_busy = polled or any(worked)
         self.questions.answer()
         self.outbox.flush()
         if self._commit_is_due():
             self.commit()
-        if self._job.bounds is not None and not self._busy:
+        if self._job.bounds is not None and not self.is_busy:
             self._look_for_the_end()
 
     def commit(self) -> None:
@@ -124,7 +124,7 @@ class StreamThread:
         self._hold_back()
         most: int = self._job.config["max.poll.records"]
         idle_s = self._job.config["poll.ms"] / 1000 if self._job.bounds is None else _BOUNDED_POLL_S
-        batches = self._consumer.poll(0.0 if self._busy else idle_s, most)
+        batches = self._consumer.poll(0.0 if self.is_busy else idle_s, most)
         for batch in batches:
             if len(rows := self._within_bounds(batch)):
                 self._task_of[batch.source].add(rows)

@@ -85,7 +85,7 @@ class KafkaStreams:
         on_restore: OnRestore | None = None,
     ) -> None:
         self._config = Config.of(config)
-        self._topology: Topology = topology.build(self._config) if hasattr(topology, "build") else topology
+        self._topology: Topology = topology.build() if hasattr(topology, "build") else topology
         self._config.application_id  # noqa: B018  (raises when it is not set)
         self._clock, self._given_log = clock or SystemClock(), log
         self._on_restore = on_restore or _ignore
