@@ -141,6 +141,8 @@ class Outputs:
         self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
     ) -> None:
         """Hand over rows that are encoded already, after those of the topic that wait here."""
+        if not len(keys):
+            return
         self.drain(topic)
         self._collector.send(self._topic_names.get(topic, topic), keys, values, timestamps, headers, None)
 

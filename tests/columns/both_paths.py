@@ -1,4 +1,4 @@
-"""Runs a topology twice, in columns and record by record, over the same batches, and keeps all that could tell them apart."""
+"""Runs a topology twice, in columns and record by record, over the same batches, and keeps what could tell them apart."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def run(topology: Topology, batches: Sequence[Sequence[Row]], *, columns: bool, 
 def commit(task: Task, state: Any, seen: Seen) -> None:
     task.flush()
     changes = state.changes(task.stream_time)
-    seen.changelogs.append({name: listed(found) for name, found in changes.items()})
+    # One record per key: in which order the keys come, a changelog does not say.
+    seen.changelogs.append({name: sorted(listed(found)) for name, found in changes.items()})
     state.persist(changes, dict.fromkeys(changes, 0))
 
 

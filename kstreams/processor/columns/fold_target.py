@@ -171,7 +171,7 @@ class _Rows:
         return self.take(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
 
     def take(self, rows: Integers) -> _Rows:
-        if len(rows) == len(self.times) and (not len(rows) or (rows[0] == 0 and rows[-1] == len(rows) - 1)):
+        if len(rows) == len(self.times) and bool((rows == np.arange(len(rows))).all()):
             return self
         at = pa.array(rows)
         inputs = [None if column is None else column.take(at) for column in self.inputs]

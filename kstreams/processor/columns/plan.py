@@ -173,7 +173,7 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
     fold = fold_of(target.node)
     if fold is None:
         return
-    if not (fold.emit_on_close or (caching and target.node.operator.kept.caching)):  # type: ignore[union-attr]
+    if not caching or not (fold.emit_on_close or target.node.operator.kept.caching):  # type: ignore[union-attr]
         raise _Refused(f"{target.node.name} emits every update, since the record cache is off")
     if type_of(target.view.key, schema).kind not in KEYS:
         raise _Refused(f"{target.node.name} groups by keys that are not str, int or bytes")
