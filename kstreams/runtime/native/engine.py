@@ -12,10 +12,13 @@ from kstreams.config import Config
 from kstreams.errors import KStreamsError
 from kstreams.log import open_log
 from kstreams.processor.topology import Topology
+from kstreams.runtime.native.explain import explain
 from kstreams.runtime.native.locks import lock_application, state_folder
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.runtime.native.topics import internal_topics
+
+__all__ = ["explain", "reset", "run"]
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,55 @@
+"""Which operators go through columns and which take records one by one, and why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kstreams.config import Config
+from kstreams.processor.columns import Plan, plan_regions
+from kstreams.processor.nodes import Node, SubTopology, parents_of
+from kstreams.processor.topology import Topology
+
+
+class Explanation(NamedTuple):
+    """How one operator is run."""
+
+    operator: str
+    path: str
+    why: str
+    declared_at: str | None
+
+
+def explain(topology: Topology, config: Config) -> list[Explanation]:
+    """How the native engine runs every operator of a topology, in the order of its sub-topologies."""
+    caching = config["statestore.cache.max.bytes"] > 0
+    return [row for sub in topology.sub_topologies for row in _explain(sub, caching)]
+
+
+def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:
+    found: dict[str, tuple[str, str]] = {}
+    for source, planned in plan_regions(sub, caching=caching).items():
+        if isinstance(planned, Plan):
+            _explain_region(sub, planned, found)
+        else:
+            found |= dict.fromkeys(_behind(sub, {source}), ("records", planned))
+    return [Explanation(node.name, *found[node.name], node.declared_at) for node in sub.nodes]
+
+
+def _explain_region(sub: SubTopology, plan: Plan, found: dict[str, tuple[str, str]]) -> None:
+    ends = {target.node.name for target in plan.targets}
+    for node in _behind(sub, {plan.source.name}):
+        found.setdefault(node, ("columns", "made of expressions"))
+    for node in _behind(sub, ends) - ends:
+        found[node] = ("records", f"behind {' and '.join(sorted(ends))}, where columns end")
+
+
+def _behind(sub: SubTopology, starts: set[str]) -> set[str]:
+    """These nodes and all that follow; nodes stand in topological order."""
+    found = set(starts)
+    for node in sub.nodes:
+        found |= {node.name} if _follows(node, found) else set()
+    return found
+
+
+def _follows(node: Node, found: set[str]) -> bool:
+    return any(parent in found for parent in parents_of(node))
