@@ -124,7 +124,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         new_value, old_value = (None if part is None else read(part) for part in (new, old))
         return time_ms, BufferedChange(new_value, old_value, timestamp, headers)
 
-    def changes(self, timestamp_ms: int = 0) -> Changes:
+    def take_changes(self, timestamp_ms: int) -> Changes:
         keys = list(self._changed)
         self._changed.clear()
         self._num_handed += len(keys)

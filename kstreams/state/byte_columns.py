@@ -36,16 +36,16 @@ def big_endian(numbers: pa.Array) -> pa.Array:
 
 
 def integers(column: pa.Array) -> pa.Array:
-    """Rows of 8 bytes, big endian, as integers; 0 where the row is null."""
-    if column.null_count:
-        column = column.fill_null(bytes(8))
-    data = b"".join(column.to_pylist()) if column.offset else _contents(column)
-    return pa.array(np.frombuffer(data, dtype=_BIG_ENDIAN, count=len(column)).astype(np.int64))
+    """Rows of 8 bytes, big endian, as integers; 0 where the row is null. The column must come from `cut`."""
+    whole = column.fill_null(bytes(8)) if column.null_count else column
+    data = contents(whole)[: 8 * len(whole)]
+    return pa.array(data.view(_BIG_ENDIAN).astype(np.int64))
 
 
-def _contents(column: pa.Array) -> Any:
-    """The bytes of all rows of an array that starts at its buffers' beginning."""
-    return column.buffers()[2] or b""
+def contents(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The bytes of all rows, one after the other; for columns fresh from a kernel, which begin at offset 0."""
+    data = column.buffers()[2]
+    return np.frombuffer(data if data is not None else b"", np.uint8)
 
 
 def timestamped(values: pa.Array, timestamps: pa.Array) -> pa.Array:

@@ -32,7 +32,7 @@ class GroupedStore(LiveStore):
         self._retention_ms = builder.retention_ms
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
         self._groups = Groups(self._keys, self._values, family, self.second, on_read=self.on_read)
-        self._observed_ms, self._swept_ms = family.observed_ms, -1
+        self._swept_ms = -1
 
     def _put_row(self, key: Any, place: Place, value: Any) -> None:
         live = self._values.live
@@ -40,8 +40,8 @@ class GroupedStore(LiveStore):
 
     def _observe(self, time_ms: int) -> bool:
         """Note a time; False when it has expired already."""
-        self._observed_ms = max(self._observed_ms, time_ms)
-        return time_ms > self._observed_ms - self._retention_ms
+        self.observed_ms = max(self.observed_ms, time_ms)
+        return time_ms > self.observed_ms - self._retention_ms
 
     def _key(self, key: Any) -> Any:
         if key is None:
@@ -59,17 +59,14 @@ class GroupedStore(LiveStore):
 
     def _limit_ms(self) -> int:
         """Rows with this time or an earlier one have expired."""
-        return self._observed_ms - self._retention_ms
+        return self.observed_ms - self._retention_ms
 
     def _alive(self, group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
         """The rows of a group with from <= time <= to, but for those that have expired."""
         span = group.span(max(from_ms, self._limit_ms() + 1), to_ms)
         return list(zip(group.places[span], group.values[span], strict=True))
 
-    def observed_ms(self) -> int:
-        return self._observed_ms
-
-    def changes(self, timestamp_ms: int = 0) -> Changes:
+    def take_changes(self, timestamp_ms: int) -> Changes:
         return self._records(*self._groups.take_changes())
 
     def _records(self, keys: list[Any], places: list[Place], values: list[Any]) -> Changes:
@@ -80,22 +77,20 @@ class GroupedStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        limit_ms = self._limit_ms()
-        if limit_ms - self._swept_ms > self._retention_ms // 2:
-            self._sweep(limit_ms)
+        if self._limit_ms() - self._swept_ms > self._retention_ms // 2:
+            self._sweep()
 
-    def _sweep(self, limit_ms: int) -> None:
+    def _sweep(self) -> None:
         """Remove what has expired, here and below; seldom, since below it takes a look at every row."""
-        self._swept_ms = limit_ms
-        self._groups.drop_until(limit_ms)
+        self._swept_ms = self._limit_ms()
+        self._groups.drop_until(self._swept_ms)
+        size, unpack = self._groups.place.size, self._groups.place.unpack
+        limit_ms = self._handed_ms - self._retention_ms
         for chunk in self.family.chunks(b"", None):
-            expired = [
-                key
-                for key, _ in chunk.rows
-                if self._groups.place.unpack(key[-self._groups.place.size :])[0] <= limit_ms
-            ]
-            nothing = pa.nulls(len(expired), pa.binary())
-            self.family.write(Rows(pa.array(expired, pa.binary()), nothing), None, self._observed_ms)
+            expired = [key for key, _ in chunk.rows if unpack(key[-size:])[0] <= limit_ms]
+            if expired:
+                rows = Rows(pa.array(expired, pa.binary()), pa.nulls(len(expired), pa.binary()))
+                self.family.write(rows, None, self._handed_ms)
 
     def written(self) -> None:
         self._groups.written()
@@ -103,7 +98,7 @@ class GroupedStore(LiveStore):
     def apply(self, changes: Changes) -> None:
         size = self._groups.place.size
         times = integers(cut(changes.keys, -size, 8 - size))
-        self._observed_ms = max(self._observed_ms, int(np.max(np.asarray(times), initial=-1)))
+        self.observed_ms = max(self.observed_ms, int(np.max(np.asarray(times), initial=-1)))
         if self.family.durable:
             self._groups.forget()
             self.reload()
@@ -127,7 +122,7 @@ class GroupedStore(LiveStore):
         rows = [
             (key, place, value)
             for key in self._groups.every_key()
-            for place, value in self._alive(self._groups[key], limit_ms + 1, self._observed_ms)
+            for place, value in self._alive(self._groups[key], limit_ms + 1, self.observed_ms)
         ]
         keys, places, values = ([row[part] for row in rows] for part in range(3))
         return self._records(keys, places, values)

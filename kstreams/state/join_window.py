@@ -53,7 +53,7 @@ class JoinWindowStore(GroupedStore):
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything, ordered by (start, serialized key, arrival)."""
-        return self.fetch_all(self._limit_ms() + 1, self._observed_ms)
+        return self.fetch_all(self._limit_ms() + 1, self.observed_ms)
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
         """The value put first at each key and start."""

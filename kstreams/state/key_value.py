@@ -130,7 +130,7 @@ class LiveKeyValueStore(LiveStore):
         live = self._entries.num_live()
         return live if self._entries.complete else max(self.family.estimated_rows(), live)
 
-    def changes(self, timestamp_ms: int = 0) -> Changes:
+    def take_changes(self, timestamp_ms: int) -> Changes:
         keys, values = self._entries.take_changes()
         return Changes(self._keys.encode(keys), *self._values.encode(values, timestamp_ms))
 

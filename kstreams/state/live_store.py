@@ -32,19 +32,22 @@ class LiveStore:
         self.name, self.builder, self.family = builder.name, builder, family
         self._budget, self._row_bytes, self._reads = budget, _FIRST_GUESS + _OBJECT_BYTES, 0
         self._loaded = not family.durable
+        self.observed_ms = self._handed_ms = family.observed_ms
+        """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""
 
     def changes(self, timestamp_ms: int = 0) -> Changes:
         """The entries written since the last call, as changelog records."""
-        raise NotImplementedError
+        self._handed_ms = self.observed_ms
+        return self.take_changes(timestamp_ms)
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         """Write changes, and the changelog offset they lead to, below; what they deleted is forgotten."""
         if changes is not None and len(changes):
             self._row_bytes = _OBJECT_BYTES + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
         if self.family.durable and changes is not None:
-            self.family.write(self.rows(changes), offset, self.observed_ms())
+            self.family.write(self.rows(changes), offset, self._handed_ms)
         elif offset is not None:
-            self.family.write(_NO_ROWS, offset, self.observed_ms())
+            self.family.write(_NO_ROWS, offset, self._handed_ms)
         self.written()
         self.make_room()
 
@@ -53,10 +56,11 @@ class LiveStore:
         self.refuse_when_pending()
         changes, offset = Changes(batch.keys, batch.values, batch.timestamps), int(batch.offsets[-1]) + 1
         self.apply(changes)
+        self._handed_ms = self.observed_ms
         if self.family.durable:
-            self.family.restore(self.rows(changes), offset, self.observed_ms())
+            self.family.restore(self.rows(changes), offset, self.observed_ms)
         else:
-            self.family.write(_NO_ROWS, offset, self.observed_ms())
+            self.family.write(_NO_ROWS, offset, self.observed_ms)
 
     def refuse_when_pending(self) -> None:
         """Raise when uncommitted changes could contradict what is restored."""
@@ -99,13 +103,13 @@ class LiveStore:
         """Give the share of the memory back."""
         self._budget.forget(id(self))
 
-    def observed_ms(self) -> int:
-        """The highest time the store has seen: what its retention counts from; -1 where there is none."""
-        return -1
-
     def rows(self, changes: Changes) -> Rows:
         """What lies below for changelog records."""
         return Rows(changes.keys, changes.values)
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        """See `changes`."""
+        raise NotImplementedError
 
     def written(self) -> None:
         """What was given out as changes lies below now."""

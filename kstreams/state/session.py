@@ -32,14 +32,14 @@ class LiveSessionStore(GroupedStore):
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], Any]]:
         """All sessions of a key, ordered by (end, start)."""
-        return self.find_sessions(key, 0, self._observed_ms)
+        return self.find_sessions(key, 0, self.observed_ms)
 
     def find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """Sessions of a key with end >= earliest_end_ms and start <= latest_start_ms, ordered by (end, start)."""
         group = self._groups.peek(self._key(key))
-        for (end_ms, start_ms), value in self._alive(group, earliest_end_ms, self._observed_ms):
+        for (end_ms, start_ms), value in self._alive(group, earliest_end_ms, self.observed_ms):
             if start_ms <= latest_start_ms:
                 yield Windowed(key, Window(start_ms, end_ms)), self._public(value)
 
@@ -56,4 +56,4 @@ class LiveSessionStore(GroupedStore):
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything, ordered by (end, start, serialized key)."""
-        return self.ended_by(self._observed_ms)
+        return self.ended_by(self.observed_ms)

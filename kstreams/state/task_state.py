@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -121,9 +122,25 @@ def open_task_state(
     >>> totals.get("a"), len(state.changes()["totals"])
     (1, 1)
     """
-    budget = LiveBudget((limits or StateLimits()).live_max_bytes)
-    opened = {builder.name: _store(builder, MemoryFamily(), budget) for builder in stores}
-    return OpenTaskState(opened, None)
+    limits = limits or StateLimits()
+    on_disk = [builder.name for builder in stores if builder.store == "rocksdb"]
+    database = _open_database(directory, on_disk, limits) if directory is not None and on_disk else None
+    families = {name: database.family(name) for name in on_disk} if database is not None else {}
+    budget = _budget(limits)
+    opened = {b.name: _store(b, families.get(b.name) or MemoryFamily(), budget) for b in stores}
+    return OpenTaskState(opened, database)
+
+
+def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits) -> Database:
+    from kstreams.state.rocksdb.database import RocksDatabase  # rocksdict is loaded by who needs it
+
+    return RocksDatabase(directory, stores, limits)
+
+
+@cache
+def _budget(limits: StateLimits) -> LiveBudget:
+    """One for all stores of the process that were opened under the same limits."""
+    return LiveBudget(limits.live_max_bytes)
 
 
 def _store(builder: StoreBuilder, family: Family, budget: LiveBudget) -> LiveStore:

@@ -86,7 +86,6 @@ class LiveVersionedStore(LiveStore):
         self._histories = Histories(self._values)
         complete = not family.durable
         self._entries = Entries(self._keys, self._histories, family, complete=complete, on_read=self.on_read)
-        self._observed_ms = family.observed_ms
         self._puts: dict[tuple[Any, int], Any] = {}
         self._deleted: dict[Any, int] = {}  # keys whose latest version is a deletion, and since when
         self._rows = Rows(pa.array([], pa.binary()), pa.array([], pa.binary()))
@@ -106,7 +105,7 @@ class LiveVersionedStore(LiveStore):
     def _put(self, key: Any, held: Any, timestamp: int) -> int:
         if timestamp < self._limit_ms():
             return NOT_PUT
-        self._observed_ms = max(self._observed_ms, timestamp)
+        self.observed_ms = max(self.observed_ms, timestamp)
         history = self._entries[key]
         if history is None:
             history = self._entries[key] = []
@@ -158,7 +157,7 @@ class LiveVersionedStore(LiveStore):
 
     def _limit_ms(self) -> int:
         """Times before this one are beyond the history retention."""
-        return self._observed_ms - self._history_ms
+        return self.observed_ms - self._history_ms
 
     def _trim(self, history: History) -> None:
         """Drop the versions that ended before anybody may ask for them."""
@@ -167,10 +166,7 @@ class LiveVersionedStore(LiveStore):
             ended += 1
         del history[:ended]
 
-    def observed_ms(self) -> int:
-        return self._observed_ms
-
-    def changes(self, timestamp_ms: int = 0) -> Changes:
+    def take_changes(self, timestamp_ms: int) -> Changes:
         limit_ms = self._limit_ms()
         for key in [key for key, since in self._deleted.items() if since < limit_ms]:
             del self._deleted[key]

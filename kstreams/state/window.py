@@ -38,7 +38,6 @@ class LiveWindowStore(LiveStore):
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
-        self._observed_ms = family.observed_ms
         self._swept_ms = -1  # starts up to here are gone below too
         self._starts_of: dict[Any, list[int]] | None = None  # by key, ascending; made when fetches need it
 
@@ -160,14 +159,11 @@ class LiveWindowStore(LiveStore):
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything, ordered by (start, serialized key)."""
-        return self.fetch_all(self._limit_ms() + 1, self._observed_ms)
-
-    def observed_ms(self) -> int:
-        return self._observed_ms
+        return self.fetch_all(self._limit_ms() + 1, self.observed_ms)
 
     def _limit_ms(self) -> int:
         """Windows that start here or before have expired."""
-        return self._observed_ms - self._retention_ms
+        return self.observed_ms - self._retention_ms
 
     def _known(self, start_ms: int) -> Entries | None:
         """The frame of a start, when there is one."""
@@ -179,8 +175,8 @@ class LiveWindowStore(LiveStore):
         frame = self._known(start_ms)
         if frame is not None:
             return frame
-        if start_ms > self._observed_ms:
-            self._observed_ms = start_ms
+        if start_ms > self.observed_ms:
+            self.observed_ms = start_ms
             self._expire()
         return None if start_ms <= self._limit_ms() else self._add_frame(start_ms, complete=True)
 
@@ -210,7 +206,7 @@ class LiveWindowStore(LiveStore):
             if not starts:
                 self._starts_of.pop(key, None)
 
-    def changes(self, timestamp_ms: int = 0) -> Changes:
+    def take_changes(self, timestamp_ms: int) -> Changes:
         keys, starts, values = [], [], []
         for start_ms, frame in self._frames.items():
             if frame.changed or frame.num_pending():
@@ -232,8 +228,8 @@ class LiveWindowStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        limit_ms = self._limit_ms()
-        if limit_ms > self._swept_ms and limit_ms >= 0:
+        limit_ms = self._handed_ms - self._retention_ms
+        if limit_ms - self._swept_ms > self._retention_ms // 8:
             self.family.delete_range(bytes(8), (limit_ms + 1).to_bytes(8, "big"))
             self._swept_ms = limit_ms
 
@@ -244,7 +240,7 @@ class LiveWindowStore(LiveStore):
 
     def apply(self, changes: Changes) -> None:
         starts = integers(cut(changes.keys, -12, -4))
-        self._observed_ms = max(self._observed_ms, int(np.max(np.asarray(starts), initial=-1)))
+        self.observed_ms = max(self.observed_ms, int(np.max(np.asarray(starts), initial=-1)))
         if self.family.durable:
             self._frames, self._starts, self._starts_of = {}, [], None
             self.reload()

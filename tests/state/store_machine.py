@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.state import Changes, StateLimits, StoreBuilder, open_task_state
 
+FAST_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a close waits for the disk, thousands of times
 FEW = settings(max_examples=25, stateful_step_count=40, deadline=None)
 ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=1_000)
 
@@ -35,7 +36,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.directory = Path(tempfile.mkdtemp(prefix="kstreams-state-")) if self.durable else None
+        self.directory = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=FAST_DISK)) if self.durable else None
         self.model = self.committed = self.new_model()
         self.model = copy.deepcopy(self.committed)
         self.changelog: list[Changes] = []
@@ -122,7 +123,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.equals_when_restored([self.state.dump(self.builder.name)])
 
     def equals_when_restored(self, changelog: list[Changes]) -> None:
-        directory = Path(tempfile.mkdtemp(prefix="kstreams-state-")) if self.durable else None
+        directory = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=FAST_DISK)) if self.durable else None
         other = open_task_state([self.builder], directory, limits=self.limits)
         offset = 0
         for changes in changelog:
@@ -141,8 +142,8 @@ class StoreMachine(RuleBasedStateMachine):
 
 LAYERS: dict[str, dict[str, Any]] = {
     "Memory": {"durable": False},
-    # "RocksDb": {"durable": True},
-    # "RocksDbUnderPressure": {"durable": True, "limits": TINY},
+    "RocksDb": {"durable": True},
+    "RocksDbUnderPressure": {"durable": True, "limits": TINY},
 }
 
 

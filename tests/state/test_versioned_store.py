@@ -16,7 +16,7 @@ TIMES = st.integers(0, 40) | st.integers(0, 400)
 
 
 class VersionedMachine(StoreMachine):
-    """The model: all versions ever accepted by key, and the greatest timestamp put. Nothing is forgotten, only hidden."""
+    """The model: all versions ever accepted by key, and the greatest timestamp put; nothing is forgotten."""
 
     def new_model(self) -> dict[str, Any]:
         return {"versions": {}, "observed": -1}

@@ -1,0 +1,48 @@
+"""`DirectoryLock`: a task's directory belongs to one opener at a time, in this process or any other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from kstreams.errors import StateError
+
+_NAME = ".lock"
+
+
+class DirectoryLock:
+    """Held from creation to `release`; a process that dies lets go of it.
+
+    Parameters
+    ----------
+    directory : Path
+        Made, for its owner alone, when it is not there.
+
+    Raises
+    ------
+    StateError
+        When somebody else holds it, or the directory cannot be written.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = os.open(directory / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StateError(f"state directory {directory} cannot be used: {error}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(self._file, 20).decode(errors="replace").strip() or "unknown"
+            os.close(self._file)
+            raise StateError(
+                f"state directory {directory} is in use by process {holder}: stop that one, or give this one another "
+                "state.dir or application.id"
+            ) from error
+        os.ftruncate(self._file, 0)
+        os.write(self._file, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        """Let go of the directory."""
+        os.close(self._file)

@@ -1,0 +1,315 @@
+"""One RocksDB per task, a column family per store: the only file that knows rocksdict.
+
+Every family carries the changelog offset it stands for as a key of its own, written in the same batch as the last rows
+of a commit. There is no write-ahead log: the changelog is it, so after a crash a family holds what some earlier commit
+left, with the offset from which to replay. Data keys begin with 1, the one about the family with 0.
+
+rocksdict's reads and writes hold the GIL (multi_get and flush do not), hence batches of limited size: half a million
+entries at once stop every other thread for 75 ms.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import pyarrow as pa
+import rocksdict
+
+from kstreams.errors import StateError
+from kstreams.state.byte_columns import prefixed
+from kstreams.state.byte_order import last_of_each
+from kstreams.state.directory_lock import DirectoryLock
+from kstreams.state.family import Chunk, Rows
+from kstreams.state.live_budget import StateLimits
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BATCH_ROWS = 10_000
+_DATA, _AFTER_DATA, _ABOUT = b"\x01", b"\x02", b"\x00about"
+_MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
+_FIRST_CHUNK, _LARGEST_CHUNK = 64, 8_192
+_GATHERED_ROWS, _BULK_ROWS = 1_000_000, 20_000
+_SST_SUFFIX = ".restore.sst"
+
+
+class RocksDatabase:
+    """The families of a task's stores.
+
+    Parameters
+    ----------
+    directory : Path
+        The task's; made when it is not there.
+    stores : sequence of str
+        Names of the stores.
+    limits : StateLimits
+        Sizes of the caches that all databases of the process share; those of the first one hold.
+
+    Raises
+    ------
+    StateError
+        When another process holds the directory, or its files cannot be read.
+    """
+
+    def __init__(self, directory: Path, stores: Sequence[str], limits: StateLimits) -> None:
+        self._directory = directory
+        self._lock = DirectoryLock(directory)
+        try:
+            self._db = self._open(stores, limits)
+            self._families = {store: RocksFamily(self._db, store, directory) for store in stores}
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, stores: Sequence[str], limits: StateLimits) -> Any:
+        path, options = self._directory / "rocksdb", _options(limits)
+        try:
+            known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
+            families = {_family_name(store): options for store in stores}
+            families |= {name: options for name in known if name != "default"}
+            path.mkdir(mode=0o700, exist_ok=True)
+            return rocksdict.Rdict(str(path), options, column_families=families)
+        except Exception as error:  # rocksdict raises nothing more special
+            raise unreadable(path, error) from error
+
+    def family(self, store: str) -> RocksFamily:
+        return self._families[store]
+
+    def close(self) -> None:
+        """Flush every family, then let go of the files; a handle that lives on would keep RocksDB's own lock."""
+        try:
+            for family in self._families.values():
+                family.close()
+            self._families.clear()
+            self._db.close()
+            del self._db
+            for file in (self._directory / "rocksdb").iterdir():
+                file.chmod(0o600)
+        finally:
+            self._lock.release()
+
+
+class RocksFamily:
+    """The bytes of one store (see `Family`)."""
+
+    durable = True
+
+    def __init__(self, db: Any, store: str, directory: Path) -> None:
+        self._path = directory / "rocksdb"
+        self._db = db
+        self._rows = db.get_column_family(_family_name(store))
+        self._handle = db.get_column_family_handle(_family_name(store))
+        self._gathered: list[Rows] = []
+        self._num_gathered = 0
+        self._bulk_file = directory / f"{len(store)}-{abs(hash(store))}{_SST_SUFFIX}"
+        mark = self._guarded(self._rows.get, _ABOUT)
+        offset, self.observed_ms = (-1, -1) if mark is None else _MARK.unpack(mark)
+        self.offset: int | None = None if offset < 0 else offset
+
+    def get(self, key: bytes) -> bytes | None:
+        self._settle()
+        try:
+            found: bytes | None = self._rows.get(_DATA + key)
+        except Exception as error:
+            raise unreadable(self._path, error) from error
+        return found
+
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        self._settle()
+        found: list[bytes | None] = self._guarded(self._rows.get, [_DATA + key for key in keys])
+        return found
+
+    def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
+        self._settle()
+        first, last = _DATA + low, _AFTER_DATA if high is None else _DATA + high
+        size = _FIRST_CHUNK
+        while True:
+            rows = self._guarded(self._read_back if reverse else self._read, first, last, size)
+            is_whole = len(rows) < size
+            if reverse:
+                edge = first if is_whole else rows[-1][0]
+                yield Chunk(edge[1:], None if last == _AFTER_DATA else last[1:], _stripped(rows))
+                last = edge
+            else:
+                edge = last if is_whole else rows[-1][0] + b"\x00"
+                yield Chunk(first[1:], None if edge == _AFTER_DATA else edge[1:], _stripped(rows))
+                first = edge
+            if is_whole:
+                return
+            size = min(4 * size, _LARGEST_CHUNK)
+
+    def _read(self, first: bytes, last: bytes, size: int) -> list[tuple[bytes, bytes]]:
+        rows: list[tuple[bytes, bytes]] = []
+        for row in self._rows.items(from_key=first):
+            if row[0] >= last:
+                break
+            rows.append(row)
+            if len(rows) == size:
+                break
+        return rows
+
+    def _read_back(self, first: bytes, last: bytes, size: int) -> list[tuple[bytes, bytes]]:
+        rows: list[tuple[bytes, bytes]] = []
+        for row in self._rows.items(backwards=True, from_key=last):
+            if row[0] < first:
+                break
+            if row[0] != last:
+                rows.append(row)
+            if len(rows) == size:
+                break
+        return rows
+
+    def first_from(self, low: bytes) -> bytes | None:
+        self._settle()
+        rows = self._guarded(self._read, _DATA + low, _AFTER_DATA, 1)
+        return rows[0][0][1:] if rows else None
+
+    def write(self, rows: Rows, offset: int | None, observed_ms: int) -> None:
+        self._settle()
+        self._note(offset, observed_ms)
+        self._write(rows)
+
+    def restore(self, rows: Rows, offset: int, observed_ms: int) -> None:
+        self._note(offset, observed_ms)
+        self._gathered.append(rows)
+        self._num_gathered += len(rows.keys)
+        if self._num_gathered >= _GATHERED_ROWS:
+            self._settle()
+
+    def delete_range(self, low: bytes, high: bytes) -> None:
+        self._settle()
+        self._guarded(self._rows.delete_range, _DATA + low, _DATA + high, _without_log())
+
+    def estimated_rows(self) -> int:
+        self._settle()
+        return int(self._rows.property_int_value("rocksdb.estimate-num-keys") or 0)
+
+    def close(self) -> None:
+        """Bring everything to disk and drop the handles."""
+        self._settle()
+        self._guarded(self._rows.flush)
+        del self._rows, self._handle, self._db
+
+    def _note(self, offset: int | None, observed_ms: int) -> None:
+        self.offset = self.offset if offset is None else offset
+        self.observed_ms = observed_ms
+
+    def _mark(self) -> bytes:
+        return _MARK.pack(-1 if self.offset is None else self.offset, self.observed_ms)
+
+    def _write(self, rows: Rows) -> None:
+        """Batches of limited size; what the rows stand for goes with the last: to replay the others does no harm."""
+        keys, values = prefixed(_DATA, rows.keys).to_pylist(), rows.values.to_pylist()
+        for start in range(0, max(1, len(keys)), BATCH_ROWS):
+            batch, stop = rocksdict.WriteBatch(raw_mode=True), start + BATCH_ROWS
+            batch.set_default_column_family(self._handle)
+            for key, value in zip(keys[start:stop], values[start:stop], strict=True):
+                if value is None:
+                    batch.delete(key)
+                else:
+                    batch.put(key, value)
+            if stop >= len(keys):
+                batch.put(_ABOUT, self._mark())
+            self._guarded(self._db.write, batch, _without_log())
+
+    def _settle(self) -> None:
+        """Write what a restore has gathered."""
+        if not self._gathered:
+            return
+        gathered = Rows(
+            pa.concat_arrays([rows.keys for rows in self._gathered]),
+            pa.concat_arrays([rows.values for rows in self._gathered]),
+        )
+        self._gathered, self._num_gathered = [], 0
+        if len(gathered.keys) < _BULK_ROWS:
+            self._write(gathered)
+        else:
+            self._ingest(gathered)
+
+    def _ingest(self, rows: Rows) -> None:
+        """Write rows as one sorted file that RocksDB takes over as it is: several times faster than batches."""
+        order = last_of_each(rows.keys)
+        keys, values = prefixed(_DATA, rows.keys.take(order)).to_pylist(), rows.values.take(order).to_pylist()
+        self._guarded(self._rows.flush)  # older rows in memory would be lost in a crash, while the file's offset stays
+        self._guarded(self._fill, keys, values)
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
+        self._guarded(self._rows.ingest_external_file, [str(self._bulk_file)], options)
+        self._bulk_file.unlink(missing_ok=True)
+
+    def _fill(self, keys: list[bytes], values: list[bytes | None]) -> None:
+        self._bulk_file.unlink(missing_ok=True)
+        writer = rocksdict.SstFileWriter(rocksdict.Options(raw_mode=True))
+        writer.open(str(self._bulk_file))
+        writer[_ABOUT] = self._mark()
+        if None in values:
+            for key, value in zip(keys, values, strict=True):
+                if value is None:
+                    del writer[key]
+                else:
+                    writer[key] = value
+        else:
+            for key, value in zip(keys, values, strict=True):
+                writer[key] = value
+        writer.finish()
+
+    def _guarded(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(*args, **kwargs)
+        except Exception as error:  # rocksdict raises nothing more special
+            raise unreadable(self._path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> StateError:
+    """The error for a database that RocksDB cannot read or write."""
+    return StateError(
+        f"RocksDB at {path} cannot be read or written: {error}. When its files are damaged, delete the directory "
+        f"{path.parent}: its stores are restored from their changelogs"
+    )
+
+
+def _stripped(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    return [(key[1:], value) for key, value in rows]
+
+
+def _family_name(store: str) -> str:
+    return f"store:{store}"  # RocksDB has a family named "default", which a store may be named too
+
+
+def _without_log() -> Any:
+    options = rocksdict.WriteOptions()
+    options.disable_wal = True
+    return options
+
+
+_shared_lock = threading.Lock()
+_shared: list[Any] = []  # the process's block cache and write buffer manager, once a database was opened
+
+
+def _caches(limits: StateLimits) -> list[Any]:
+    with _shared_lock:
+        if not _shared:
+            _shared.append(rocksdict.Cache(limits.block_cache_bytes))
+            _shared.append(rocksdict.WriteBufferManager(limits.write_buffer_bytes, False))
+    return _shared
+
+
+def _options(limits: StateLimits) -> Any:
+    cache, buffers = _caches(limits)
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_atomic_flush(True)  # what one batch wrote to several families reaches the disk together
+    options.set_write_buffer_manager(buffers)
+    options.set_write_buffer_size(32 * 1024 * 1024)
+    options.set_compression_type(rocksdict.DBCompressionType.lz4())
+    options.set_keep_log_file_num(2)
+    table = rocksdict.BlockBasedOptions()
+    table.set_block_cache(cache)
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    return options
