@@ -67,6 +67,8 @@ def compact(
     fd = create_file(partition.folder / "compaction.lock")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left_over in partition.folder.glob("*.cleaned"):
+            left_over.unlink()
         ready = _ready(partition, settings, stable_end, now_ms)
         if _is_worth_it(ready, now_ms, eager):
             _compact(partition, settings, ready, fate_of, now_ms)

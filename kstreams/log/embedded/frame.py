@@ -14,7 +14,7 @@ from kstreams.errors import LogError
 
 MAGIC = b"KSLF"
 VERSION = 1
-LAYOUT = struct.Struct("<4sHHIIqqqqqqqiI4xI")
+LAYOUT = struct.Struct("<4sHHIIqqqqqqqi4xII")
 HEADER_SIZE = LAYOUT.size
 MAX_BODY = 1 << 30
 
