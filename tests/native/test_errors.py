@@ -32,14 +32,16 @@ def copy(function: object = lambda v: v, value: type = str) -> ks.Topology:
 def failure(world: World, topology: ks.Topology, **settings: object) -> BaseException:
     """What ends a run that must not end well."""
     streams = world.streams(topology, **settings)
-    try:
-        streams.start(until_end=True)
-        streams.wait(WAIT_S)
-    except KStreamsError as error:
-        assert streams.state is State.ERROR
-        assert streams.error is error
-        return error
-    raise AssertionError("the run ended well")
+    with pytest.raises(KStreamsError) as caught:
+        to_the_end(streams)
+    assert streams.state is State.ERROR
+    assert streams.error is caught.value
+    return caught.value
+
+
+def to_the_end(streams: KafkaStreams) -> None:
+    streams.start(until_end=True)
+    streams.wait(WAIT_S)
 
 
 def test_an_unknown_setting(world: World) -> None:
