@@ -1,1 +1,71 @@
-"""The Spark engine: lowers a topology to Structured Streaming; what it cannot say runs as our own tasks inside."""
+"""The Spark engine: a topology on Structured Streaming. Nothing of Spark is imported before it is asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kstreams.clock import SystemClock
+from kstreams.config import Config
+
+if TYPE_CHECKING:
+    from kstreams.processor.topology import Topology
+
+__all__ = ["reset", "run"]
+
+
+def run(
+    topology: Topology,
+    config: Config,
+    *,
+    once: bool = False,
+    until_end: bool = False,
+    on_progress: Callable[[Any], None] | None = None,
+    stop: threading.Event | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Run a topology on Spark until its input ends, or until `stop` is set.
+
+    Parameters
+    ----------
+    topology : Topology
+    config : Config
+        `application.id` and `log.dir` are needed; `spark.*` goes to Spark, `spark.kstreams.*` is ours.
+    once, until_end : bool
+        Stop when everything that the topics hold now is processed; with `until_end`, close what is still open.
+    on_progress : callable, optional
+        Told after every step: `records_in`, `records_out`, `dropped`, `commits`, `lag`.
+    stop : threading.Event, optional
+        Ends a run that has no end.
+    say : callable
+        Gets a line for what takes seconds before the first row.
+
+    Raises
+    ------
+    EngineUnavailableError
+        When Java, PySpark or jars are missing.
+    KStreamsError
+        Whatever ended the run, as on the native engine.
+    """
+    from kstreams.runtime.spark.session import spark_session
+    from kstreams.runtime.spark.settings import SparkSettings
+
+    session = spark_session(SparkSettings.of(config), say)
+    from kstreams.log import open_log
+    from kstreams.runtime.spark.run import SparkRunner
+
+    with open_log(config["log.dir"], durability=config["log.durability"]) as log:
+        runner = SparkRunner(topology, config, session, log, SystemClock(), on_progress)
+        runner.run(once=once, until_end=until_end, stop=stop)
+
+
+def reset(topology: Topology, config: Config) -> None:
+    """Forget checkpoint, state and positions of an application: its next run processes everything again."""
+    from kstreams.log import open_log
+    from kstreams.runtime.spark.checkpoint import remove_checkpoint
+    from kstreams.runtime.spark.settings import SparkSettings
+
+    remove_checkpoint(SparkSettings.of(config).checkpoint / config.application_id)
+    with open_log(config["log.dir"]) as log, log.admin() as admin:
+        admin.delete_group(f"{config.application_id}-spark")

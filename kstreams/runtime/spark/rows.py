@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+
+Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 SCHEMA = (
     "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, "
@@ -54,13 +57,23 @@ def record_batch(batch: Batch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
 
 
+OUT_SCHEMA = f"{SCHEMA}, origin bigint"
+"""Rows that tasks write: `offset` counts within the writing task, which `origin` names."""
+
+ARROW_OUT_SCHEMA = ARROW_SCHEMA.append(pa.field("origin", pa.int64()))
+"""The same as an Arrow schema."""
+
+
 def batches_of(rows: pa.Table) -> Iterator[Batch]:
-    """The rows of every topic partition as one batch each, in offset order.
+    """The rows of every topic partition as one batch each, in the order in which they are to be read.
+
+    That is the offset order; rows of several writers are merged by the time each writer has reached, which is how they
+    would have come to lie in a topic had the writers kept step.
 
     Parameters
     ----------
     rows : pyarrow Table
-        Columns as in `ARROW_SCHEMA`, rows in any order: a shuffle brings blocks in the order in which they arrive.
+        Columns as in `ARROW_OUT_SCHEMA`, rows in any order: a shuffle brings blocks in the order in which they arrive.
     """
     for topic in sorted(pc.unique(rows["topic"]).to_pylist()):
         of_topic = rows.filter(pc.equal(rows["topic"], topic))
@@ -70,10 +83,29 @@ def batches_of(rows: pa.Table) -> Iterator[Batch]:
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    offsets = rows["offset"].to_numpy()
-    if np.all(offsets[1:] >= offsets[:-1]):
-        return rows
-    return rows.take(pa.array(np.argsort(offsets, kind="stable")))
+    offsets, origins = rows["offset"].to_numpy(), rows["origin"].to_numpy()
+    if len(rows) and np.all(origins == origins[0]):
+        if np.all(offsets[1:] >= offsets[:-1]):
+            return rows
+        return rows.take(pa.array(np.argsort(offsets, kind="stable")))
+    return rows.take(pa.array(merge_order(origins, offsets, rows["timestamp"].to_numpy())))
+
+
+def merge_order(origins: Longs, offsets: Longs, timestamps: Longs) -> Longs:
+    """Positions of rows, merged by the running maximum of the timestamps of each origin.
+
+    Examples
+    --------
+    >>> merge_order(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([5, 9, 7, 1])).tolist()
+    [0, 2, 3, 1]
+    """
+    by_origin = np.lexsort((offsets, origins))
+    reached = timestamps[by_origin].copy()
+    starts = np.flatnonzero(np.diff(origins[by_origin], prepend=origins[by_origin[:1]] - 1))
+    for start, stop in pairwise([*starts.tolist(), len(reached)]):
+        np.maximum.accumulate(reached[start:stop], out=reached[start:stop])
+    order: Longs = by_origin[np.argsort(reached, kind="stable")]
+    return order
 
 
 def _batch(source: TopicPartition, rows: pa.Table) -> Batch:
@@ -90,7 +122,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """All record batches that Spark hands to a Python function, as one table in our columns."""
-    return pa.Table.from_batches([batch.cast(ARROW_SCHEMA) for batch in batches], schema=ARROW_SCHEMA)
+    return pa.Table.from_batches([batch.cast(ARROW_OUT_SCHEMA) for batch in batches], schema=ARROW_OUT_SCHEMA)
 
 
 Offsets = dict[str, dict[str, int]]
@@ -138,17 +170,3 @@ def ranges(start: int, end: int, rows: int) -> Sequence[tuple[int, int]]:
     [(0, 2), (2, 4), (4, 5)]
     """
     return [(at, min(end, at + rows)) for at in range(start, end, rows)]
-
-
-__all__: list[Any] = [
-    "ARROW_SCHEMA",
-    "SCHEMA",
-    "Offsets",
-    "batches_of",
-    "offsets_of",
-    "positions_of",
-    "ranges",
-    "record_batch",
-    "split_evenly",
-    "table_of",
-]

@@ -1,0 +1,85 @@
+"""Python types as Arrow types, and serialized columns as typed ones: what Delta tables hold."""
+
+from __future__ import annotations
+
+import types
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+import pyarrow as pa
+
+from kstreams.expressions import fields_of
+from kstreams.record import Windowed
+from kstreams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
+
+_PLAIN = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+    datetime: pa.timestamp("us", "UTC"),
+    date: pa.date32(),
+    uuid.UUID: pa.string(),
+}
+_WINDOW = [pa.field("window_start", pa.timestamp("us", "UTC")), pa.field("window_end", pa.timestamp("us", "UTC"))]
+
+
+def arrow_type(kind: Any) -> pa.DataType | None:
+    """The Arrow type that holds values of a Python type; None when there is none.
+
+    Examples
+    --------
+    >>> print(arrow_type(list[int | None]))
+    list<item: int64>
+    >>> arrow_type(int | str) is None
+    True
+    """
+    if get_origin(kind) in (Union, types.UnionType):
+        members = [member for member in get_args(kind) if member is not type(None)]
+        return arrow_type(members[0]) if len(members) == 1 else None
+    if isinstance(kind, type) and kind in _PLAIN:
+        return _PLAIN[kind]
+    made = _GENERIC.get(get_origin(kind))
+    if made is not None:
+        inner = [arrow_type(argument) for argument in get_args(kind)]
+        return None if None in inner else made(*inner)
+    return _struct(fields_of(kind))
+
+
+_GENERIC: dict[Any, Callable[..., pa.DataType]] = {list: pa.list_, dict: pa.map_}
+
+
+def _struct(fields: dict[str, Any] | None) -> pa.DataType | None:
+    found = {name: arrow_type(kind) for name, kind in (fields or {}).items()}
+    return pa.struct(list(found.items())) if found and None not in found.values() else None
+
+
+def typed_column(serde: Serde[Any] | None, column: pa.Array) -> pa.Array:
+    """The values of a serialized column; the bytes themselves where the type has no Arrow form."""
+    if isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
+        return _windowed(serde, column)
+    kind = None if serde is None else arrow_type(serde.type)
+    if serde is None or kind is None:
+        return column
+    return pa.array([_plain(value) for value in serde.decode_rows(column)], kind)
+
+
+def _windowed(serde: TimeWindowedSerde | SessionWindowedSerde, column: pa.Array) -> pa.Array:
+    kind = arrow_type(serde.inner.type)
+    if kind is None:
+        return column
+    rows = [None if key is None else _windowed_row(key) for key in serde.decode_rows(column)]
+    return pa.array(rows, pa.struct([pa.field("key", kind), *_WINDOW]))
+
+
+def _windowed_row(key: Windowed[Any]) -> dict[str, Any]:
+    start, end = (bound * 1000 for bound in key.window)
+    return {"key": _plain(key.key), "window_start": start, "window_end": end}
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, builtin_types=(bytes, datetime, date))

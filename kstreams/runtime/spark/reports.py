@@ -1,0 +1,90 @@
+"""What tasks tell the driver besides their rows: counts, or the error that ended them. One row each, under `MARK`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams import errors
+from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
+
+MARK = ""
+"""The topic of rows that are none: one per task wakes it, though it has no input, and one comes back from it."""
+
+
+class TaskError(msgspec.Struct, frozen=True):
+    """A KStreamsError as data: a user's mistake is no reason for Spark to try the task again."""
+
+    kind: str
+    message: str
+    details: tuple[str | None, ...] = ()  # operator, where it was declared, record
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What one task has done in one step."""
+
+    records_in: int = 0
+    dropped: list[tuple[str, str, int]] = []
+    error: TaskError | None = None
+
+
+def report(
+    partition: int,
+    *,
+    records_in: int = 0,
+    dropped: Iterable[tuple[str, str, int]] = (),
+    error: TaskError | None = None,
+) -> pa.RecordBatch:
+    """The row that tells of a task."""
+    value = msgspec.json.encode(Report(records_in, list(dropped), error))
+    row = {"topic": MARK, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
+    return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
+
+
+def split_reports(rows: pa.Table) -> tuple[pa.Table, list[Report]]:
+    """The rows that go to topics, and what the tasks told."""
+    marked = pc.equal(rows["topic"], MARK)
+    told = rows.filter(marked)["value"].to_pylist()
+    return rows.filter(pc.invert(marked)), [msgspec.json.decode(value, type=Report) for value in told]
+
+
+def dropped_records(reports: Iterable[Report]) -> Counter[tuple[str, str]]:
+    """How many records each (operator, reason) has dropped."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for told in reports:
+        for operator, reason, count in told.dropped:
+            counts[operator, reason] += count
+    return counts
+
+
+def describe(error: errors.KStreamsError) -> TaskError:
+    """An error as data."""
+    details = (error.operator, error.declared_at, error.record) if isinstance(error, errors.ProcessingError) else ()
+    return TaskError(type(error).__name__, str(error), details)
+
+
+def raise_first(reports: Iterable[Report]) -> None:
+    """Raise the error of the first task that had one."""
+    for told in reports:
+        if told.error is not None:
+            _raise(told.error)
+
+
+def _raise(found: TaskError) -> NoReturn:
+    if found.details:
+        operator, declared_at, record = found.details
+        cause = found.message.partition(f"failed on record {record}: ")[2]
+        raise errors.ProcessingError(str(operator), declared_at, str(record), _remote(cause))
+    kinds: Mapping[str, type[errors.KStreamsError]] = vars(errors)
+    raise kinds.get(found.kind, errors.KStreamsError)(found.message)
+
+
+def _remote(text: str) -> Exception:
+    """The cause of a worker's error, under the name it had there."""
+    name, _, message = text.partition(": ")
+    return type(name if name.isidentifier() else "RuntimeError", (Exception,), {})(message)

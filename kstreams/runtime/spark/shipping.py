@@ -1,0 +1,152 @@
+"""How a topology reaches Spark's Python workers: the user's functions and types travel by value.
+
+A worker has kstreams and installed packages, but not the folder in which `app.py` lies. So whatever belongs to the
+user's own modules is taken along as it is, and nothing has to be importable on the other side. Only what this
+application's driver wrote is ever read this way, never bytes from a topic or a store.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+from pyspark import cloudpickle
+
+import kstreams
+from kstreams.errors import TopologyError
+
+_OURS = str(Path(kstreams.__file__).parent)
+_INSTALLED = tuple(
+    str(Path(folder).resolve()) for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, _OURS}
+)
+_STRUCT_OPTIONS = (
+    "array_like",
+    "cache_hash",
+    "dict",
+    "eq",
+    "forbid_unknown_fields",
+    "frozen",
+    "gc",
+    "omit_defaults",
+    "order",
+    "repr_omit_defaults",
+    "tag",
+    "tag_field",
+    "weakref",
+)
+
+
+def pack(thing: Any) -> bytes:
+    """The bytes from which a worker makes `thing` again.
+
+    Raises
+    ------
+    TopologyError
+        When something in it exists in this process only, such as an open file or a connection.
+    """
+    buffer = io.BytesIO()
+    try:
+        with _users_modules_by_value():
+            _Pickler(buffer).dump(thing)
+    except (TypeError, AttributeError, cloudpickle.pickle.PicklingError) as error:
+        raise TopologyError(
+            f"The topology cannot be sent to Spark's workers: {error}. A function of it refers to something that "
+            "exists in this process only; make it inside the function or in a processor's init()."
+        ) from error
+    return buffer.getvalue()
+
+
+@lru_cache(maxsize=64)
+def unpack(packed: bytes) -> Any:
+    """What was packed; the same object for the same bytes, as long as the worker lives."""
+    return cloudpickle.loads(packed)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """cloudpickle, which cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        if (
+            isinstance(thing, type)
+            and issubclass(thing, msgspec.Struct)
+            and _is_users(sys.modules.get(thing.__module__))
+        ):
+            return _reduced_struct(thing)
+        return super().reducer_override(thing)
+
+
+def _reduced_struct(struct: type[msgspec.Struct]) -> tuple[Any, ...]:
+    own = inspect.get_annotations(struct)
+    fields = [_field(info) for info in msgspec.structs.fields(struct) if info.name in own]
+    options = {name: getattr(struct.__struct_config__, name) for name in _STRUCT_OPTIONS}
+    options["rename"] = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
+    options["kw_only"] = _is_keyword_only(struct, own)
+    bases = tuple(base for base in struct.__bases__ if base is not msgspec.Struct)
+    made_by_msgspec = {"__module__", "__qualname__", "__annotations__", "__slots__", "__dict__", "__weakref__"}
+    methods = {
+        name: item
+        for name, item in struct.__dict__.items()
+        if name not in own and name not in made_by_msgspec and not name.startswith(("__struct_", "__match_args__"))
+    }
+    # The methods come as state: they may refer to the class, which exists by then.
+    return _struct, (struct.__name__, struct.__module__, fields, bases, options), methods, None, None, _set_methods
+
+
+def _is_keyword_only(struct: type[msgspec.Struct], own: dict[str, Any]) -> bool:
+    parameters = inspect.signature(struct).parameters
+    return any(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in own)
+
+
+def _field(info: msgspec.structs.FieldInfo) -> tuple[str, Any, dict[str, Any]]:
+    """Name, type, and what stands for a missing value."""
+    kinds = {"default": info.default, "default_factory": info.default_factory}
+    return info.name, info.type, {kind: value for kind, value in kinds.items() if value is not msgspec.NODEFAULT}
+
+
+_structs: dict[str, type[msgspec.Struct]] = {}
+
+
+def _struct(name: str, module: str, fields: list[Any], bases: tuple[type, ...], options: dict[str, Any]) -> type:
+    """The struct; one class for one definition, so that values of two batches are of one type."""
+    key = f"{module}.{name}{fields}{options}"
+    if key not in _structs:
+        named = [(field, kind, msgspec.field(**default)) for field, kind, default in fields]
+        _structs[key] = msgspec.defstruct(name, named, bases=bases or None, module=module, **options)
+    return _structs[key]
+
+
+def _set_methods(struct: type, methods: dict[str, Any]) -> None:
+    for name, item in methods.items():
+        setattr(struct, name, item)
+
+
+@contextmanager
+def _users_modules_by_value() -> Iterator[None]:
+    modules = [module for module in list(sys.modules.values()) if _is_users(module)]
+    modules = [module for module in modules if module.__name__ in sys.modules and module.__name__ != "__main__"]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _is_users(module: ModuleType | None) -> bool:
+    """Whether a module is neither installed nor part of Python or kstreams."""
+    if module is None or not isinstance(module, ModuleType):
+        return False
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return module.__name__ == "__main__"
+    return not str(Path(file).resolve()).startswith(_INSTALLED)

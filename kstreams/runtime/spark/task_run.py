@@ -1,0 +1,145 @@
+"""One native task in one step, inside a Spark worker: opens its state, runs, writes the new state, yields its output.
+
+Exactly once: the state read is the one the parent step left, the state written has the step's name. Whatever is run
+again reads and writes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.batch import Batch
+from kstreams.clock import ManualClock
+from kstreams.errors import KStreamsError
+from kstreams.processor.partition_group import PartitionGroup
+from kstreams.processor.task import Task
+from kstreams.processor.topology import SubTopology
+from kstreams.runtime.spark.collector import RowCollector
+from kstreams.runtime.spark.live_states import LIVE, LiveState
+from kstreams.runtime.spark.program import Program, Step
+from kstreams.runtime.spark.reports import MARK, describe, report
+from kstreams.runtime.spark.rows import batches_of, table_of
+from kstreams.runtime.spark.shipping import unpack
+from kstreams.runtime.spark.state_files import StateFiles
+from kstreams.state.api import StateStore
+
+RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
+    """The function for `mapInArrow` that runs every task of a sub-topology whose mark is in its Spark partition."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        program: Program = unpack(packed)
+        rows = table_of(batches)
+        marked = pc.equal(rows["topic"], MARK)
+        for partition in sorted(rows.filter(marked)["partition"].to_pylist()):
+            mine = pc.and_(pc.equal(rows["partition"], partition), pc.invert(marked))
+            yield from run_task(program, program.sub_topology(sub_topology), partition, step, rows.filter(mine))
+
+    return run
+
+
+def run_task(
+    program: Program, sub: SubTopology, partition: int, step: Step, rows: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """Run one task in one step.
+
+    Parameters
+    ----------
+    rows : pyarrow Table
+        Its input, columns as in `ARROW_OUT_SCHEMA`, in any order.
+
+    Yields
+    ------
+    pyarrow RecordBatch
+        Its output in the same columns, and one row with its counts.
+    """
+    name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
+    live = LIVE.at(name, files, sub.stores, files.version_at(step.parent))
+    try:
+        yield from _Run(program, sub, partition, step, live).outputs(rows, files)
+    except KStreamsError as error:
+        LIVE.drop(name)
+        yield report(partition, error=describe(error))
+    except BaseException:
+        LIVE.drop(name)  # it holds half a step
+        raise
+
+
+class _Run:
+    """What one call of `run_task` works with."""
+
+    def __init__(self, program: Program, sub: SubTopology, partition: int, step: Step, live: LiveState) -> None:
+        self._program, self._step, self._live = program, step, live
+        self._partition = partition
+        self._memo = dict(live.memo or {})
+        self._collector = RowCollector(program.partitions, program.default_partitions, sub.id << 20 | partition)
+        self._task = Task(
+            sub,
+            partition,
+            state=live.state,
+            collector=self._collector,
+            config=program.config,
+            clock=ManualClock(step.now_ms),
+            application_id=program.application_id,
+            global_stores={} if sub.is_global else _global_stores(program, step),
+            memo=self._memo,
+            topic_names=program.topic_names,
+        )
+
+    def outputs(self, rows: pa.Table, files: StateFiles) -> Iterator[pa.RecordBatch]:
+        """Process, commit, and give what came out."""
+        for batch in self._input(rows):
+            self._task.process(batch)
+            yield from self._collector.drain()
+        self._task.punctuate()
+        if self._step.end:
+            self._task.end_of_input()
+        self._task.flush()
+        self._commit(files)
+        self._task.close()
+        yield from self._collector.drain()
+        dropped = [(*place, count) for place, count in self._task.dropped.items()]
+        yield report(self._partition, records_in=len(rows), dropped=dropped)
+
+    def _input(self, rows: pa.Table) -> Iterator[Batch]:
+        batches = [self._numbered(batch) for batch in batches_of(rows)]
+        group = PartitionGroup(sorted(batch.source for batch in batches), stamp=self._task.stamp)
+        for batch in batches:
+            group.add(batch)
+        return iter(lambda: group.next_run(len(rows)), None)
+
+    def _numbered(self, batch: Batch) -> Batch:
+        """Rows of a repartition topic have no offsets of a log: they are counted here, from step to step."""
+        if batch.source.topic not in self._program.internal:
+            return batch
+        key = f"next_offset:{batch.source.topic}"
+        first = self._memo.get(key, 0)
+        self._memo[key] = first + len(batch)
+        offsets = np.arange(first, first + len(batch), dtype=np.int64)
+        return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
+
+    def _commit(self, files: StateFiles) -> None:
+        live, number = self._live, self._step.number
+        counted = {key: value for key, value in self._memo.items() if key.startswith("next_offset:")}
+        live.memo = {**self._task.memo(), **counted}
+        changes = live.state.changes()
+        live.version = files.write_changes(number, live.version, live.memo, changes)
+        live.state.persist(changes, dict.fromkeys(changes, number + 1))
+        if number % (2 * self._program.snapshot_every) == 0 and number > 0:
+            files.write_snapshot(live.version, live.memo, live.state.snapshot())
+
+
+def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
+    stores: dict[str, Any] = {}
+    for number, made_by in step.globals.items():
+        sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
+        live = LIVE.at(f"{program.checkpoint}/{number}_0", files, sub.stores, files.version_at(made_by))
+        stores |= live.state.stores
+    return stores

@@ -1,0 +1,118 @@
+"""What the tests of the Spark engine share: an application on a log, run by Spark and by the test driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kstreams as ks
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock, SystemClock
+from kstreams.config import Config
+from kstreams.log import open_log
+from kstreams.processor.topology import Topology
+from kstreams.runtime.spark.run import Progress, SparkRunner
+from kstreams.serdes import serde_of
+from kstreams.testing import TopologyTestDriver
+
+
+class Row(NamedTuple):
+    """One input record; `partition` None is by key."""
+
+    topic: str
+    key: Any
+    value: Any
+    timestamp: int
+    partition: int | None = None
+
+
+Types = Mapping[str, tuple[Any, Any]]
+"""Key and value type by topic."""
+
+
+class Application:
+    """A topology with its topics in an embedded log under one folder.
+
+    The record cache is off unless a test says otherwise, so that every engine forwards every update.
+    """
+
+    def __init__(self, spark: Any, folder: Path, topology: Any, types: Types, **settings: Any) -> None:
+        self.spark, self.folder, self.types = spark, folder, types
+        self.topology = topology if isinstance(topology, Topology) else topology.build()
+        self.settings = {
+            "application.id": "app",
+            "log.dir": str(folder / "log"),
+            "statestore.cache.max.bytes": 0,
+            "spark.kstreams.checkpoint": str(folder / "checkpoint"),
+            "spark.kstreams.delta": "none",
+            **settings,
+        }
+
+    def create(self, *topics: str, partitions: int = 2) -> Application:
+        with open_log(self.folder / "log") as log, log.admin() as admin:
+            for topic in topics:
+                admin.create_topic(topic, partitions)
+        return self
+
+    def write(self, rows: Iterable[Row]) -> Application:
+        with open_log(self.folder / "log") as log, log.producer() as producer:
+            for row in rows:
+                key, value = (
+                    None if item is None else serde_of(kind).serialize(item)
+                    for item, kind in zip((row.key, row.value), self.types[row.topic], strict=True)
+                )
+                producer.send(row.topic, key, value, timestamp=row.timestamp, partition=row.partition)
+        return self
+
+    def run(self, *, clock: Clock | None = None, until_end: bool = True, **settings: Any) -> Progress:
+        with open_log(self.folder / "log") as log:
+            config = Config.of(self.settings | settings)
+            runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock())
+            return runner.run(once=not until_end, until_end=until_end)
+
+    def rows(self, topic: str, prefix: str = "spark-") -> list[tuple[Any, Any, int]]:
+        """Key, value and timestamp of all records of a topic, partition after partition."""
+        key, value = (serde_of(kind) for kind in self.types[topic])
+        found = []
+        with open_log(self.folder / "log") as log, log.admin() as admin, log.consumer() as consumer:
+            count = admin.describe_topic(prefix + topic).partitions
+            sources = [TopicPartition(prefix + topic, partition) for partition in range(count)]
+            ends = admin.end_offsets(sources)
+            for source in sources:
+                consumer.assign([source])
+                while consumer.position(source) < ends[source]:
+                    for batch in consumer.poll(1.0):
+                        for row in batch.rows():
+                            decoded = (
+                                None if raw is None else serde.deserialize(raw)
+                                for raw, serde in ((row.key, key), (row.value, value))
+                            )
+                            found.append((*decoded, row.timestamp))
+        return found
+
+    def table(self, topic: str) -> dict[Any, Any]:
+        """The last value of every key."""
+        table = {key: value for key, value, _ in self.rows(topic)}
+        return {key: value for key, value in table.items() if value is not None}
+
+    def driver_rows(self, topic: str, rows: Iterable[Row]) -> list[tuple[Any, Any, int]]:
+        """What the test driver puts out for the same input, taken in this order."""
+        driver = TopologyTestDriver(self.topology, Config.of({"statestore.cache.max.bytes": 0, "application.id": "app"}))
+        inputs: dict[str, Any] = {}
+        for row in rows:
+            if row.topic not in inputs:
+                key, value = self.types[row.topic]
+                inputs[row.topic] = driver.create_input_topic(row.topic, key=key, value=value)
+            inputs[row.topic].pipe_record(ks.Record(key=row.key, value=row.value, timestamp=row.timestamp))
+        key, value = self.types[topic]
+        records = driver.create_output_topic(topic, key=key, value=value).read_records()
+        return [(record.key, record.value, record.timestamp) for record in records]
+
+
+def changelog(rows: Iterable[tuple[Any, Any, int]]) -> dict[Any, list[tuple[Any, int]]]:
+    """The updates of every key in order: what partitioning must not change."""
+    found: dict[Any, list[tuple[Any, int]]] = {}
+    for key, value, timestamp in rows:
+        found.setdefault(key, []).append((value, timestamp))
+    return found

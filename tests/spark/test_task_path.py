@@ -1,0 +1,217 @@
+"""Whatever runs on the task path gives what the test driver gives, batch boundaries and restarts aside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.spark.running import Application, Row, changelog
+
+import kstreams as ks
+from kstreams.clock import ManualClock
+from kstreams.errors import ProcessingError, TopologyError, UnknownTopicError
+
+pytestmark = pytest.mark.spark
+
+LINES = [
+    Row("lines", "a", "the cat", 1),
+    Row("lines", "b", "the dog and the cat", 2),
+    Row("lines", "c", "a dog", 3),
+    Row("lines", "d", "cat", 4),
+]
+WORD_TYPES = {"lines": (str, str), "counts": (str, int)}
+
+
+def word_count() -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    words = builder.stream("lines", key=str, value=str).flat_map_values(str.split, value=str)
+    words.group_by(lambda key, word: word, key=str).count().to_stream().to("counts")
+    return builder
+
+
+@pytest.fixture
+def words(spark, tmp_path: Path) -> Application:
+    return Application(spark, tmp_path, word_count(), WORD_TYPES).create("lines").write(LINES)
+
+
+def test_sub_topologies_run_one_after_the_other_within_a_step(words: Application) -> None:
+    progress = words.run()
+    assert changelog(words.rows("counts")) == changelog(words.driver_rows("counts", LINES))
+    assert progress.records_in == len(LINES) + 10  # the words travel through a repartition topic
+    assert progress.records_out == {"spark-counts": 10}
+
+
+def test_state_goes_on_from_step_to_step(words: Application) -> None:
+    progress = words.run(**{"spark.kstreams.max.records": 1, "spark.kstreams.snapshot.every": 2})
+    assert progress.commits == 5
+    assert words.table("counts") == {"the": 3, "cat": 3, "dog": 2, "and": 1, "a": 1}
+
+
+def test_a_later_run_goes_on_where_the_last_one_ended(words: Application) -> None:
+    words.run()
+    words.write([Row("lines", "e", "the end", 9)]).run()
+    assert words.table("counts")["the"] == 4
+    assert words.run().commits == 0
+
+
+def test_results_carry_their_types_into_delta(words: Application, tmp_path: Path) -> None:
+    words.run(**{"spark.kstreams.delta": str(tmp_path / "delta"), "spark.kstreams.max.records": 2})
+    table = words.spark.read.format("delta").load(str(tmp_path / "delta" / "counts"))
+    assert table.schema.simpleString() == "struct<key:string,value:bigint,timestamp:timestamp,partition:int>"
+    assert sorted((row.key, row.value) for row in table.collect()) == sorted(
+        (key, value) for key, value, _ in words.rows("counts")
+    )
+
+
+def windowed() -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    stream = builder.stream("in", key=str, value=int).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=5))
+    counts = stream.count().suppress(ks.Suppressed.until_window_closes())
+    counts.to_stream(lambda key, count: f"{key.key}@{key.window.start_ms}").to("out", key=str, value=int)
+    return builder
+
+
+WINDOW_TYPES = {"in": (str, int), "out": (str, int)}
+WINDOW_ROWS = [Row("in", "k", 0, time, 0) for time in (1, 5, 12, 3, 17, 2, 31, 18)]  # 2 and 18 come too late
+
+
+@pytest.mark.parametrize("per_trigger", [1, 3, 100])
+def test_final_results_do_not_depend_on_where_batches_are_cut(spark, tmp_path: Path, per_trigger: int) -> None:
+    app = Application(spark, tmp_path, windowed(), WINDOW_TYPES).create("in", partitions=1).write(WINDOW_ROWS)
+    progress = app.run(**{"spark.kstreams.max.records": per_trigger})
+    closed = app.driver_rows("out", WINDOW_ROWS)
+    assert [row[:2] for row in app.rows("out")] == [*(row[:2] for row in closed), ("k@30", 1)]
+    assert sum(progress.dropped.values()) == 2
+
+
+def test_once_leaves_open_windows_open(spark, tmp_path: Path) -> None:
+    app = Application(spark, tmp_path, windowed(), WINDOW_TYPES).create("in", partitions=1).write(WINDOW_ROWS)
+    app.run(until_end=False)
+    assert app.rows("out") == app.driver_rows("out", WINDOW_ROWS)
+
+
+def test_a_table_join_takes_rows_by_time_whatever_partition_they_lie_in(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    users = builder.table("users", key=str, value=str)
+    builder.stream("clicks", key=str, value=str).join(users, lambda click, user: f"{click}/{user}", value=str).to("out")
+    types = {"users": (str, str), "clicks": (str, str), "out": (str, str)}
+    rows = [
+        Row("users", "a", "Ann", 1),
+        Row("clicks", "a", "c1", 2),
+        Row("users", "a", "Anna", 3),
+        Row("clicks", "a", "c2", 4),
+        Row("users", "a", None, 5),
+        Row("clicks", "a", "c3", 6),
+    ]
+    app = Application(spark, tmp_path, builder, types).create("users", "clicks")
+    app.write(reversed([row for row in rows if row.topic == "users"][::-1])).write(
+        row for row in rows if row.topic == "clicks"
+    )
+    app.run()
+    assert app.rows("out") == app.driver_rows("out", rows) == [("a", "c1/Ann", 2), ("a", "c2/Anna", 4)]
+
+
+def test_a_global_table_is_whole_before_the_first_row_and_grows_between_steps(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    names = builder.global_table("names", key=str, value=str)
+    stream = builder.stream("in", key=str, value=str)
+    stream.join(names, lambda v, name: name, key_selector=lambda k, v: v, value=str).to("out")
+    types = {"names": (str, str), "in": (str, str), "out": (str, str)}
+    app = Application(spark, tmp_path, builder, types).create("names", "in")
+    app.write([Row("names", f"n{i}", f"Name {i}", 100) for i in range(20)])
+    app.write([Row("in", f"k{i}", f"n{i}", i) for i in range(20)]).run(**{"spark.kstreams.max.records": 7})
+    assert app.table("out") == {f"k{i}": f"Name {i}" for i in range(20)}
+    app.write([Row("names", "n1", "New", 101), Row("in", "k1", "n1", 1)]).run()
+    assert app.table("out")["k1"] == "New"
+
+
+def test_several_sinks_and_topics_chosen_per_record(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    stream = builder.stream("in", key=str, value=str)
+    stream.to("all")
+    stream.to(lambda key, value, context: f"only-{value}")
+    types = {name: (str, str) for name in ("in", "all", "only-x", "only-y")}
+    app = Application(spark, tmp_path, builder, types).create("in")
+    app.write(Row("in", f"k{i}", "xy"[i % 2], i) for i in range(6)).run()
+    assert len(app.rows("all")) == 6
+    assert sorted(app.table("only-x")) == ["k0", "k2", "k4"]
+
+
+def test_what_is_written_and_read_by_one_topology_is_read_within_the_step(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).to("via")
+    builder.stream("via", key=str, value=str).map_values(str.upper, value=str).to("out")
+    types = {name: (str, str) for name in ("in", "via", "out")}
+    app = Application(spark, tmp_path, builder, types).create("in", "via").write([Row("in", "k", "v", 1)])
+    app.run()
+    assert app.table("out") == {"k": "V"}
+    assert app.table("via") == {"k": "v"}
+
+
+class Ticker(ks.Processor):
+    """Counts in a store, and tells the count at every tick of its time."""
+
+    def __init__(self, kind: ks.PunctuationType) -> None:
+        self.kind = kind
+
+    def init(self, context):
+        self.context, self.store = context, context.get_state_store("seen")
+        context.schedule(10, self.kind, self.tick)
+
+    def process(self, record):
+        self.store.put(record.key, (self.store.get(record.key) or 0) + 1)
+
+    def tick(self, now_ms):
+        for key, count in self.store.all():
+            self.context.forward(ks.Record(key=key, value=count, timestamp=now_ms))
+
+
+def ticking(kind: ks.PunctuationType) -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    builder.add_state_store(ks.Stores.key_value("seen", key=str, value=int))
+    stream = builder.stream("in", key=str, value=int)
+    stream.process(lambda: Ticker(kind), stores=["seen"]).to("out", key=str, value=int)
+    return builder
+
+
+@pytest.mark.parametrize("per_trigger", [1, 100])
+def test_punctuators_of_stream_time_fire_as_in_the_driver(spark, tmp_path: Path, per_trigger: int) -> None:
+    rows = [Row("in", "k", 0, time, 0) for time in (1, 4, 11, 12, 13, 25, 41)]
+    app = Application(spark, tmp_path, ticking(ks.PunctuationType.STREAM_TIME), WINDOW_TYPES)
+    app.create("in", partitions=1).write(rows).run(**{"spark.kstreams.max.records": per_trigger})
+    assert app.rows("out") == app.driver_rows("out", rows)
+
+
+def test_punctuators_of_wall_clock_time_fire_with_the_steps(spark, tmp_path: Path) -> None:
+    app = Application(spark, tmp_path, ticking(ks.PunctuationType.WALL_CLOCK_TIME), WINDOW_TYPES)
+    app.create("in", partitions=1)
+    clock = ManualClock(1000)
+    for time in (1, 2, 3):
+        app.write([Row("in", "k", 0, time, 0)]).run(clock=clock, until_end=False)
+        clock.advance(6)
+    assert app.rows("out") == [("k", 3, 1012)]
+
+
+def test_an_error_of_a_users_function_names_operator_line_and_record(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=int).map_values(lambda v: 1 // v, value=int, name="inverse").to("out")
+    app = Application(spark, tmp_path, builder, WINDOW_TYPES).create("in", partitions=1)
+    app.write([Row("in", "a", 1, 1), Row("in", "b", 0, 2)])
+    with pytest.raises(ProcessingError, match=r"inverse .*test_task_path.*in-0@1: ZeroDivisionError") as caught:
+        app.run()
+    assert caught.value.operator == "inverse"
+    assert app.rows("out") == []
+
+
+def test_a_checkpoint_of_another_topology_is_refused(words: Application) -> None:
+    words.run()
+    words.topology = windowed().build()
+    words.create("in")
+    with pytest.raises(TopologyError, match="written by another topology: run once with --reset"):
+        words.run()
+
+
+def test_a_missing_source_topic_is_named(spark, tmp_path: Path) -> None:
+    app = Application(spark, tmp_path, word_count(), WORD_TYPES).create("line")
+    with pytest.raises(UnknownTopicError, match="no topic 'lines'"):
+        app.run()
