@@ -67,5 +67,8 @@ class BranchedKStream(Generic[K, V]):
         ways = [(name, chain) for _, name, chain in self._branches] + list(default)
         predicates = tuple(predicate for predicate, _, _ in self._branches)
         streams = self._stream._branch(Split(predicates=predicates, branches=tuple(w[0] for w in ways)), self._prefix)
-        results = {name: stream if chain is None else chain(stream) for (name, chain), stream in zip(ways, streams)}
+        results = {
+            name: stream if chain is None else chain(stream)
+            for (name, chain), stream in zip(ways, streams, strict=True)
+        }
         return {name: stream for name, stream in results.items() if stream is not None}

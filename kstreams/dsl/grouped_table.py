@@ -61,7 +61,7 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """`adder(aggregate, new)` and `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`."""
+        """`adder(aggregate, new)`, `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`."""
         return self._aggregate(TableReduce(adder, subtractor), "REDUCE", key, value, materialized, name)
 
     def aggregate(

@@ -101,7 +101,7 @@ class KTable(Handle, Generic[K, V]):
         value: Typing = None,
         name: str | None = None,
     ) -> KGroupedTable[K2, V2]:
-        """Group the rows by another key: `function(key, value) -> (key, value)`; repartitions. Kafka Streams: `groupBy`.
+        """Group the rows by another key: `function(key, value) -> (key, value)`. Kafka Streams: `groupBy`.
 
         Parameters
         ----------

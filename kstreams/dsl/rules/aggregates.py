@@ -64,9 +64,15 @@ def _window_store(node: WindowedAggregate, build: Lowering, lowered: Lowered) ->
         node.materialized,
         key=required_serde(key, node, "key", "to keep its aggregates"),
         value=lowered.state,
-        retention_ms=node.materialized.retention_ms or node.windows.retention_ms,
+        retention_ms=_retention_ms(node),
         window_size_ms=node.windows.size_ms,
     )
+
+
+def _retention_ms(node: WindowedAggregate) -> int:
+    """One millisecond more for emission on close: Kafka Streams' store for it still shows what is just expiring."""
+    asked_ms = node.materialized.retention_ms or node.windows.retention_ms
+    return asked_ms + (node.emit is EmitStrategy.ON_WINDOW_CLOSE)
 
 
 def _set_view(node: Aggregate, build: Lowering, view: Any, lowered: Lowered) -> None:
@@ -106,7 +112,7 @@ def _reduce(node: Aggregate, build: Lowering) -> Lowered:
     def step(key: Any, value: Any, aggregate: Any) -> Any:
         return value if aggregate is _FIRST else reducer(aggregate, value)
 
-    return Lowered(Aggregator(_no_value, step), serde, None)
+    return Lowered(Aggregator(_no_value, step, has_initial=False), serde, None)
 
 
 def _expressions(node: Aggregate, build: Lowering) -> Lowered:

@@ -26,6 +26,8 @@ class Aggregator:
         the aggregate in place: stores hand out values of mutable types anew each time.
     timed : bool
         Whether `step` takes the timestamp.
+    has_initial : bool
+        Whether `initial` gives an aggregate that others may see; a `reduce` has none before its first value.
     result : callable, optional
         What others see of the aggregate that is stored.
     """
@@ -33,11 +35,23 @@ class Aggregator:
     initial: Callable[[], Any]
     step: Callable[..., Any]
     timed: bool = False
+    has_initial: bool = True
     result: Callable[[Any], Any] | None = None
 
     def bind(self) -> tuple[Callable[[Any, Any, Any], Any], Callable[[Forward], Forward]]:
         """`step(key, value, aggregate)`, and what to do with the closure that calls it."""
         return _with_time(self.step) if self.timed else (self.step, _as_it_is)
+
+    def before_first(self, kept: KeptRows, *, cached: bool) -> Callable[[], Any]:
+        """What is sent as the old value of a key's first aggregate.
+
+        Without the record cache, Kafka Streams sends the initial aggregate; with it, none.
+        """
+        return self.initial if kept.sends_old and self.has_initial and not cached else _nothing
+
+
+def _nothing() -> None:
+    return None
 
 
 def _as_it_is(process: Forward) -> Forward:
@@ -90,6 +104,7 @@ class AggregateOperator:
         store = context.state_store(self.kept.store)
         get, put = store.get, store.put
         cached = self.kept.caching and context.caching
+        before_first = self.aggregator.before_first(self.kept, cached=cached)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:
@@ -97,7 +112,7 @@ class AggregateOperator:
                 return
             row = get(key)
             if row is None:
-                old, latest = None, timestamp
+                old, latest = before_first(), timestamp
                 new = step(key, value, initial())
             else:
                 old, latest = row

@@ -3,9 +3,9 @@
 Stream time is this operator's own: the greatest timestamp that reached it. A window [s, s + size) is closed, and takes
 no more records, once stream time has reached s + size + grace.
 
-With the record cache, what closes by a record is emitted before the record enters its own windows. Without it the record
-comes first, as in Kafka Streams, and may let windows expire in the store before they were emitted: when stream time
-jumps by more than the retention, size + grace unless more is asked for, their results are lost.
+With the record cache, what closes by a record is emitted before the record enters its own windows. Without it the
+record comes first, as in Kafka Streams, and may let windows expire in the store before they were emitted: when stream
+time jumps by more than the retention, size + grace unless more is asked for, their results are lost.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from kstreams.processor.operators.table import KeptRows
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 
 Step = Callable[[Any, Any, Any], Any]
+
+Update = Callable[[Any, Any, int, int], None]
+"""`update(key, value, timestamp, start)`: take a record into one window."""
 
 
 class Windows(Protocol):
@@ -76,10 +79,15 @@ class WindowedAggregateOperator:
             self._emit_at_close(context, forward, live)
         context.live = live
         step, wrap = self.aggregator.bind()
-        update = _updater(live, step, self.aggregator.initial, context, cached=self._caches(context))
+        update = self._updater(live, step, context)
         build = _tumbling if self.windows.advance_ms == self.windows.size_ms else _hopping
         process = build(self.windows, live, update, context)
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
+
+    def _updater(self, live: LiveWindows, step: Step, context: NodeContext) -> Update:
+        cached = self._caches(context)
+        before_first = self.aggregator.before_first(self.kept, cached=cached)
+        return _updater(live, step, self.aggregator.initial, before_first, context, cached=cached)
 
     def _caches(self, context: NodeContext) -> bool:
         return self.kept.caching and context.caching
@@ -162,19 +170,21 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
     return process_then_close
 
 
-Update = Callable[[Any, Any, int, int], None]
-"""`update(key, value, timestamp, start)`: take a record into one window."""
-
-
 def _updater(
-    live: LiveWindows, step: Step, initial: Callable[[], Any], context: NodeContext, *, cached: bool
+    live: LiveWindows,
+    step: Step,
+    initial: Callable[[], Any],
+    before_first: Callable[[], Any],
+    context: NodeContext,
+    *,
+    cached: bool,
 ) -> Update:
     get, put, emit, task = live.store.get, live.store.put, live.emit, context.task
 
     def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
         row = get(key, start_ms)
         if row is None:
-            old, latest = None, timestamp
+            old, latest = before_first(), timestamp
             new = step(key, value, initial())
         else:
             old, latest = row
