@@ -23,9 +23,9 @@ def split_into_sub_topologies(
         They connect nobody: every task may read them.
     """
     group_of = _groups(nodes, set(global_stores))
-    members: dict[str, list[Node]] = {root: [] for root in _in_order_of_ids(nodes, group_of)}
+    members: dict[str, list[Node]] = {}  # in the order in which their first nodes were added
     for name, node in nodes.items():
-        members[group_of[name]].append(node)
+        members.setdefault(group_of[name], []).append(node)
     return tuple(_sub_topology(number, part, stores, global_stores) for number, part in enumerate(members.values()))
 
 
@@ -53,12 +53,6 @@ def _edges(nodes: Mapping[str, Node], global_stores: Collection[str]) -> Iterato
         for store in stores:
             if store not in global_stores:
                 yield owner.setdefault(store, name), name
-
-
-def _in_order_of_ids(nodes: Mapping[str, Node], group_of: Mapping[str, str]) -> dict[str, None]:
-    """The parts, ordered by the names of their sources."""
-    sources = sorted(name for name, node in nodes.items() if isinstance(node, Source))
-    return dict.fromkeys(group_of[name] for name in sources)
 
 
 def _sub_topology(
