@@ -62,7 +62,7 @@ class Batch:
     (1, b'a')
     """
 
-    __slots__ = ("headers", "keys", "offsets", "source", "timestamps", "values")
+    __slots__ = ("headers", "keys", "offsets", "source", "start", "timestamps", "values", "whole")
 
     def __init__(
         self,
@@ -75,6 +75,9 @@ class Batch:
     ) -> None:
         self.source, self.offsets = source, offsets
         self.keys, self.values, self.timestamps, self.headers = keys, values, timestamps, headers
+        self.whole: Batch | None = None
+        """The batch that this one was sliced from, at row `start`: what is computed of it serves all its slices."""
+        self.start = 0
 
     @classmethod
     def of_rows(cls, source: TopicPartition, rows: Sequence[Row], base_offset: int = 0) -> Batch:
@@ -95,7 +98,7 @@ class Batch:
         """The rows from `start` up to `stop`, without a copy."""
         length = stop - start
         headers = None if self.headers is None else self.headers.slice(start, length)
-        return Batch(
+        part = Batch(
             self.source,
             self.offsets[start:stop],
             self.keys.slice(start, length),
@@ -103,6 +106,8 @@ class Batch:
             self.timestamps.slice(start, length),
             headers,
         )
+        part.whole, part.start = (self if self.whole is None else self.whole), self.start + start
+        return part
 
     def header_rows(self) -> list[Headers]:
         """The headers of every row, as tuples of (name, value)."""

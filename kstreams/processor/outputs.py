@@ -18,6 +18,8 @@ from kstreams.processor.operator import Forward
 from kstreams.record import Headers
 from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
 
+MANY_ROWS = 4_096
+
 BY_KEY = -1
 """In `partitions` of `Collector.send`: leave the choice to the key."""
 
@@ -122,6 +124,11 @@ class Outputs:
             return self._chosen(sink, sink.topic)
         rows = self._topics.setdefault(sink.topic, TopicRows())
         return self._alone(rows.of(sink)) if sink.topic in self._exclusive else self._in_turns(sink, rows)
+
+    def send_if_many(self) -> None:
+        """Send once enough rows have gathered to be worth a bulk."""
+        if sum([len(run.keys) for rows in self._topics.values() for run in rows.runs]) >= MANY_ROWS:
+            self.send()
 
     def send(self) -> None:
         """Encode what was gathered and hand it to the collector, topic by topic."""

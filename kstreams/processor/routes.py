@@ -25,10 +25,12 @@ class Route:
     `partition_time` is the highest timestamp (ms) stamped so far, -1 at first: extractors may fall back to it.
     """
 
-    __slots__ = ("context", "forward", "partition_time", "source")
+    __slots__ = ("_rows", "_whole", "context", "forward", "partition_time", "source")
 
     def __init__(self, source: Source, forward: Forward, context: TaskContext, partition_time: int) -> None:
         self.source, self.forward, self.context, self.partition_time = source, forward, context, partition_time
+        self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
+        self._rows: tuple[list[Any], list[Any]] | None = None
 
     def stamp(self, batch: Batch) -> Batch:
         """The batch under its event times, without the rows whose time is negative."""
@@ -42,7 +44,27 @@ class Route:
         return batch
 
     def decoded(self, batch: Batch) -> tuple[list[Any], list[Any]]:
-        """Keys and values as live objects."""
+        """Keys and values as live objects. A batch that is taken in short runs is decoded once."""
+        rows = None if batch.whole is None else self._decoded_whole(batch.whole, batch)
+        if rows is None:
+            return self._decode(batch)
+        stop = batch.start + len(batch)
+        return rows[0][batch.start : stop], rows[1][batch.start : stop]
+
+    def _decoded_whole(self, whole: Batch, part: Batch) -> tuple[list[Any], list[Any]] | None:
+        """The rows of the batch that a slice is of; None when there is one that does not decode."""
+        if self._whole is not whole:
+            self._whole = whole
+            try:
+                self._rows = self._decode(whole)
+            except SerdeError:
+                self._rows = None  # the rows before the bad one still have their turn
+        rows = self._rows
+        if part.start + len(part) == len(whole):
+            self._whole = self._rows = None
+        return rows
+
+    def _decode(self, batch: Batch) -> tuple[list[Any], list[Any]]:
         return (
             self._column(batch, "key", batch.keys, self.source.key),
             self._column(batch, "value", batch.values, self.source.value),
@@ -51,7 +73,7 @@ class Route:
     def _extracted(self, batch: Batch) -> Batch:
         # One after the other: an extractor may use the partition time that the record before it left.
         extract, partition_time, stamped = self.source.timestamp_extractor, self.partition_time, []
-        keys, values = self.decoded(batch)
+        keys, values = self._decode(batch)
         times = batch.timestamps.to_pylist()
         for row, (key, value, time, headers) in enumerate(zip(keys, values, times, batch.header_rows(), strict=True)):
             record = Record(key=key, value=value, timestamp=time, headers=headers)

@@ -17,7 +17,7 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
-from kstreams.processor.columns import live_regions
+from kstreams.processor.columns import Region, live_regions
 from kstreams.processor.context import Callbacks, Run, TaskContext
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.operator import Forward
@@ -125,6 +125,8 @@ class Task:
     def process(self, batch: Batch) -> None:
         """Run all records of a batch (already stamped), one after the other, depth first.
 
+        What they write is gathered: it is sent when there is much of it, at `send`, and at `flush`.
+
         Raises
         ------
         SerdeError
@@ -136,11 +138,13 @@ class Task:
             return
         route = self._routes.of(batch.source.topic)
         region = self._regions.get(route.source.name)
-        with self._explained():
-            in_columns = region is not None and region.process(batch)
-        if not in_columns:
+        if region is None or not self._process_columns(batch, region):
             self._process_rows(batch, route)
-        self._outputs.send()
+        self._outputs.send_if_many()
+
+    def _process_columns(self, batch: Batch, region: Region) -> bool:
+        with self._explained():
+            return region.process(batch)
 
     def _process_rows(self, batch: Batch, route: Route) -> None:
         context = self._context
@@ -163,6 +167,10 @@ class Task:
         if fired:
             self._outputs.send()
         return fired
+
+    def send(self) -> None:
+        """Hand to the collector what was written so far. To be called whenever nothing waits to be processed."""
+        self._outputs.send()
 
     def flush(self) -> None:
         """Forward what the record cache holds, and hand all output to the collector. Comes before every commit."""

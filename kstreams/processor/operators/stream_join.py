@@ -165,7 +165,10 @@ class OuterStreamJoin:
             if time.first_waiting + own_wait < stream_time:
                 time.first_waiting = last_row_read(waiting, emit_until(stream_time))
 
-        context.at_end_of_input(lambda: emit_until(ALL_TIME))
+        def emit_all() -> None:
+            emit_until(ALL_TIME)
+
+        context.at_end_of_input(emit_all)
         return emit_expired
 
 

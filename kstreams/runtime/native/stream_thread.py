@@ -174,6 +174,7 @@ class StreamThread:
             if task.task.commit_requested or self._commit_early() or clock.now_ms() - started_ms > _TURN_MS:
                 break
         task.punctuate()
+        task.task.send()
         return worked
 
     def _commit_early(self) -> bool:
