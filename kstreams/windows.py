@@ -70,7 +70,7 @@ class TimeWindows:
         return range(first, timestamp_ms + 1, self.advance_ms)
 
     def starts_ending_until(self, end_ms: int) -> int:
-        """The greatest start (a multiple of `advance`) of a window that ends at or before a time; negative when none."""
+        """The greatest start of a window that ends at or before a time; negative when there is none."""
         return (end_ms - self.size_ms) // self.advance_ms * self.advance_ms
 
     @property

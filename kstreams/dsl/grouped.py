@@ -18,6 +18,7 @@ from kstreams.dsl.graph import (
 from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.windowed import TimeWindowedKStream
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.windows import TimeWindows, UnlimitedWindows
 
@@ -106,7 +107,18 @@ class KGroupedStream(Handle, Generic[K, V]):
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
 
     def windowed_by(self, windows: TimeWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]:
-        """Aggregate by windows of event time. Kafka Streams: `windowedBy`."""
+        """Aggregate by windows of event time. Kafka Streams: `windowedBy`.
+
+        Raises
+        ------
+        TopologyError
+            For windows that cannot be aggregated.
+        """
+        if not isinstance(windows, TimeWindows | UnlimitedWindows):
+            raise TopologyError(
+                f"windowed_by() after {self._node} takes TimeWindows or UnlimitedWindows, not {windows!r}: "
+                "no other windows can be aggregated yet"
+            )
         return TimeWindowedKStream(self, windows)
 
     def _aggregate(

@@ -30,8 +30,8 @@ class Handle:
         return f"{type(self).__name__}({self._node})"
 
 
-def repartitioned(graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped, **settings: Any) -> Node:
-    """Add a repartition after a node.
+def repartitioned(graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped, **settings: Any) -> Repartition:
+    """A repartition after a node.
 
     Parameters
     ----------

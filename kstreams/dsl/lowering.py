@@ -75,6 +75,10 @@ class Lowering:
         """The serde of a node's values (or of `types`); an error names what the user can write."""
         return required_serde((types or self.types[node.name]).value, node, "value", purpose)
 
+    def serdes(self, node: Node, purpose: str) -> dict[str, Any]:
+        """Both serdes of a node, as the keywords `key` and `value`."""
+        return {"key": self.key_serde(node, purpose), "value": self.value_serde(node, purpose)}
+
     def function(self, node: Node, function: Function, arguments: tuple[str, ...]) -> Callable[..., Any]:
         """What the user gave, as a Python function of `arguments` out of key, value, timestamp."""
         if not isinstance(function, Expr):

@@ -7,7 +7,8 @@ node counts once per path, then by name.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 from kstreams.processor.java_order import java_order
 from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology, parents_of
@@ -86,4 +87,4 @@ def _sink(node: Sink) -> str:
     return f"Sink: {node.name} (extractor class: {getattr(node.topic, '__name__', type(node.topic).__name__)})"
 
 
-_TITLES = {Source: _source, Step: _step, Sink: _sink}
+_TITLES: dict[type, Callable[[Any], str]] = {Source: _source, Step: _step, Sink: _sink}

@@ -39,7 +39,10 @@ class Operator(Protocol):
 class TableView(Protocol):
     """How a join looks into a table, materialized or not."""
 
-    stores: tuple[str, ...]
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The stores that the lookup needs: whoever looks in must be connected to them."""
+        ...
 
     def bind(self, context: NodeContext) -> ValueGetter:
         """The live lookup for one task."""

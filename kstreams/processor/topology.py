@@ -26,8 +26,8 @@ class Topology:
 
     Examples
     --------
-    >>> topology = Topology().add_source("in", ["words"], key=str, value=str).add_sink("out", "copy", "in", key=str, value=str)
-    >>> print(topology.describe())
+    >>> topology = Topology().add_source("in", ["words"], key=str, value=str)
+    >>> print(topology.add_sink("out", "copy", "in", key=str, value=str).describe())
     Topologies:
        Sub-topology: 0
         Source: in (topics: [words])

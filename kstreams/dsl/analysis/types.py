@@ -116,14 +116,12 @@ def merged(node: g.Merge, parents: tuple[Types, ...]) -> Types:
 
 @types.rule(g.Map)
 def mapped(node: g.Map, parents: tuple[Types, ...]) -> Types:
-    if isinstance(node.function, Expr):
-        return _of_pair(node, (None, _result(node.function, parents[0])))
     return _of_pair(node, returned_pair(node.function))
 
 
 @types.rule(g.FlatMap)
 def flat_mapped(node: g.FlatMap, parents: tuple[Types, ...]) -> Types:
-    return _of_pair(node, (None, None) if isinstance(node.function, Expr) else returned_pairs(node.function))
+    return _of_pair(node, returned_pairs(node.function))
 
 
 def _of_pair(node: g.Map | g.FlatMap, returned: tuple[Any, Any]) -> Types:

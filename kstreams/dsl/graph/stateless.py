@@ -27,7 +27,7 @@ class Map(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Function
+    function: Callable[[Any, Any], tuple[Any, Any]]
     key: Typing = None
     value: Typing = None
 
@@ -47,7 +47,7 @@ class FlatMap(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Function
+    function: Callable[[Any, Any], Any]
     key: Typing = None
     value: Typing = None
 

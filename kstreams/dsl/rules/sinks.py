@@ -13,22 +13,12 @@ from kstreams.processor.operators.stateless import DropNullKeys, PassOperator
 @topology.rule(To)
 def to(node: To, build: Lowering) -> str:
     where = f"to write topic {node.topic!r}" if isinstance(node.topic, str) else "to write the topics it chooses"
-    return build.sink(
-        node,
-        node.name,
-        node.topic,
-        key=build.key_serde(node, where),
-        value=build.value_serde(node, where),
-        partitioner=node.partitioner,
-    )
+    return build.sink(node, node.name, node.topic, partitioner=node.partitioner, **build.serdes(node, where))
 
 
 @topology.rule(Repartition)
 def repartition(node: Repartition, build: Lowering) -> str:
-    serdes = {
-        "key": build.key_serde(node, "to repartition by it"),
-        "value": build.value_serde(node, "to repartition its records"),
-    }
+    serdes = build.serdes(node, "to repartition its records")
     build.topology.add_repartition_topic(repartition_topic(node.topic, node.partitions))
     build.sink(node, node.sink, node.topic, parents=(_filter(node, build),), partitioner=node.partitioner, **serdes)
     return build.source(node, node.name, (node.topic,), **serdes)

@@ -23,10 +23,8 @@ def table_group_by(node: TableGroupBy, build: Lowering) -> str:
 
 @topology.rule(TableRepartition)
 def table_repartition(node: TableRepartition, build: Lowering) -> str:
-    serdes = {
-        "key": build.key_serde(node, "to repartition by it"),
-        "value": ChangeSerde(build.value_serde(node, "to repartition its rows")),
-    }
+    serdes = build.serdes(node, "to repartition its rows")
+    serdes["value"] = ChangeSerde(serdes["value"])
     build.topology.add_repartition_topic(repartition_topic(node.topic))
     build.sink(node, node.sink, node.topic, **serdes)
     return build.source(node, node.name, (node.topic,), **serdes)
@@ -34,10 +32,7 @@ def table_repartition(node: TableRepartition, build: Lowering) -> str:
 
 @topology.rule(TableAggregate)
 def table_aggregate(node: TableAggregate, build: Lowering) -> str:
-    serdes = {
-        "key": build.key_serde(node, "to keep its aggregates"),
-        "value": build.value_serde(node, "to keep its aggregates"),
-    }
+    serdes = build.serdes(node, "to keep its aggregates")
     store = build.store(node.store, StoreKind.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
     build.set_view(node, StoreView(store))
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))

@@ -59,10 +59,11 @@ def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper
 
 
 def _row_store(node: Any, name: str, build: Lowering, kind: StoreKind) -> str:
-    serdes = {"key": build.key_serde(node, "to keep its rows"), "value": build.value_serde(node, "to keep its rows")}
-    history = {"history_retention_ms": node.materialized.history_retention_ms} if kind is StoreKind.VERSIONED else {}
+    settings = build.serdes(node, "to keep its rows")
+    if kind is StoreKind.VERSIONED:
+        settings["history_retention_ms"] = node.materialized.history_retention_ms
     build.set_view(node, op.StoreView(name))
-    return build.store(name, kind, node.materialized, **serdes, **history)
+    return build.store(name, kind, node.materialized, **settings)
 
 
 def _of_row(node: Any, function: Function, build: Lowering, *, with_key: bool) -> op.Mapper:
