@@ -48,7 +48,7 @@ class TimeWindows:
     Examples
     --------
     >>> TimeWindows(size=10, advance=5).starts_at(7)
-    range(0, 6, 5)
+    range(0, 8, 5)
     """
 
     size_ms: int

@@ -65,7 +65,7 @@ class KGroupedStream(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """`reducer(aggregate, value)` over the values of a key; the first stands for itself. Kafka Streams: `reduce`."""
+        """`reducer(aggregate, value)` over the values of a key; the first stands as it is. Kafka Streams: `reduce`."""
         return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
 
     def aggregate(

@@ -11,7 +11,7 @@ def java_order(names: Collection[str]) -> list[str]:
     Examples
     --------
     >>> java_order(["in1", "in2"])
-    ['in1', 'in2']
+    ['in2', 'in1']
     """
     buckets = 16
     while len(names) > buckets * 3 // 4:

@@ -1,7 +1,8 @@
 """How a table passes its updates on: each at once, or with the record cache the last one per key at every flush.
 
 The cache is a buffer of emissions only: stores always hold the latest value. As in Kafka Streams a cached update goes
-out with the headers of the record that caused it, in the order of last updates, and not at all when a key came and went.
+out with the headers of the record that caused it, in the order of last updates, and not at all when a key came and
+went.
 """
 
 from __future__ import annotations
