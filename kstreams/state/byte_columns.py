@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_EMPTY = pa.scalar(b"", pa.binary())
+_EMPTY = b""  # no Arrow scalar: making one imports pandas
 _TO_THE_END = 2**31 - 1  # Arrow's own default overflows (pyarrow 26: "Negative buffer resize")
 _BIG_ENDIAN = np.dtype(">i8")
 
 
-def join(*parts: pa.Array | pa.Scalar) -> pa.Array:
+def join(*parts: pa.Array | pa.Scalar | bytes) -> pa.Array:
     """Row by row, the parts one after the other; null where a part is null."""
     return pc.binary_join_element_wise(*parts, _EMPTY)
 

@@ -140,4 +140,4 @@ class LiveStore:
         return 0
 
 
-_NO_ROWS = Rows(pa.array([], pa.binary()), pa.array([], pa.binary()))
+_NO_ROWS = Rows(pa.nulls(0, pa.binary()), pa.nulls(0, pa.binary()))

@@ -19,7 +19,7 @@ from kstreams.state.family import Family, Rows
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.live_store import LiveStore
 
-_NO_SEQUENCE = pa.scalar(bytes(4), pa.binary())
+_NO_SEQUENCE = bytes(4)
 _MANY_STARTS = 32
 
 
