@@ -228,6 +228,10 @@ def _cast(body: Body, expr: Expr, inputs: list[str]) -> str:
     return f"None if {inputs[0]} is None else {convert}({inputs[0]})"
 
 
+def _or(left: str, right: str) -> str:
+    return f"True if {left} is True or {right} is True else None if {left} is None or {right} is None else False"
+
+
 def _aggregation(_: Body, expr: Expr, __: list[str]) -> str:
     raise TopologyError(f"{expr!r} needs many records: it can only stand in an aggregate")
 
@@ -254,7 +258,7 @@ _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.GREATER: _guarded("{0} > {1}"),
     Operation.GREATER_EQUAL: _guarded("{0} >= {1}"),
     Operation.AND: lambda body, e, i: "False if {0} is False or {1} is False else {0} and {1}".format(*i),
-    Operation.OR: lambda body, e, i: "True if {0} is True or {1} is True else {0} or {1}".format(*i),
+    Operation.OR: lambda body, e, i: _or(*i),
     Operation.NOT: _guarded("not {0}"),
     Operation.IS_NULL: lambda body, e, i: f"{i[0]} is None",
     Operation.IS_IN: _is_in,

@@ -45,9 +45,7 @@ def run(topology: Topology, batches: Sequence[Sequence[Row]], *, columns: bool, 
     (part,) = topology.sub_topologies
     seen, state = Seen(), open_task_state(part.stores)
     config = Config.of({"application.id": "test", "columns.min.rows": ALWAYS if columns else NEVER})
-    task = Task(
-        part, 0, state=state, collector=seen, config=config, clock=ManualClock(), application_id="test"
-    )
+    task = Task(part, 0, state=state, collector=seen, config=config, clock=ManualClock(), application_id="test")
     offset = 0
     for at, rows in enumerate(batches):
         batch = Batch.of_rows(TopicPartition("in", 0), rows, offset)

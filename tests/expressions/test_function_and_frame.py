@@ -1,4 +1,4 @@
-"""An expression means the same on the record path (a Python function) and on the column path (narwhals)."""
+"""An expression means the same as a Python function, over Arrow columns, and as a narwhals expression."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams import expressions as ks
+from kstreams.expressions.arrow import compute
 from kstreams.expressions.exactness import Inexact, range_of
 from kstreams.expressions.frame import to_narwhals
 
@@ -139,6 +140,9 @@ def test_columns_compute_what_the_function_computes_wherever_they_say_they_do(ex
     table = nw.from_native(pa.table(columns))
     frame = table.with_columns(to_narwhals(expr, lambda leaf: nw.col(name_of(leaf)), SCHEMA).alias("result"))
     found, expected = frame["result"].to_list(), [function(*row) for row in rows]
+    assert all(map(same, found, expected)), (expr, found, expected)
+    computed = compute(expr, {repr(leaf): columns[name_of(leaf)] for leaf in expr.leaves})
+    found = [computed.as_py()] * len(rows) if isinstance(computed, pa.Scalar) else computed.to_pylist()
     assert all(map(same, found, expected)), (expr, found, expected)
 
 

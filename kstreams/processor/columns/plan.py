@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
-from kstreams.expressions import Expr, Operation, Schema, type_of
+from kstreams.expressions import Expr, Operation, Schema, type_of, value
 from kstreams.processor.columns.evaluation import columns_needed
 from kstreams.processor.columns.forms import Fold, Project
 from kstreams.processor.columns.source_columns import SourceColumns
@@ -41,7 +41,7 @@ class Target:
             return columns_needed(self.view.value)
         inputs = tuple(self.view.over_source(node) for slot in fold.aggregation.slots for node in slot.inputs)
         # Over all time a record without a value is dropped: the value is needed to see that.
-        return inputs if fold.windows is not None else (*inputs, self.view.value.is_null())
+        return inputs if fold.windows is not None else (*inputs, self.view.over_source(value.is_null()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

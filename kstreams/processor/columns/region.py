@@ -51,7 +51,7 @@ class Region:
     ) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
         expressions = [expr for target in plan.targets for expr in target.expressions]
-        self._evaluation = Evaluation(expressions, plan.schema)
+        self._evaluation = Evaluation(expressions)
         self._context = context
         self._ways = [(target, _live(target, plan, sub_topology, context, outputs, lives)) for target in plan.targets]
         self._takes_headers = all(live.takes_headers for _, live in self._ways)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kstreams.errors import TopologyError
-from kstreams.expressions import Expr, Operation, Schema, key, type_of, value
+from kstreams.expressions import Expr, Operation, Schema, key, literal, type_of, value
 from kstreams.processor.columns.forms import Project
 
 
@@ -73,7 +73,10 @@ class View:
             raise TopologyError(f"{expr!r} reads a windowed key")
         if not expr.inputs:
             return expr
-        return Expr(expr.operation, tuple(self.over_source(node) for node in expr.inputs), expr.detail)
+        inputs = tuple(self.over_source(node) for node in expr.inputs)
+        if expr.operation is Operation.IS_NULL and inputs[0].operation is Operation.STRUCT:
+            return literal(False)
+        return Expr(expr.operation, inputs, expr.detail)
 
     def _field(self, expr: Expr) -> Expr:
         if self.value.operation is Operation.VALUE:

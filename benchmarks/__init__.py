@@ -1,0 +1,1 @@
+"""What kstreams costs, measured: `python -m benchmarks [name ...]` runs the modules here and records what they say."""
