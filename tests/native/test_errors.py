@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ import kstreams as ks
 from kstreams.errors import (
     ConfigError,
     KStreamsError,
+    LogError,
     LogFormatError,
     ProcessingError,
     SerdeError,
@@ -18,9 +22,11 @@ from kstreams.errors import (
     TopologyError,
     UnknownTopicError,
 )
+from kstreams.log import open_log
+from kstreams.log.embedded.disk import Disk
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World, word_count
+from tests.native.world import WAIT_S, World, counted, lines, word_count
 
 
 def copy(function: object = lambda v: v, value: type = str) -> ks.Topology:
@@ -200,3 +206,32 @@ def test_an_application_cannot_be_started_twice(world: World) -> None:
 
 def test_a_kafka_cluster_is_refused_clearly_as_long_as_it_cannot_be_used(world: World) -> None:
     assert "bootstrap.servers" in str(failure(world, copy(), bootstrap_servers="localhost:9092"))
+
+
+class FullDisk(Disk):
+    """A disk that takes so many bytes and no more, until it is given room."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def write_at(self, fd: int, parts: Sequence[Any], position: int) -> None:
+        self.room -= sum(memoryview(part).nbytes for part in parts)
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().write_at(fd, parts, position)
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_a_full_disk_ends_the_run_and_loses_nothing(world: World, guarantee: str) -> None:
+    world.create("lines", 2)
+    world.write("lines", lines(2000))
+    disk = FullDisk(30_000)
+    settings = {**world.settings, "processing.guarantee": guarantee, "commit.interval.ms": 0, "max.poll.records": 100}
+    with open_log(world.settings["log.dir"], disk=disk) as log:
+        streams = KafkaStreams(word_count(), settings, log=log)
+        with pytest.raises(LogError, match="full"):
+            to_the_end(streams)
+        assert streams.state is State.ERROR
+    world.run(word_count(), processing_guarantee=guarantee)
+    found, exact = world.table("counts", value=int), counted(2000)
+    assert found == exact if guarantee == "exactly_once_v2" else all(found[word] >= exact[word] for word in exact)

@@ -27,6 +27,10 @@ class Progress:
         Commits of all threads together.
     lag : int
         Records that exist and are not processed yet.
+    restored : int
+        Changelog records that were applied to stores before the start.
+    stalls : int
+        How often a task was seen to make no progress for `task.timeout.ms`.
     """
 
     records_in: int
@@ -34,9 +38,11 @@ class Progress:
     dropped: Counter[tuple[str, str]]
     commits: int
     lag: int
+    restored: int
+    stalls: int
 
 
-def progress_of(threads: Iterable[StreamThread], admin: Admin | None) -> Progress:
+def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int) -> Progress:
     """Sum up what the threads have done."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
@@ -52,4 +58,6 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None) -> Progres
         dropped,
         sum(thread.committer.commits for thread in threads),
         sum(max(0, ends[source] - at) for source, at in positions.items()),
+        restored,
+        sum(thread.watch.stalls for thread in threads),
     )

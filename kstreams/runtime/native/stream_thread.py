@@ -17,6 +17,7 @@ from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.open_tasks import open_tasks
 from kstreams.runtime.native.purge import Purge
 from kstreams.runtime.native.questions import Questions
+from kstreams.runtime.native.watch import Watch
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class StreamThread:
         )
         self.outbox = Outbox(self._producer, guarantee.begin, lambda topic: _partitions(self._admin, topic))
         self.committer = Committer(group, self._producer, self.outbox, guarantee)
+        self.watch = Watch(name, job.config, job.clock)
         self._purge = Purge(self._admin, frozenset(job.layout.topic_names.values()), job.config, job.clock)
         self._task_of: dict[TopicPartition, ActiveTask] = {}
         self._commit_interval_ms: int = job.config["commit.interval.ms"]
@@ -94,6 +96,7 @@ class StreamThread:
             self.commit()
         if self._job.bounds is not None and not self.is_busy:
             self._look_for_the_end()
+        self.watch.look(self.tasks)
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""

@@ -88,7 +88,8 @@ class KafkaStreams:
         self._topology: Topology = topology.build() if hasattr(topology, "build") else topology
         self._config.application_id  # noqa: B018  (raises when it is not set)
         self._clock, self._given_log = clock or SystemClock(), log
-        self._on_restore = on_restore or _ignore
+        self._tell_of_restore = on_restore or _ignore
+        self._restored: dict[tuple[str, str], int] = {}
         self._life = Lifecycle()
         self._job: Job | None = None
         self._threads: list[StreamThread] = []
@@ -193,7 +194,15 @@ class KafkaStreams:
         with self._change:
             if self._final_progress is not None:
                 return self._final_progress
-            return progress_of(self._threads, self._job.admin if self._job else None)
+            return self._count()
+
+    def _count(self) -> Progress:
+        admin = self._job.admin if self._job else None
+        return progress_of(self._threads, admin, sum(self._restored.values()))
+
+    def _restoring(self, progress: RestoreProgress) -> None:
+        self._restored[progress.task, progress.store] = progress.restored
+        self._tell_of_restore(progress)
 
     def __enter__(self) -> KafkaStreams:
         return self
@@ -209,7 +218,7 @@ class KafkaStreams:
         self._config.warn_of_unused()
         for lock in lock_application(self._config):
             self._resources.callback(lock.release)
-        parts = self._topology, self._config, self._clock, self._given_log, self._on_restore
+        parts = self._topology, self._config, self._clock, self._given_log, self._restoring
         self._job = job = open_job(*parts, self._resources, once=once, until_end=until_end)
         self._make_threads(job)
         if job.bounds is None:
@@ -262,7 +271,7 @@ class KafkaStreams:
     def _release(self, final: State) -> None:
         self._stop_globals.set()
         with self._change:
-            self._final_progress = progress_of(self._threads, self._job.admin if self._job else None)
+            self._final_progress = self._count()
             self._resources.close()
         self._life.move(final)
 

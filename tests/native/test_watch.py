@@ -1,0 +1,60 @@
+"""A task that makes no progress is reported once, with what it waits for; a summary is written at intervals."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.clock import ManualClock
+from kstreams.config import Config
+from kstreams.processor.layout import TaskPlan
+from kstreams.processor.partition_group import PartitionGroup
+from kstreams.processor.topology import SubTopology
+from kstreams.runtime.native.active_task import ActiveTask
+from kstreams.runtime.native.watch import Watch
+
+LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
+
+
+def waiting_task(clock: ManualClock) -> ActiveTask:
+    """A task that holds a record of one input and none of the other."""
+    plan = TaskPlan(SubTopology(0, (), ()), 0, (LEFT, RIGHT))
+    group = PartitionGroup(plan.inputs)
+    group.add(Batch.of_rows(LEFT, [Row(b"k", b"v", 1, ())]))
+    return ActiveTask(plan, None, None, group, {LEFT: 0, RIGHT: 0}, clock, 10)  # type: ignore[arg-type]
+
+
+def test_a_stall_is_reported_once_with_what_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    watch, task = Watch("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
+    watch.look([task])
+    clock.advance(999)
+    watch.look([task])
+    assert watch.stalls == 0
+    clock.advance(1)
+    watch.look([task])
+    watch.look([task])
+    assert watch.stalls == 1
+    assert "task 0_0 has made no progress for 1000 ms: it holds records of left-0 and waits for right-0" in caplog.text
+
+
+def test_progress_ends_a_stall(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    watch, task = Watch("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
+    for _ in range(5):
+        watch.look([task])
+        clock.advance(999)
+        task.records_in += 1
+    assert watch.stalls == 0
+
+
+def test_a_summary_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    clock = ManualClock()
+    watch, task = Watch("thread-1", Config.of({"log.summary.interval.ms": 2000}), clock), waiting_task(clock)
+    task.records_in = 7
+    clock.advance(2000)
+    watch.look([task])
+    assert "thread-1: 1 tasks processed 7 records in 2 s" in caplog.text
