@@ -8,7 +8,7 @@ from typing import Any
 
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward, TableView, ValueGetter
-from kstreams.processor.operators.emission import Emit, emitter
+from kstreams.processor.operators.emission import Emit, emitter, make_tuple
 from kstreams.processor.operators.table import KeptRows
 from kstreams.record import ValueAndTimestamp
 
@@ -116,13 +116,13 @@ class AggregateOperator:
                 new = step(key, value, initial())
             else:
                 old, latest = row
-                latest = max(latest, timestamp)
+                latest = timestamp if timestamp > latest else latest
                 new = step(key, value, old)
             if new is None:
                 put(key, None)
                 latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
             else:
-                put(key, ValueAndTimestamp(new, latest))
+                put(key, make_tuple(ValueAndTimestamp, (new, latest)))
             emit(key, new, old, latest, task.headers)
 
         return process

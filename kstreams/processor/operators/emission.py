@@ -14,6 +14,9 @@ from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
 from kstreams.record import Change, Headers
 
+make_tuple: Callable[[type, tuple[Any, ...]], Any] = tuple.__new__
+"""Makes a named tuple in half the time of calling it: `make_tuple(Change, (new, old, True))`."""
+
 Emit: TypeAlias = Callable[[Any, Any, Any, int, Headers], None]
 """`emit(key, new, old, timestamp, headers)`: what follows the write of one update to the store.
 
@@ -54,10 +57,10 @@ def _at_once(
     forward: Forward, sends_old: bool, shape: Callable[[Any], Any], result: Callable[[Any], Any] | None
 ) -> Emit:
     def emit_new(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        forward(shape(key), Change(new), timestamp)
+        forward(shape(key), make_tuple(Change, (new, None, True)), timestamp)
 
     def emit_both(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        forward(shape(key), Change(new, old), timestamp)
+        forward(shape(key), make_tuple(Change, (new, old, True)), timestamp)
 
     emit = emit_both if sends_old else emit_new
     return emit if result is None else _with_results(emit, result)

@@ -11,7 +11,7 @@ from typing import Any
 
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward, TableView, ValueGetter
-from kstreams.processor.operators.emission import emitter
+from kstreams.processor.operators.emission import emitter, make_tuple
 from kstreams.record import Change, ValueAndTimestamp
 
 LATEST = -1
@@ -44,7 +44,7 @@ class TableSourceOperator:
                 dropped("null key")
                 return
             row = get(key)
-            put(key, None if value is None else ValueAndTimestamp(value, timestamp))
+            put(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
             emit(key, value, None if row is None else row[0], timestamp, task.headers)
 
         return process
@@ -163,7 +163,7 @@ class KeptViewOperator:
             row = get(key)
             if skips_empty and new is None and row is None:
                 return
-            put(key, None if new is None else ValueAndTimestamp(new, timestamp))
+            put(key, None if new is None else make_tuple(ValueAndTimestamp, (new, timestamp)))
             emit(key, new, None if row is None else row[0], timestamp, task.headers)
 
         return process

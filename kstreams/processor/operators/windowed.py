@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward, ValueGetter
 from kstreams.processor.operators.aggregate import Aggregator
-from kstreams.processor.operators.emission import Emit, emitter
+from kstreams.processor.operators.emission import Emit, emitter, make_tuple
 from kstreams.processor.operators.table import KeptRows
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 
@@ -25,6 +25,20 @@ Step = Callable[[Any, Any, Any], Any]
 
 Update = Callable[[Any, Any, int, int], None]
 """`update(key, value, timestamp, start)`: take a record into one window."""
+
+LATE = "late: its window is closed"
+
+
+class Parts(NamedTuple):
+    """What the update of one window is made of."""
+
+    get: Callable[[Any, int], Any]
+    put: Callable[[Any, Any, int], None]
+    step: Step
+    initial: Callable[[], Any]
+    before_first: Callable[[], Any]
+    emit: Emit
+    cached: bool
 
 
 class Windows(Protocol):
@@ -79,15 +93,14 @@ class WindowedAggregateOperator:
             self._emit_at_close(context, forward, live)
         context.live = live
         step, wrap = self.aggregator.bind()
-        update = self._updater(live, step, context)
         build = _tumbling if self.windows.advance_ms == self.windows.size_ms else _hopping
-        process = build(self.windows, live, update, context)
+        process = build(self.windows, live, self._parts(live, step, context), context)
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
 
-    def _updater(self, live: LiveWindows, step: Step, context: NodeContext) -> Update:
+    def _parts(self, live: LiveWindows, step: Step, context: NodeContext) -> Parts:
         cached = self._caches(context)
         before_first = self.aggregator.before_first(self.kept, cached=cached)
-        return _updater(live, step, self.aggregator.initial, before_first, context, cached=cached)
+        return Parts(live.store.get, live.store.put, step, self.aggregator.initial, before_first, live.emit, cached)
 
     def _caches(self, context: NodeContext) -> bool:
         return self.kept.caching and context.caching
@@ -131,9 +144,10 @@ def _emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Any) ->
     return None
 
 
-def _windowed_key(size_ms: int) -> Callable[[tuple[Any, int]], Windowed[Any]]:
-    def shape(key: tuple[Any, int]) -> Windowed[Any]:
-        return Windowed(key[0], Window(key[1], key[1] + size_ms))
+def _windowed_key(size_ms: int) -> Callable[[tuple[Any, int]], Any]:
+    def shape(key: tuple[Any, int]) -> Any:
+        start_ms = key[1]
+        return make_tuple(Windowed, (key[0], make_tuple(Window, (start_ms, start_ms + size_ms))))
 
     return shape
 
@@ -170,38 +184,33 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
     return process_then_close
 
 
-def _updater(
-    live: LiveWindows,
-    step: Step,
-    initial: Callable[[], Any],
-    before_first: Callable[[], Any],
-    context: NodeContext,
-    *,
-    cached: bool,
-) -> Update:
-    get, put, emit, task = live.store.get, live.store.put, live.emit, context.task
+def _updater(parts: Parts, context: NodeContext) -> Update:
+    get, put, step, initial, before_first, emit, cached = parts
+    task = context.task
 
     def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
         row = get(key, start_ms)
         if row is None:
-            old, latest = before_first(), timestamp
-            new = step(key, value, initial())
+            old, latest, new = before_first(), timestamp, step(key, value, initial())
         else:
             old, latest = row
-            latest = max(latest, timestamp)
+            latest = timestamp if timestamp > latest else latest
             new = step(key, value, old)
         if new is None:
             put(key, None, start_ms)
             latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
         else:
-            put(key, ValueAndTimestamp(new, latest), start_ms)
+            put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
         emit((key, start_ms), new, old, latest, task.headers)
 
     return update
 
 
-def _tumbling(windows: Windows, live: LiveWindows, update: Update, context: NodeContext) -> Forward:
-    size_ms, until_closed_ms, dropped = windows.size_ms, windows.size_ms + windows.grace_ms, context.dropped
+def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
+    """`_updater` inside: one call less per record for the windows that are used most."""
+    get, put, step, initial, before_first, emit, cached = parts
+    size_ms, until_closed_ms = windows.size_ms, windows.size_ms + windows.grace_ms
+    task, dropped = context.task, context.dropped
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         if key is None:
@@ -211,15 +220,28 @@ def _tumbling(windows: Windows, live: LiveWindows, update: Update, context: Node
         if timestamp > live.stream_time_ms:
             live.stream_time_ms = timestamp
         elif start_ms + until_closed_ms <= live.stream_time_ms:
-            dropped("late: its window is closed")
+            dropped(LATE)
             return
-        update(key, value, timestamp, start_ms)
+        row = get(key, start_ms)
+        if row is None:
+            old, latest, new = before_first(), timestamp, step(key, value, initial())
+        else:
+            old, latest = row
+            latest = timestamp if timestamp > latest else latest
+            new = step(key, value, old)
+        if new is None:
+            put(key, None, start_ms)
+            latest = timestamp if cached else latest
+        else:
+            put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
+        emit((key, start_ms), new, old, latest, task.headers)
 
     return process
 
 
-def _hopping(windows: Windows, live: LiveWindows, update: Update, context: NodeContext) -> Forward:
-    starts_at, until_closed_ms, dropped = windows.starts_at, windows.size_ms + windows.grace_ms, context.dropped
+def _hopping(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
+    update, starts_at, dropped = _updater(parts, context), windows.starts_at, context.dropped
+    until_closed_ms = windows.size_ms + windows.grace_ms
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         if key is None:
@@ -231,7 +253,7 @@ def _hopping(windows: Windows, live: LiveWindows, update: Update, context: NodeC
             if start_ms > still_open_ms:
                 update(key, value, timestamp, start_ms)
             else:
-                dropped("late: its window is closed")
+                dropped(LATE)
 
     return process
 
