@@ -21,6 +21,7 @@ from kstreams.state.live_store import LiveStore
 
 _NO_SEQUENCE = bytes(4)
 _MANY_STARTS = 32
+_SHORTEST_SEGMENT_MS = 60_000
 
 
 class LiveWindowStore(LiveStore):
@@ -35,6 +36,8 @@ class LiveWindowStore(LiveStore):
         if builder.retention_ms is None or builder.window_size_ms is None:
             raise StateError(f"window store {builder.name!r} needs retention_ms and window_size_ms")
         self._retention_ms, self._size_ms = builder.retention_ms, builder.window_size_ms
+        # Over RocksDB, Kafka Streams drops whole segments: `all()` shows what has expired until its segment is over.
+        self._segment_ms = None if builder.store == "memory" else max(builder.retention_ms // 2, _SHORTEST_SEGMENT_MS)
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
@@ -61,6 +64,8 @@ class LiveWindowStore(LiveStore):
 
     def get(self, key: Any, start_ms: int) -> Any:
         """The value of a key's window, or None."""
+        if start_ms <= self.observed_ms - self._retention_ms:
+            return None
         frame = self._frames.get(start_ms)
         if frame is None:
             frame = self._known(start_ms)
@@ -75,8 +80,9 @@ class LiveWindowStore(LiveStore):
         """The values of many windows, in their order."""
         found: list[Any] = [None] * len(keys)
         live, public = self._keys.live, self._values.public
+        limit_ms = self._limit_ms()
         for start_ms, places in _by_start(starts_ms):
-            frame = self._known(start_ms)
+            frame = self._known(start_ms) if start_ms > limit_ms else None
             if frame is None:
                 continue
             wanted = [keys[place] for place in places]
@@ -122,6 +128,7 @@ class LiveWindowStore(LiveStore):
     def _starts_with(self, key: Any, from_ms: int, to_ms: int) -> list[int]:
         """Starts at which the key may have a window."""
         self.ready()
+        from_ms = max(from_ms, self._limit_ms() + 1)
         near = bisect_left(self._starts, from_ms), bisect_right(self._starts, to_ms)
         if self._starts_of is None:
             few = near[1] - near[0] <= _MANY_STARTS
@@ -149,6 +156,9 @@ class LiveWindowStore(LiveStore):
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """All keys, from <= start <= to, ordered by (start, serialized key)."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms)
+
+    def _scan(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         self.ready()
         key_of, value_of = self._keys.public, self._values.public
         for start_ms in self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]:
@@ -158,12 +168,17 @@ class LiveWindowStore(LiveStore):
                 yield shown, value if value_of is None else value_of(value)
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything, ordered by (start, serialized key)."""
-        return self.fetch_all(self._limit_ms() + 1, self.observed_ms)
+        """Everything that is kept, ordered by (start, serialized key), also what has expired and is not gone yet."""
+        return self._scan(self._gone_ms() + 1, self.observed_ms)
 
     def _limit_ms(self) -> int:
-        """Windows that start here or before have expired."""
+        """Windows that start here or before have expired: nobody finds them any more."""
         return self.observed_ms - self._retention_ms
+
+    def _gone_ms(self, observed_ms: int | None = None) -> int:
+        """Windows that start here or before are gone, with their segment."""
+        limit_ms = (self.observed_ms if observed_ms is None else observed_ms) - self._retention_ms
+        return limit_ms if self._segment_ms is None else limit_ms // self._segment_ms * self._segment_ms - 1
 
     def _known(self, start_ms: int) -> Entries | None:
         """The frame of a start, when there is one."""
@@ -178,7 +193,7 @@ class LiveWindowStore(LiveStore):
         if start_ms > self.observed_ms:
             self.observed_ms = start_ms
             self._expire()
-        return None if start_ms <= self._limit_ms() else self._add_frame(start_ms, complete=True)
+        return None if start_ms <= self._gone_ms() else self._add_frame(start_ms, complete=True)
 
     def _add_frame(self, start_ms: int, complete: bool) -> Entries:
         if start_ms < 0:
@@ -190,8 +205,8 @@ class LiveWindowStore(LiveStore):
         return frame
 
     def _expire(self) -> None:
-        """Drop the frames whose start is out of the retention."""
-        count = bisect_right(self._starts, self._limit_ms())
+        """Drop the frames that are gone."""
+        count = bisect_right(self._starts, self._gone_ms())
         for start_ms in self._starts[:count]:
             frame = self._frames.pop(start_ms)
             if self._starts_of is not None:
@@ -228,10 +243,10 @@ class LiveWindowStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        limit_ms = self._handed_ms - self._retention_ms
-        if limit_ms - self._swept_ms > self._retention_ms // 8:
-            self.family.delete_range(bytes(8), (limit_ms + 1).to_bytes(8, "big"))
-            self._swept_ms = limit_ms
+        gone_ms = self._gone_ms(self._handed_ms)
+        if gone_ms - self._swept_ms > self._retention_ms // 8:
+            self.family.delete_range(bytes(8), (gone_ms + 1).to_bytes(8, "big"))
+            self._swept_ms = gone_ms
 
     def written(self) -> None:
         for frame in self._frames.values():
@@ -252,16 +267,16 @@ class LiveWindowStore(LiveStore):
         self._expire()
 
     def _take(self, keys: list[Any], starts: list[int], values: list[Any]) -> None:
-        limit_ms = self._limit_ms()
+        gone_ms = self._gone_ms()
         for start_ms, places in _by_start(starts):
-            if start_ms > limit_ms:
+            if start_ms > gone_ms:
                 frame = self._frames.get(start_ms)
                 if frame is None:
                     frame = self._add_frame(start_ms, complete=True)
                 frame.load([keys[place] for place in places], [values[place] for place in places])
 
     def load(self, everything: bool) -> None:
-        low = max(0, self._limit_ms() + 1).to_bytes(8, "big")
+        low = max(0, self._gone_ms() + 1).to_bytes(8, "big")
         if everything:
             for chunk in self.family.chunks(low, None):
                 rows = chunk.columns()
