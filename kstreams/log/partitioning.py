@@ -69,6 +69,8 @@ def split_by_partition(
 
 def _murmur2_column(keys: pa.Array) -> Ints:
     # Keys of one length at a time: then each step of the hash is one operation on a whole column of words.
+    if not len(keys):
+        return np.zeros(0, dtype=np.uint32)
     data = keys.buffers()[2]
     raw = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from kstreams.clock import Clock
@@ -78,7 +79,7 @@ class Appender:
         PartitionBusyError, LogError
             Nothing of the frames is in the log then.
         """
-        with self.partition.locked(timeout):
+        with self.partition.locked(timeout), self._reopening("append to"):
             head = self._open(self.partition.head_locked())
             rolled = head.position > 0 and self._is_due(head, sum(HEADER_SIZE + body.data.size for body in bodies))
             if rolled:
@@ -92,7 +93,7 @@ class Appender:
 
     def roll(self) -> bool:
         """Complete the active segment if its time is over."""
-        with self.partition.locked():
+        with self.partition.locked(), self._reopening("roll"):
             head = self._open(self.partition.head_locked())
             due = head.position > 0 and self._is_due(head, 0)
             if due:
@@ -102,7 +103,8 @@ class Appender:
     def sync(self) -> None:
         """Make all that was appended durable, whoever appended it to the active segment."""
         if self._fd >= 0 and self._durability == "fsync":
-            self._guarded("sync", lambda: self.partition.disk.sync(self._fd))
+            with self._reopening("sync"):
+                self.partition.disk.sync(self._fd)
 
     def close(self) -> None:
         """Release the files."""
@@ -116,11 +118,11 @@ class Appender:
             parts += [encode_header(body, offset, stamp), body.data]
             offset, position = offset + body.records, position + HEADER_SIZE + body.data.size
             greatest = max(greatest, body.max_timestamp)
-        self._guarded("write to", lambda: self._store(parts, head.position, sync))
+        self._store(parts, head.position, sync)
         created_ms = head.created_ms or self._clock.now_ms()
         synced = position if sync else head.synced
         grown = Head(head.start_offset, offset, head.segment, position, created_ms, greatest, synced)
-        self._guarded("publish", lambda: self.partition.publish(grown))
+        self.partition.publish(grown)
         if head.position // INTERVAL != position // INTERVAL:
             append_entry(segment_path(self.partition.folder, head.segment), Entry(offset, position, greatest))
 
@@ -155,7 +157,7 @@ class Appender:
     def _roll(self, head: Head) -> Head:
         disk, folder = self.partition.disk, self.partition.folder
         if self._durability != "none":
-            self._guarded("sync", lambda: disk.sync(self._fd))
+            disk.sync(self._fd)
         for base in self.partition.segments():
             if base > head.segment:  # made by a writer that died before it could publish it
                 segment_path(folder, base).unlink()
@@ -168,17 +170,19 @@ class Appender:
         self.partition.publish(fresh)
         return self._open(fresh)
 
-    def _guarded(self, what: str, action: Callable[[], None]) -> None:
+    @contextmanager
+    def _reopening(self, what: str) -> Iterator[None]:
         # After a failed write or sync the kernel may drop pages it calls clean: the file is opened anew, what was
         # not published is cut by the next append, and nothing is tried twice.
         try:
-            action()
+            yield
         except OSError as error:
-            path = segment_path(self.partition.folder, self._segment)
             self._release()
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             advice = "The disk is full: free some space. " if full else ""
-            raise LogError(f"Could not {what} {path}: {error.strerror}. {advice}Nothing of it was appended.") from error
+            raise LogError(
+                f"Could not {what} {self.partition.folder}: {error.strerror}. {advice}Nothing of it was appended."
+            ) from error
 
     def _release(self) -> None:
         if self._fd >= 0:

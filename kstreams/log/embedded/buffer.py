@@ -10,11 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.errors import LogError
 from kstreams.log.api import Delivery, OnDelivery
+from kstreams.log.embedded.catalogue import Topic
+from kstreams.log.embedded.topic_config import TopicSettings
 from kstreams.log.partitioning import partitions_of, split_by_partition
 from kstreams.record import Headers
 
 ROW_OVERHEAD = 16  # bytes that a row costs besides its key and value
+_FRAME_SHARE = 64  # bytes that the offsets and timestamps of a single row can take
 
 
 class Ticket:
@@ -30,9 +34,11 @@ class Ticket:
 class Rows:
     """Records of one topic as they were sent."""
 
-    __slots__ = ("headers", "keys", "partitions", "tickets", "timestamps", "values")
+    __slots__ = ("count", "headers", "keys", "most_bytes", "needs_key", "partitions", "tickets", "timestamps", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, topic: Topic, settings: TopicSettings) -> None:
+        self.count, self.needs_key = topic.partitions, settings.compact
+        self.most_bytes = settings.max_message_bytes - _FRAME_SHARE
         self.keys: list[bytes | None] = []
         self.values: list[bytes | None] = []
         self.timestamps: list[int] = []
@@ -47,9 +53,9 @@ class Rows:
         rows = [self.headers.get(i, ()) for i in range(len(self.keys))]
         return pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
 
-    def chosen_partitions(self, count: int, sticky: int, keys: pa.Array) -> np.ndarray[Any, np.dtype[Any]]:
+    def chosen_partitions(self, sticky: int, keys: pa.Array) -> np.ndarray[Any, np.dtype[Any]]:
         """Partition of every row: the given one, else by its key, else the sticky one."""
-        chosen = partitions_of(keys, count)
+        chosen = partitions_of(keys, self.count)
         chosen[chosen < 0] = sticky
         for row, partition in self.partitions.items():
             chosen[row] = partition
@@ -59,13 +65,20 @@ class Rows:
 class Piece:
     """Rows of one partition that wait to be written, in order."""
 
-    __slots__ = ("batch", "size", "tickets", "whole")
+    __slots__ = ("batch", "settled", "size", "tickets", "whole")
 
     def __init__(self, batch: Batch, size: int, tickets: Sequence[tuple[int, Ticket]], whole: bool) -> None:
         self.batch, self.size, self.tickets, self.whole = batch, size, tickets, whole
+        self.settled = False
 
-    def settle(self, offset: int, error: Any) -> None:
+    def fail(self, error: LogError) -> None:
+        """Note for all who do not know better yet that the rows were not written."""
+        if not self.settled:
+            self.settle(-1, error)
+
+    def settle(self, offset: int, error: LogError | None) -> None:
         """Note for all who wait where the rows are, or why they are not."""
+        self.settled = True
         for row, ticket in self.tickets:
             at = -1 if error is not None else offset + row
             ticket.delivery = Delivery(self.batch.source, at, len(self.batch) if self.whole else 1, error)
@@ -76,18 +89,16 @@ class Buffer:
 
     def __init__(self) -> None:
         self.bytes = 0
+        self.rows: dict[str, Rows] = {}
         self.pieces: dict[TopicPartition, list[Piece]] = {}
-        self._rows: dict[str, Rows] = {}
         self._tickets: deque[Ticket] = deque()
         self._sticky: dict[str, int] = {}
-        self._counts: dict[str, int] = {}
 
-    def rows(self, topic: str, partitions: int) -> Rows:
-        """Where to put the next rows for a topic."""
-        rows = self._rows.get(topic)
+    def rows_for(self, topic: Topic, settings: TopicSettings) -> Rows:
+        """Where to put the next rows for a topic; found in `rows` until they are split."""
+        rows = self.rows.get(topic.name)
         if rows is None:
-            rows = self._rows[topic] = Rows()
-            self._counts[topic] = partitions
+            rows = self.rows[topic.name] = Rows(topic, settings)
         return rows
 
     def ticket(self, on_delivery: OnDelivery) -> Ticket:
@@ -105,18 +116,17 @@ class Buffer:
 
     def split_all(self) -> None:
         """Turn all rows into pieces."""
-        for topic in list(self._rows):
+        for topic in list(self.rows):
             self.split(topic)
 
     def split(self, topic: str) -> None:
         """Turn the rows of a topic into one piece for each partition."""
-        rows = self._rows.pop(topic, None)
-        if rows is None:
+        rows = self.rows.pop(topic, None)
+        if rows is None or not rows.keys:
             return
-        count = self._counts[topic]
         keys, values = pa.array(rows.keys, pa.binary()), pa.array(rows.values, pa.binary())
-        sticky = self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % count
-        chosen = rows.chosen_partitions(count, sticky, keys)
+        sticky = self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % rows.count
+        chosen = rows.chosen_partitions(sticky, keys)
         timestamps = pa.array(rows.timestamps, pa.int64())
         for batch, places in split_by_partition(topic, chosen, keys, values, timestamps, rows.headers_column()):
             size = batch.keys.nbytes + batch.values.nbytes
@@ -127,7 +137,7 @@ class Buffer:
         """Take out what waits for a partition."""
         return self.pieces.pop(source, [])
 
-    def drop(self, error: Any) -> None:
+    def drop(self, error: LogError) -> None:
         """Forget everything; who waits is told the error."""
         self.split_all()
         for pieces in self.pieces.values():

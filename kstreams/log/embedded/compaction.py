@@ -29,9 +29,9 @@ from kstreams.log.embedded.transactions import Fate
 _DIRTY_SHARE = 0.5  # Kafka's min.cleanable.dirty.ratio
 _KEYS_AT_ONCE = 1_000_000
 _EMPTY = {
-    "keys": pa.array([], pa.binary()),
-    "values": pa.array([], pa.binary()),
-    "timestamps": pa.array([], pa.int64()),
+    "keys": pa.nulls(0, pa.binary()),
+    "values": pa.nulls(0, pa.binary()),
+    "timestamps": pa.nulls(0, pa.int64()),
 }
 
 Offsets = np.ndarray[Any, np.dtype[np.int64]]

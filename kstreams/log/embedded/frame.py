@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
-from kstreams.errors import LogError
 
 MAGIC = b"KSLF"
 VERSION = 1
@@ -167,7 +166,7 @@ def decode_body(header: FrameHeader, body: pa.Buffer, source: TopicPartition) ->
     try:
         read = pa.ipc.read_record_batch(body, SCHEMAS[header.flags & _COLUMN_FLAGS])
         read.validate()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, EOFError) as error:
         raise BadFrameError(f"the body is no Arrow record batch of this schema ({error})") from None
     if read.num_rows != header.records:
         raise BadFrameError(f"{read.num_rows} records where the header declares {header.records}")
@@ -200,7 +199,7 @@ def _record_batch(columns: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(columns, schema, strict=True)
     ]
     if typed[2].null_count:
-        raise LogError("A batch has a record without a timestamp: give every record one (milliseconds).")
+        raise ValueError("a record has no timestamp: give every record one (milliseconds)")
     return pa.RecordBatch.from_arrays(typed, schema=schema)
 
 

@@ -10,19 +10,32 @@ import pyarrow as pa
 from kstreams.batch import HEADERS_TYPE, Batch
 from kstreams.errors import LogError
 from kstreams.log.embedded.frame import Body, encode_body
+from kstreams.log.embedded.topic_config import TopicSettings
 
 _SMALL_ROWS = 1_000
 
 
-def frame_bodies(batches: Sequence[Batch], compression: str, most_bytes: int) -> list[Body]:
+class UnwritableError(LogError):
+    """Records that can never be written as they are: too large, without a key, columns that do not fit together."""
+
+
+def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSettings) -> list[Body]:
     """The bodies of the frames that hold these batches of one partition, in order.
 
     Raises
     ------
-    LogError
-        When one record alone is larger than `most_bytes`.
+    UnwritableError
+        When one record alone is larger than `max.message.bytes`, when one has no key and the topic is compacted, or
+        when columns are not of the types or lengths of a batch.
     """
-    return [encode_body(part, compression) for batch in join_small(batches) for part in halve(batch, most_bytes)]
+    source = batches[0].source
+    if settings.compact and any(batch.keys.null_count for batch in batches):
+        raise UnwritableError(f"{source} is compacted, so each of its records needs a key: one has none.")
+    try:
+        parts = [part for batch in join_small(batches) for part in halve(batch, settings.max_message_bytes)]
+        return [encode_body(part, compression) for part in parts]
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UnwritableError(f"A batch for {source} cannot be written: {error}") from error
 
 
 def join_small(batches: Sequence[Batch]) -> Iterator[Batch]:
@@ -69,7 +82,7 @@ def halve(batch: Batch, most_bytes: int) -> Iterator[Batch]:
         yield batch
         return
     if len(batch) == 1:
-        raise LogError(
+        raise UnwritableError(
             f"A record of {byte_size(batch)} bytes is too large for {batch.source}: raise its `max.message.bytes` "
             f"({most_bytes}) or send less at once."
         )

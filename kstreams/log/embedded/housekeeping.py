@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
+
 from kstreams.log.embedded.appender import Appender
 from kstreams.log.embedded.catalogue import Topic
 from kstreams.log.embedded.compaction import compact
@@ -28,17 +30,15 @@ def clean_topic(home: Home, topic: Topic, *, eager: bool) -> None:
 
 
 def clean_partition(home: Home, topic: Topic, number: int, settings: TopicSettings, *, eager: bool) -> None:
-    """Clean one partition."""
+    """Clean one partition; where another process cleans it at the same time, that one goes on."""
     partition = home.partition(topic, number)
     appender = Appender(partition, settings.limits, home.clock, home.durability, on_roll=lambda: None)
-    try:
+    with closing(appender), suppress(FileNotFoundError):
         appender.roll()
         if settings.delete:
             apply_retention(partition, settings, home.clock.now_ms())
         if settings.compact:
             _compact(home, topic, partition, settings, eager)
-    finally:
-        appender.close()
 
 
 def _compact(home: Home, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:

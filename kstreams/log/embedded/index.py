@@ -41,11 +41,7 @@ def index_path(segment: Path) -> Path:
 
 def append_entry(segment: Path, entry: Entry) -> None:
     """Add an entry; called by whoever appends, when a frame ended in another interval than it began."""
-    fd = create_file(index_path(segment), os.O_APPEND)
-    try:
-        os.write(fd, _encode(entry))
-    finally:
-        os.close(fd)
+    _store(index_path(segment), _encode(entry), os.O_APPEND)
 
 
 def entry_for_offset(segment: Segment, offset: int) -> Entry:
@@ -110,20 +106,21 @@ def _rebuild(segment: Segment) -> Table:
             entries.append(_encode(Entry(header.base_offset, position, greatest)))
         greatest = max(greatest, header.max_timestamp) if header.records else greatest
     raw = b"".join(entries)
-    _store(index_path(segment.path), raw)
+    spare = segment.path.with_suffix(f".index.{os.getpid()}")
+    if _store(spare, raw, os.O_TRUNC):
+        os.replace(spare, index_path(segment.path))
     return np.frombuffer(raw, dtype=_TABLE)
 
 
-def _store(path: Path, raw: bytes) -> None:
-    # An index is a convenience: where it cannot be written, readers live without it.
+def _store(path: Path, raw: bytes, flags: int) -> bool:
+    # An index is a convenience: where it cannot be written, nothing else fails.
     try:
-        spare = path.with_suffix(f".index.{os.getpid()}")
-        fd = create_file(spare, os.O_TRUNC)
-        with os.fdopen(fd, "wb") as file:
+        with os.fdopen(create_file(path, flags), "wb") as file:
             file.write(raw)
-        os.replace(spare, path)
     except OSError as error:
         _logger.warning("The index %s could not be written (%s); looking up offsets is slower without it.", path, error)
+        return False
+    return True
 
 
 def _encode(entry: Entry) -> bytes:

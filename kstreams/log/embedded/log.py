@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kstreams.clock import Clock
-from kstreams.errors import ConfigError
+from kstreams.errors import ConfigError, LogError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
@@ -16,6 +17,8 @@ from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.housekeeping import clean_topic
 from kstreams.log.embedded.producer import EmbeddedProducer
 from kstreams.log.settings import choice
+
+_logger = logging.getLogger("kstreams.log")
 
 
 class EmbeddedLog:
@@ -103,4 +106,8 @@ class EmbeddedLog:
         self.close()
 
     def _after_roll(self, topic: Topic) -> None:
-        clean_topic(self._home, topic, eager=False)
+        # The append that rolled the segment is done and must not fail for what comes after it.
+        try:
+            clean_topic(self._home, topic, eager=False)
+        except (LogError, OSError) as error:
+            _logger.error("The topic %s could not be cleaned: %s", topic.name, error)

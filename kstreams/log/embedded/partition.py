@@ -58,10 +58,7 @@ class Partition:
 
     def __init__(self, folder: Path, source: TopicPartition, disk: Disk) -> None:
         self.folder, self.source, self.disk = folder, source, disk
-        if not folder.is_dir():
-            raise UnknownTopicError(f"{source} has no folder {folder}: the topic was deleted.")
-        self._lock = create_file(folder / "lock")
-        self._head = create_file(folder / "head")
+        self._lock, self._head = _open_lock(folder, source), create_file(folder / "head")
 
     def head(self) -> Head:
         """Where the log starts and ends now; after a power failure or damage to the head this finds it out again."""
@@ -86,8 +83,8 @@ class Partition:
     @contextmanager
     def locked(self, timeout: float | None = None) -> Iterator[None]:
         """Hold the partition's lock; PartitionBusyError after `timeout` seconds, None waits for ever."""
-        self._acquire(timeout)
         try:
+            self._acquire(timeout)
             if self.is_deleted():
                 raise UnknownTopicError(f"{self.source} was deleted.")
             yield
@@ -126,6 +123,14 @@ class Partition:
         except BlockingIOError:
             return False
         return True
+
+
+def _open_lock(folder: Path, source: TopicPartition) -> int:
+    # Never made here: a topic is deleted by removing the lock, and who waits for it must notice.
+    try:
+        return os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise UnknownTopicError(f"{source} has no lock in {folder}: the topic was deleted.") from None
 
 
 def segment_bases(folder: Path) -> list[int]:

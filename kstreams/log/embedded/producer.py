@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from operator import index
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import BufferFullError, LogError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded import transactions
-from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer
+from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer, Rows
+from kstreams.log.embedded.catalogue import Topic
 from kstreams.log.embedded.framing import byte_size
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.linger import Linger
 from kstreams.log.embedded.partition import PartitionBusyError
+from kstreams.log.embedded.topic_config import TopicSettings
 from kstreams.log.embedded.writer import Writer
 from kstreams.log.settings import Setting, choice, number, read_settings, text
 from kstreams.record import Headers
@@ -75,24 +78,34 @@ class EmbeddedProducer:
         ------
         UnknownTopicError, BufferFullError
         LogError
-            When a producer with a `transactional.id` has no transaction open.
+            When the record is too large or lacks a key that its topic asks for, or when a producer with a
+            `transactional.id` has no transaction open.
         """
-        size = ROW_OVERHEAD + len(key or b"") + len(value or b"")
+        if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
+            raise LogError(f"Keys and values are bytes or None, not {type(key).__name__} and {type(value).__name__}.")
+        size = ROW_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+        if headers:
+            headers = [(str(name), None if raw is None else bytes(raw)) for name, raw in headers]
+            size += sum(ROW_OVERHEAD + len(name) + len(raw or b"") for name, raw in headers)
+        buffer = self._buffer
         with self._mutex:
-            count = self._ready(topic, partition, size)
-            rows = self._buffer.rows(topic, count)
+            rows = buffer.rows.get(topic)
+            if rows is None or partition is not None or buffer.bytes + size > self._most:
+                rows = buffer.rows_for(*self._ready(topic, partition, size))
+            if size > rows.most_bytes or (key is None and rows.needs_key):
+                raise _refusal(topic, size, rows)
             row = len(rows.keys)
-            rows.keys.append(key)
-            rows.values.append(value)
-            rows.timestamps.append(self._clock.now_ms() if timestamp is None else timestamp)
+            rows.timestamps.append(self._clock.now_ms() if timestamp is None else index(timestamp))
             if headers:
                 rows.headers[row] = headers
+            rows.keys.append(key)
+            rows.values.append(value)
             if partition is not None:
                 rows.partitions[row] = partition
             if on_delivery is not None:
-                rows.tickets[row] = self._buffer.ticket(on_delivery)
-            self._buffer.bytes += size
-        if self._buffer.bytes >= self._write_at:
+                rows.tickets[row] = buffer.ticket(on_delivery)
+            buffer.bytes += size
+        if buffer.bytes >= self._write_at:
             self._write_full()
 
     def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
@@ -173,20 +186,22 @@ class EmbeddedProducer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _ready(self, topic: str, partition: int | None, size: int) -> int:
-        """Number of partitions of a topic that can take the record or batch now."""
+    def _ready(self, name: str, partition: int | None, size: int) -> tuple[Topic, TopicSettings]:
+        """The topic that a record or batch can be buffered for now."""
         if self._closed:
             raise LogError("This producer is closed: open another.")
         if self._identity is not None and self._transaction is None:
             raise LogError("A producer with a `transactional.id` sends in transactions: call begin_transaction first.")
-        count = self._writer.partitions(topic)
-        if partition is not None and not 0 <= partition < count:
-            raise UnknownTopicError(f"The topic {topic!r} has the partitions 0 to {count - 1}, not {partition}.")
+        topic, settings = self._writer.topic(name)
+        if partition is not None and not 0 <= partition < topic.partitions:
+            raise UnknownTopicError(
+                f"The topic {name!r} has the partitions 0 to {topic.partitions - 1}, not {partition}."
+            )
         if self._buffer.bytes + size > self._most and self._buffer.bytes:
             self._make_room(size)
         if not self._buffer.bytes:
             self._linger.start()
-        return count
+        return topic, settings
 
     def _make_room(self, size: int) -> None:
         seconds = self._settings["max.block.ms"] / 1000
@@ -221,7 +236,7 @@ class EmbeddedProducer:
             except LogError as error:
                 self._error, self._spoilt = self._error or error, self._spoilt or error
                 for piece in pieces:
-                    piece.settle(-1, error)
+                    piece.fail(error)
             del buffer.pieces[source]
         buffer.bytes = sum(piece.size for pieces in buffer.pieces.values() for piece in pieces)
         self._write_at = buffer.bytes + self._batch_size
@@ -251,3 +266,9 @@ class EmbeddedProducer:
     def _end(self) -> None:
         self._transaction = self._error = self._spoilt = None
         self._writer.end()
+
+
+def _refusal(topic: str, size: int, rows: Rows) -> LogError:
+    if size > rows.most_bytes:
+        return LogError(f"A record of {size} bytes is too large for {topic!r}: raise its `max.message.bytes`.")
+    return LogError(f"The topic {topic!r} is compacted, so each of its records needs a key: give one.")

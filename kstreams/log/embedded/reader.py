@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from kstreams.batch import Batch
-from kstreams.errors import LogError
+from kstreams.errors import CorruptLogError, LogError, UnknownTopicError
 from kstreams.log.embedded.frame import FrameHeader
 from kstreams.log.embedded.head import Head
 from kstreams.log.embedded.index import entry_before_time, entry_for_offset
@@ -18,6 +19,7 @@ from kstreams.log.embedded.partition import Partition
 from kstreams.log.embedded.segment import Segment, segment_path
 from kstreams.log.embedded.transactions import Fate
 
+_ATTEMPTS = 3
 _logger = logging.getLogger("kstreams.log")
 FateOf = Callable[[int], Fate]
 
@@ -56,9 +58,23 @@ class PartitionReader:
 
     def read(self, max_records: int) -> list[Batch]:
         """The batches there are, at most `max_records` rows together."""
+        batches: list[Batch] = []
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._read(max_records, batches)
+                break
+            except FileNotFoundError as gone:
+                # Retention or compaction removed the segment between our look at the folder and the opening.
+                self._leave()
+                if batches:
+                    break
+                if attempt == _ATTEMPTS - 1:
+                    raise self._missing() from gone
+        return batches
+
+    def _read(self, max_records: int, batches: list[Batch]) -> None:
         head = self.partition.head()
         self._enter(head)
-        batches: list[Batch] = []
         try:
             while max_records > 0 and (batch := self._next(head, max_records)) is not None:
                 batches.append(batch)
@@ -66,15 +82,13 @@ class PartitionReader:
         except LogError:
             if not batches:
                 raise  # else the next read meets it again, and what came before it is not lost
-        return batches
 
     def offset_at_time(self, timestamp_ms: int) -> int | None:
         """Offset of the first record to be seen whose timestamp is at or after `timestamp_ms`."""
-        head = self.partition.head()
+        head, found = self.partition.head(), None
         for base in self._bases(head):
-            segment = self._open(head, base)
-            found = self._first_at(segment, timestamp_ms, head.start_offset)
-            segment.close()
+            with suppress(FileNotFoundError), closing(self._open(head, base)) as segment:
+                found = self._first_at(segment, timestamp_ms, head.start_offset)
             if found is not None:
                 return found
         return None
@@ -166,8 +180,13 @@ class PartitionReader:
         head = self.partition.head()
         self._enter(head)
         if not bases or bases[0] > self.position:
-            raise LogError(f"{self.partition.folder}: the segment with offset {self.position} is missing.")
+            raise self._missing()
         return bases
+
+    def _missing(self) -> LogError:
+        if self.partition.is_deleted():
+            return UnknownTopicError(f"The topic {self.partition.source.topic!r} was deleted while it was read.")
+        return CorruptLogError(f"{self.partition.folder}: the segment with offset {self.position} is missing.")
 
     def _open(self, head: Head, base: int) -> Segment:
         segment = Segment(segment_path(self.partition.folder, base), self.partition.source)

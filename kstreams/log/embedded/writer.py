@@ -6,13 +6,13 @@ import functools
 from collections.abc import Sequence
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import LogError, UnknownTopicError
+from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded import transactions
 from kstreams.log.embedded.appender import Appender
 from kstreams.log.embedded.buffer import Piece
 from kstreams.log.embedded.catalogue import Topic
 from kstreams.log.embedded.frame import UNSTAMPED, Body, Stamp
-from kstreams.log.embedded.framing import frame_bodies
+from kstreams.log.embedded.framing import UnwritableError, frame_bodies
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.topic_config import TopicSettings
 
@@ -43,25 +43,39 @@ class Writer:
         """The transaction is over."""
         self._stamp = UNSTAMPED
 
-    def partitions(self, topic: str) -> int:
-        """Number of partitions of a topic."""
-        return self._topic(topic)[0].partitions
+    def topic(self, name: str) -> tuple[Topic, TopicSettings]:
+        """A topic and its settings; UnknownTopicError names the nearest there is."""
+        known = self._topics.get(name)
+        if known is None:
+            topic = self._home.catalogue.topic(name)
+            known = self._topics[name] = topic, TopicSettings.of(topic.config)
+        return known
 
     def write(self, source: TopicPartition, pieces: Sequence[Piece], timeout: float | None) -> None:
-        """Append the pieces as one and settle them; on an error nothing of them is in the log."""
-        topic, settings = self._topic(source.topic)
-        if settings.compact and any(piece.batch.keys.null_count for piece in pieces):
-            raise LogError(f"{source} is compacted, so each of its records needs a key: one has none.")
-        compression = self._compression if settings.compression == "producer" else settings.compression
-        bodies = frame_bodies([piece.batch for piece in pieces], compression, settings.max_message_bytes)
-        try:
-            offset = self._append(topic, source, settings, bodies, timeout)
-        except UnknownTopicError:
-            self._forget(source.topic)
-            raise
-        for piece in pieces:
-            piece.settle(offset, None)
-            offset += len(piece.batch)
+        """Append the pieces as one and settle them.
+
+        Raises
+        ------
+        UnwritableError
+            For pieces that can never be written; they are settled, and the others are in the log.
+        LogError
+            Nothing was settled, nothing of the pieces is in the log.
+        """
+        topic, settings = self.topic(source.topic)
+        pieces, bodies, refused = self._encode(source, pieces, settings)
+        if pieces:
+            try:
+                offset = self._append(topic, source, settings, bodies, timeout)
+            except UnknownTopicError:
+                self._forget(source.topic)
+                raise
+            for piece in pieces:
+                piece.settle(offset, None)
+                offset += len(piece.batch)
+        for piece, error in refused:
+            piece.settle(-1, error)
+        if refused:
+            raise refused[0][1]
 
     def sync(self) -> None:
         """Make what the transaction wrote durable."""
@@ -73,6 +87,24 @@ class Writer:
         for appender in self._appenders.values():
             appender.close()
         self._appenders.clear()
+
+    def _encode(
+        self, source: TopicPartition, pieces: Sequence[Piece], settings: TopicSettings
+    ) -> tuple[Sequence[Piece], list[Body], list[tuple[Piece, UnwritableError]]]:
+        """The pieces that can be written, their frames, and the pieces that cannot, with the reason."""
+        compression = self._compression if settings.compression == "producer" else settings.compression
+        encode = functools.partial(frame_bodies, compression=compression, settings=settings)
+        try:
+            return pieces, encode([piece.batch for piece in pieces]), []
+        except UnwritableError:
+            sound, bodies, refused = [], [], []
+        for piece in pieces:
+            try:
+                bodies += encode([piece.batch])
+                sound.append(piece)
+            except UnwritableError as error:
+                refused.append((piece, error))
+        return sound, bodies, refused
 
     def _append(
         self, topic: Topic, source: TopicPartition, settings: TopicSettings, bodies: list[Body], timeout: float | None
@@ -97,13 +129,6 @@ class Writer:
         partition = home.partition(topic, source.partition)
         on_roll = functools.partial(home.after_roll, topic)
         return Appender(partition, settings.limits, home.clock, home.durability, on_roll)
-
-    def _topic(self, name: str) -> tuple[Topic, TopicSettings]:
-        known = self._topics.get(name)
-        if known is None:
-            topic = self._home.catalogue.topic(name)
-            known = self._topics[name] = topic, TopicSettings.of(topic.config)
-        return known
 
     def _forget(self, name: str) -> None:
         self._topics.pop(name, None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
-from kstreams.log import Delivery, Log
+from kstreams.log import Delivery, Log, Producer
 from kstreams.murmur2 import partition_of
 from tests.log.contract.reading import drain, rows_of, sources, values_of
 
@@ -114,17 +114,32 @@ def test_a_batch_larger_than_a_message_is_cut_into_several(log: Log) -> None:
     assert told == [Delivery(TopicPartition("words", 0), 0, 500, None)]
 
 
+def send_now(producer: Producer, *record: object, **more: object) -> None:
+    producer.send(*record, **more)
+    producer.flush()
+
+
 def test_a_record_larger_than_max_message_bytes_is_refused_and_the_others_are_not(log: Log) -> None:
-    log.admin().create_topic("words", partitions=2, config={"max.message.bytes": "2000"})
-    told: list[Delivery] = []
+    log.admin().create_topic("words", config={"max.message.bytes": "2000"})
     with log.producer() as producer:
-        producer.send("words", b"k", b"small", partition=0, on_delivery=told.append)
-        producer.send("words", b"k", b"x" * 3000, partition=1, on_delivery=told.append)
+        producer.send("words", b"k", b"small")
+        with pytest.raises(LogError, match=r"large"):
+            send_now(producer, "words", b"k", b"x" * 2000)
+        producer.send("words", b"k", b"x" * 1800)
+    assert values_of(log, "words") == [b"small", b"x" * 1800]
+
+
+def test_a_batch_with_a_record_too_large_is_refused_as_a_whole_and_alone(log: Log) -> None:
+    log.admin().create_topic("words", config={"max.message.bytes": "2000"})
+    told: list[bool] = []
+    with log.producer() as producer:
+        for size in (10, 5000, 20):
+            batch = Batch.of_rows(TopicPartition("words", 0), [Row(b"k", b"x" * size, 0, ()), Row(b"k", b"", 0, ())])
+            producer.send_batch(batch, lambda delivery: told.append(delivery.error is None))
         with pytest.raises(LogError, match=r"max\.message\.bytes"):
             producer.flush()
-        assert [delivery.error is None for delivery in told] == [True, False]
-        assert told[1].offset == -1
-    assert values_of(log, "words", 2) == [b"small"]
+        assert told == [True, False, True]
+    assert [len(value or b"") for value in values_of(log, "words")] == [10, 0, 20, 0]
 
 
 def test_callbacks_come_in_the_order_of_sending_with_the_offsets(log: Log) -> None:
@@ -181,10 +196,8 @@ def test_columns_of_strings_are_taken_as_bytes(log: Log) -> None:
 
 def test_a_compacted_topic_refuses_records_without_key(log: Log) -> None:
     log.admin().create_topic("table", config={"cleanup.policy": "compact"})
-    with log.producer() as producer:
-        producer.send("table", None, b"v")
-        with pytest.raises(LogError, match="key"):
-            producer.flush()
+    with log.producer() as producer, pytest.raises(LogError, match="key"):
+        send_now(producer, "table", None, b"v")
 
 
 def test_an_unknown_topic_or_partition_is_named_when_sending(log: Log) -> None:
@@ -201,6 +214,38 @@ def test_an_unknown_setting_is_refused_with_the_nearest_known(log: Log) -> None:
         log.producer({"linger": 5})
     with pytest.raises(ConfigError, match=r"isolation\.level"):
         log.consumer({"isolation.level": "dirty"})
+
+
+def test_a_producer_finds_the_new_topic_when_one_was_deleted_and_made_again(log: Log) -> None:
+    log.admin().create_topic("words")
+    with log.producer() as producer:
+        producer.send("words", b"k", b"old")
+        producer.flush()
+        log.admin().delete_topic("words")
+        log.admin().create_topic("words")
+        producer.send("words", b"k", b"lost")
+        with pytest.raises(UnknownTopicError, match="deleted"):
+            producer.flush()
+        producer.send("words", b"k", b"new")
+    assert values_of(log, "words") == [b"new"]
+
+
+def test_what_is_no_bytes_is_refused_and_leaves_nothing_behind(log: Log) -> None:
+    log.admin().create_topic("words")
+    with log.producer() as producer:
+        producer.send("words", b"k", b"1")
+        for wrong in ({"value": "text"}, {"value": 5}, {"key": "k"}):
+            with pytest.raises(LogError, match="bytes"):
+                producer.send("words", **{"key": b"k", "value": b"v", **wrong})
+        with pytest.raises(TypeError):
+            producer.send("words", b"k", b"v", timestamp=1.5)
+        short = Batch.of_rows(TopicPartition("words", 0), [Row(b"k", b"v", 0, ())] * 3)
+        short.values = short.values.slice(1)
+        producer.send_batch(short)
+        with pytest.raises(LogError, match="cannot be written"):
+            producer.flush()
+        producer.send("words", b"k", b"2")
+    assert values_of(log, "words") == [b"1", b"2"]
 
 
 def test_a_closed_producer_refuses_records(log: Log) -> None:

@@ -214,7 +214,7 @@ def test_compaction_happens_by_itself_when_segments_fill(log: EmbeddedLog, tmp_p
     st.integers(0, 60),
     st.integers(1, 9),
 )
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_a_table_read_from_a_compacted_topic_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str | None]], cut: int, flush_each: int
 ) -> None:

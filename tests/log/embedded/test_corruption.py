@@ -150,6 +150,16 @@ def test_a_segment_that_was_cut_from_outside_is_told(folder: Path) -> None:
             producer.flush()
 
 
+def test_an_active_segment_that_is_missing_is_told(folder: Path) -> None:
+    path = segments(folder)[0]
+    with open_log(folder) as log, log.consumer() as consumer:
+        consumer.assign([SOURCE])
+        path.unlink()
+        with pytest.raises(CorruptLogError, match="missing"):
+            consumer.poll()
+        assert [Path(damage.file) for damage in verify(folder)] == [path]
+
+
 def test_a_segment_that_is_missing_is_told(tmp_path: Path) -> None:
     with open_log(tmp_path) as log:
         log.admin().create_topic("words", config={"segment.bytes": "1024"})

@@ -72,7 +72,7 @@ def test_after_a_failed_sync_nothing_of_the_write_stays_and_the_file_is_opened_a
             producer.flush()
             disk.fails_to_sync, disk.syncs = True, 0
             producer.send("words", b"k", b"2")
-            with pytest.raises(LogError, match="Could not write"):
+            with pytest.raises(LogError, match="Could not append"):
                 producer.flush()
             assert disk.syncs == 1
             assert values_of(log, "words") == [b"1"]

@@ -186,4 +186,4 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLog = LogMachine.TestCase
-TestLog.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestLog.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
