@@ -1,10 +1,15 @@
-"""Topics: one interface (`api`), two homes: the embedded log and, later, Kafka."""
+"""Topics: one interface (`api`), two homes: the embedded log and, later, Kafka.
+
+The embedded log is loaded when it is first asked for: who only needs the interface does not wait for it.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from kstreams.clock import Clock, SystemClock
+from kstreams.clock import Clock
 from kstreams.errors import ConfigError
 from kstreams.log.api import (
     Admin,
@@ -16,10 +21,12 @@ from kstreams.log.api import (
     Producer,
     TopicDescription,
 )
-from kstreams.log.embedded.disk import Disk
-from kstreams.log.embedded.dump import dump
-from kstreams.log.embedded.log import EmbeddedLog
-from kstreams.log.embedded.verify import verify
+
+if TYPE_CHECKING:
+    from kstreams.log.embedded.disk import Disk
+    from kstreams.log.embedded.dump import dump
+    from kstreams.log.embedded.log import EmbeddedLog
+    from kstreams.log.embedded.verify import verify
 
 __all__ = [
     "Admin",
@@ -35,6 +42,8 @@ __all__ = [
     "open_log",
     "verify",
 ]
+
+_LATER = {"EmbeddedLog": "log", "dump": "dump", "verify": "verify"}
 
 
 def open_log(
@@ -69,6 +78,14 @@ def open_log(
     ...     admin.topics()["words"].partitions
     2
     """
+    from kstreams.log.embedded.log import EmbeddedLog
+
     if "://" in str(location):
         raise ConfigError(f"{location!r} cannot be opened yet: give the folder of an embedded log.")
-    return EmbeddedLog(Path(location), clock=clock or SystemClock(), durability=durability, disk=disk)
+    return EmbeddedLog(Path(location), clock=clock, durability=durability, disk=disk)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"kstreams.log.embedded.{_LATER[name]}"), name)

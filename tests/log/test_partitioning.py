@@ -12,9 +12,7 @@ KEYS = st.lists(st.none() | st.binary(max_size=70), max_size=40)
 
 
 @given(KEYS, st.integers(1, 50), st.data())
-def test_a_column_agrees_with_the_function_of_one_key(
-    keys: list[bytes | None], count: int, data: st.DataObject
-) -> None:
+def test_a_column_agrees_with_the_function_of_a_key(keys: list[bytes | None], count: int, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(keys)))
     stop = data.draw(st.integers(start, len(keys)))
     column = pa.array(keys, pa.binary()).slice(start, stop - start)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kstreams.clock import Clock
+from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue import Catalogue, Topic
@@ -28,8 +28,8 @@ class EmbeddedLog:
     ----------
     folder : Path
         Made if it is not there, with mode 0700.
-    clock : Clock
-        Where record timestamps, segment ages and timeouts come from.
+    clock : Clock or None
+        Where record timestamps, segment ages and timeouts come from; the machine's unless given.
     durability : {"os", "fsync", "none"}
         What an acknowledged record survives: `os` the death of any process (the operating system has it), `fsync` a
         power failure too (it is on the disk; one disk is one copy), `none` promises nothing.
@@ -45,8 +45,7 @@ class EmbeddedLog:
     --------
     >>> import tempfile
     >>> from kstreams.batch import TopicPartition
-    >>> from kstreams.clock import SystemClock
-    >>> with EmbeddedLog(Path(tempfile.mkdtemp()), clock=SystemClock()) as log:
+    >>> with EmbeddedLog(Path(tempfile.mkdtemp())) as log:
     ...     with log.admin() as admin:
     ...         admin.create_topic("words", partitions=2)
     ...     with log.producer() as producer:
@@ -57,14 +56,16 @@ class EmbeddedLog:
     [b'world']
     """
 
-    def __init__(self, folder: Path, *, clock: Clock, durability: str = "os", disk: Disk | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, clock: Clock | None = None, durability: str = "os", disk: Disk | None = None
+    ) -> None:
         try:
             choice("os", "fsync", "none")(durability)
         except ValueError as expected:
             raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
         create_folder(folder / "topics")
         catalogue = Catalogue(folder, durability)
-        self._home = Home(folder, catalogue, clock, durability, disk or Disk(), self._after_roll)
+        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk or Disk(), self._after_roll)
 
     def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
         """A new producer; see `kstreams.log.api.Log`."""

@@ -54,6 +54,19 @@ def test_segments_whose_records_are_too_old_go(log: EmbeddedLog, clock: ManualCl
     assert verify(tmp_path) == []
 
 
+def test_age_may_count_from_the_newest_record_so_that_an_old_year_can_be_replayed(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        config = {"segment.bytes": "1024", "retention.ms": "5000", "retention.clock": "record"}
+        log.admin().create_topic("words", config=config)
+        with log.producer({"linger.ms": -1}) as producer:
+            for i in range(100):
+                producer.send("words", b"k", b"%d" % i, timestamp=100 * i)
+                producer.flush()
+        log.clean()
+        assert 35 <= start(log) <= 50
+        assert values_of(log, "words") == [b"%d" % i for i in range(start(log), 100)]
+
+
 def test_all_may_be_too_old(log: EmbeddedLog, clock: ManualClock) -> None:
     log.admin().create_topic("words", config={"segment.ms": "1000", "retention.ms": "5000"})
     write(log, clock, 10)
