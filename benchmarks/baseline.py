@@ -1,4 +1,4 @@
-"""The plain Python loops that everything is measured beside: the same result with a dict, no state kept, nothing safe."""
+"""The plain Python loops that everything is measured beside: the same result with a dict, nothing kept on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One application on the native runtime over an embedded log in a temporary folder, from its input to its last commit."""
+"""One application on the native runtime over an embedded log in a temporary folder, until its last commit."""
 
 from __future__ import annotations
 

@@ -19,9 +19,7 @@ def run() -> dict[str, float]:
     """Records a second; "loop only" is the record path without topics."""
     values = np.arange(ROWS)
     keys = pa.array(np.char.add("key-", (values % 1_000).astype(str)))
-    rows = list(zip(keys.to_pylist(), values.tolist(), values.tolist(), strict=True))
-    figures = {"plain loop": baseline.rate(ROWS, lambda: baseline.three_lambdas(rows))}
-    del rows
+    figures = {"plain loop": _plain(list(zip(keys.to_pylist(), values.tolist(), values.tolist(), strict=True)))}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         job.write(log, "in", keys.cast(pa.binary()), serde_of(int).encode_column(pa.array(values)), values)
@@ -31,6 +29,10 @@ def run() -> dict[str, float]:
             _of_expressions(), log, ROWS, columns_min_rows=10**9
         )
     return figures
+
+
+def _plain(rows: list[tuple[str, int, int]]) -> float:
+    return baseline.rate(ROWS, lambda: baseline.three_lambdas(rows))
 
 
 def _of_lambdas() -> ks.Topology:

@@ -146,7 +146,8 @@ class Expr:
             f"{self!r} cannot be looped over or searched with `in`: use .is_in([...]) or .str.contains(...)"
         )
 
-    __contains__ = None
+    def __contains__(self, item: object) -> NoReturn:
+        iter(self)
 
     def is_null(self) -> Expr:
         """True where there is no value."""

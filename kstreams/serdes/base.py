@@ -48,7 +48,7 @@ class Serde(Generic[T]):
         return [None if v is None else deserialize(v) for v in column.to_pylist()]
 
     def decode_column(self, column: pa.Array) -> pa.Array:
-        """An Arrow binary array as one of `arrow_type`; raises SerdeError or ArrowException when bytes do not decode."""
+        """A binary array as one of `arrow_type`; raises SerdeError or ArrowException when bytes do not decode."""
         return pa.array(self.decode_rows(column), self.arrow_type)
 
     def encode_column(self, column: pa.Array) -> pa.Array:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
+import msgspec.inspect
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
 
+_field = cast(Any, msgspec.field)  # its types know only one of both defaults, not that either may be absent
 ARROW_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 
 
@@ -45,7 +48,7 @@ class JsonColumns:
         for name in fields:
             if name not in known:
                 raise SerdeError(f"{kind} has no field {name!r}")
-        self._types = {name: _arrow_type(name, known[name][1]) for name in fields}
+        self.types = {name: _arrow_type(name, known[name][1]) for name in fields}
         row = msgspec.defstruct("Row", [known[name] for name in fields], gc=False)
         self._decoder = msgspec.json.Decoder(row)
 
@@ -59,7 +62,7 @@ class JsonColumns:
         """
         present = column.drop_null() if column.null_count else column
         rows = self._rows(present)
-        columns = {name: _column(rows, name, kind) for name, kind in self._types.items()}
+        columns = {name: _column(rows, name, kind) for name, kind in self.types.items()}
         if column.null_count:
             places = pc.cumulative_sum(pc.cast(column.is_valid(), pa.int64()))
             places = pc.if_else(column.is_valid(), pc.subtract(places, 1), None)
@@ -67,7 +70,10 @@ class JsonColumns:
         return columns
 
     def _rows(self, column: pa.Array) -> list[Any]:
-        # One value per line: a value that holds a newline of its own could pass for two, or two for one.
+        # One value per line. One that begins with no brace could be nothing, and one that holds a newline could be
+        # two: together they would pass for the right number.
+        if not _all_begin_with_brace(column):
+            raise SerdeError("a JSON value that does not begin with a brace is read on the record path")
         lines = b"\n".join(column.to_pylist())
         if lines.count(b"\n") > max(len(column) - 1, 0):
             raise SerdeError("a JSON value with a newline in it is read on the record path")
@@ -78,6 +84,16 @@ class JsonColumns:
         if len(rows) != len(column):
             raise SerdeError(f"{len(column)} JSON values decode to {len(rows)} rows")
         return rows
+
+
+def _all_begin_with_brace(column: pa.Array) -> bool:
+    if not len(column):
+        return True
+    _, ends, data = column.buffers()
+    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    if (offsets[1:] == offsets[:-1]).any():
+        return False
+    return bool((np.frombuffer(data, np.uint8)[offsets[:-1]] == ord("{")).all())
 
 
 def _column(rows: list[Any], name: str, kind: pa.DataType) -> pa.Array:
@@ -100,7 +116,8 @@ def _layout(kind: Any) -> dict[str, tuple[str, Any, Any]]:
         raise SerdeError(f"{kind.__name__} has a __post_init__, which columns cannot run")
     for holds, layout in _LAYOUTS:
         if holds(kind):
-            return layout(kind)
+            fields: dict[str, tuple[str, Any, Any]] = layout(kind)
+            return fields
     raise SerdeError(f"{kind} has no named fields")
 
 
@@ -112,7 +129,7 @@ def _of_struct(kind: Any) -> dict[str, tuple[str, Any, Any]]:
         field.name: (
             field.name,
             field.type,
-            msgspec.field(default=field.default, default_factory=field.default_factory, name=field.encode_name),
+            _field(default=field.default, default_factory=field.default_factory, name=field.encode_name),
         )
         for field in msgspec.structs.fields(kind)
     }
@@ -120,24 +137,25 @@ def _of_struct(kind: Any) -> dict[str, tuple[str, Any, Any]]:
 
 def _of_dataclass(kind: Any) -> dict[str, tuple[str, Any, Any]]:
     hints = get_type_hints(kind)
-    missing = dataclasses.MISSING
     return {
         field.name: (
             field.name,
             hints[field.name],
-            msgspec.field(
-                default=msgspec.NODEFAULT if field.default is missing else field.default,
-                default_factory=msgspec.NODEFAULT if field.default_factory is missing else field.default_factory,
-            ),
+            _field(default=_given(field.default), default_factory=_given(field.default_factory)),
         )
         for field in dataclasses.fields(kind)
     }
 
 
+def _given(default: Any) -> Any:
+    return msgspec.NODEFAULT if default is dataclasses.MISSING else default
+
+
 def _of_typed_dict(kind: Any) -> dict[str, tuple[str, Any, Any]]:
-    optional = kind.__optional_keys__
+    described = cast(msgspec.inspect.TypedDictType, msgspec.inspect.type_info(kind))
+    required = {field.name for field in described.fields if field.required}
     return {
-        name: (name, hint, msgspec.field(default=None) if name in optional else msgspec.field())
+        name: (name, hint, _field() if name in required else _field(default=None))
         for name, hint in get_type_hints(kind).items()
     }
 
@@ -152,12 +170,12 @@ class _OfDict(dict[str, tuple[str, Any, Any]]):
         return isinstance(name, str)
 
     def __missing__(self, name: str) -> tuple[str, Any, Any]:
-        return (name, self.kind, msgspec.field(default=None))
+        return (name, self.kind, _field(default=None))
 
 
 _LAYOUTS: tuple[tuple[Any, Any], ...] = (
     (lambda kind: isinstance(kind, type) and issubclass(kind, msgspec.Struct), _of_struct),
     (dataclasses.is_dataclass, _of_dataclass),
     (is_typeddict, _of_typed_dict),
-    (lambda kind: get_origin(kind) is dict and get_args(kind)[0] is str, _OfDict),
+    (lambda kind: cast(Any, get_origin(kind)) is dict and get_args(kind)[0] is str, _OfDict),
 )

@@ -1,9 +1,10 @@
-"""Runs a topology twice, in columns and record by record, over the same batches, and keeps what could tell them apart."""
+"""Runs a topology twice, in columns and record by record, over the same batches; keeps what could tell them apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from kstreams.batch import Batch, Row, TopicPartition
@@ -71,7 +72,7 @@ def commit(task: Task, state: Any, seen: Seen) -> None:
 def cut(rows: Sequence[Row], at: Sequence[int]) -> list[list[Row]]:
     """Rows in pieces that end at these places."""
     places = [0, *sorted({place % (len(rows) + 1) for place in at}), len(rows)]
-    return [list(rows[start:end]) for start, end in zip(places, places[1:], strict=False) if end > start]
+    return [list(rows[start:end]) for start, end in pairwise(places) if end > start]
 
 
 def reason(topology: Topology) -> str | None:

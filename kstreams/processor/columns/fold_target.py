@@ -26,7 +26,7 @@ from kstreams.processor.context import TaskContext
 from kstreams.record import ValueAndTimestamp
 from kstreams.windows import TimeWindows
 
-ROWS_AT_ONCE = 100_000
+ROWS_AT_ONCE = 250_000
 
 
 class LiveAggregate(Protocol):

@@ -65,7 +65,7 @@ class Region:
         try:
             columns = self._evaluation.compute(self._columns.decode(batch))
             prepared = [live.prepare(Selected(batch, columns, target.view.where)) for target, live in self._ways]
-        except (Inexact, SerdeError, pa.ArrowException, OverflowError, ValueError, TypeError):
+        except (Inexact, SerdeError, pa.ArrowException, OverflowError):
             # The record path finds the record that is to blame, or computes what columns cannot.
             self.settle()
             return False

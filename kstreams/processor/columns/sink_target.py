@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kstreams.errors import SerdeError
 from kstreams.expressions import Operation
 from kstreams.processor.columns.evaluation import columns_needed
 from kstreams.processor.columns.plan import Target
@@ -52,11 +53,17 @@ class SinkTarget:
 
     def _values(self, selected: Selected) -> pa.Array:
         if self._view.value.operation is Operation.STRUCT:
-            return self._value.encode_rows(self._rows(selected))
+            return self._value.encode_rows(self._built(selected))
         column = selected.of(self._parts[0])
         if self._view.value.operation is Operation.VALUE and self._source_value.arrow_type is None:
             return self._value.encode_rows(self._source_value.decode_rows(column))
         return _encoded(self._value, column)
+
+    def _built(self, selected: Selected) -> list[Any]:
+        try:
+            return self._rows(selected)
+        except Exception as error:
+            raise SerdeError(f"{self._make!r} cannot be built: {error}") from error
 
     def _rows(self, selected: Selected) -> list[Any]:
         columns = [selected.of(part).to_pylist() for part in self._parts]

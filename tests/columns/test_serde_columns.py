@@ -1,0 +1,131 @@
+"""Columns of keys and values hold what rows hold, and give back the same bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NotRequired, TypedDict
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kstreams.errors import SerdeError
+from kstreams.serdes import JsonSerde, serde_of
+from kstreams.serdes.json_columns import JsonColumns
+
+OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
+    str: st.text(st.characters(codec="utf-8")),
+    bytes: st.binary(),
+    int: st.integers(-(2**63), 2**63 - 1),
+    float: st.floats(allow_nan=False),
+    bool: st.booleans(),
+    datetime: st.datetimes(timezones=st.just(UTC)),
+}
+
+
+@given(
+    st.sampled_from(list(OF_TYPE)).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(st.none() | OF_TYPE[kind])))
+)
+def test_a_column_is_decoded_and_encoded_as_its_rows_are(typed: tuple[type, list[Any]]) -> None:
+    kind, values = typed
+    serde = serde_of(kind)
+    raw = serde.encode_rows(values)
+    column = serde.decode_column(raw)
+    assert column.type == serde.arrow_type
+    assert column.to_pylist() == serde.decode_rows(raw) == values
+    assert serde.encode_column(column).equals(raw)
+    assert serde.decode_column(raw.slice(1)).to_pylist() == values[1:]
+
+
+@pytest.mark.parametrize(("kind", "raw"), [(str, b"\xff"), (int, b"123"), (float, b""), (bool, b"\x02")])
+def test_bytes_that_do_not_decode_are_an_error_not_a_value(kind: type, raw: bytes) -> None:
+    with pytest.raises((SerdeError, pa.ArrowException)):
+        serde_of(kind).decode_column(pa.array([raw], pa.binary()))
+
+
+class AsStruct(msgspec.Struct, rename={"amount": "a-m"}):
+    amount: int
+    note: str | None = "none"
+    parts: list[int] = []
+
+
+@dataclass
+class AsDataclass:
+    amount: int
+    note: str | None = "none"
+
+
+class AsTypedDict(TypedDict):
+    amount: int
+    note: NotRequired[str | None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "amounts", "notes"),
+    [
+        (AsStruct, [b'{"a-m":1,"parts":[1]}', None, b'{"a-m":2,"note":null}'], [1, None, 2], ["none", None, None]),
+        (AsDataclass, [b'{"amount":1,"x":0}', b'{"amount":2,"note":"y"}'], [1, 2], ["none", "y"]),
+        (AsTypedDict, [b'{"amount":1}', b'{"note":"y", "amount":2} '], [1, 2], [None, "y"]),
+    ],
+)
+def test_fields_of_json_are_read_without_the_rest(kind: Any, raw: list[Any], amounts: Any, notes: Any) -> None:
+    columns = JsonColumns(kind, ["amount", "note"]).decode(pa.array(raw, pa.binary()))
+    assert columns["amount"].to_pylist() == amounts
+    assert columns["note"].to_pylist() == notes
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [b'{"amount":1}', b"{"],
+        [b'{"amount":1}\n{"amount":2}'],
+        [b'{"amount":1}\n{"amount":2}', b""],
+        [b'{"amount":1} {"amount":2}', b" "],
+        [b'{"amount":1} {"amount":2}', b""],
+        [b'{"amount":"1"}'],
+        [b'{"note":"no amount"}'],
+        [b'{"amount":9223372036854775808}'],
+        [b"null"],
+        [b""],
+    ],
+)
+def test_what_rows_would_refuse_or_columns_cannot_hold_is_an_error(raw: list[bytes]) -> None:
+    with pytest.raises(SerdeError):
+        JsonColumns(AsDataclass, ["amount"]).decode(pa.array(raw, pa.binary()))
+
+
+@given(st.lists(st.none() | st.dictionaries(st.sampled_from("abc"), st.integers(-9, 9))))
+def test_columns_of_json_hold_what_its_rows_hold(values: list[Any]) -> None:
+    serde = JsonSerde(dict[str, int])
+    columns = JsonColumns(serde.type, ["a", "b"]).decode(serde.encode_rows(values))
+    for name, column in columns.items():
+        assert column.to_pylist() == [None if value is None else value.get(name) for value in values]
+
+
+class Whole(msgspec.Struct, forbid_unknown_fields=True):
+    amount: int
+
+
+class Checked(msgspec.Struct):
+    amount: int
+
+    def __post_init__(self) -> None:
+        self.amount += 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "why"),
+    [
+        (Whole, "amount", "forbids unknown fields"),
+        (Checked, "amount", "__post_init__"),
+        (AsStruct, "parts", "no columnar form"),
+        (AsStruct, "other", "has no field"),
+        (list[int], "x", "no named fields"),
+    ],
+)
+def test_types_that_only_rows_can_read_say_why(kind: Any, field: str, why: str) -> None:
+    with pytest.raises(SerdeError, match=why):
+        JsonColumns(kind, [field])
