@@ -8,11 +8,10 @@ from typing import Any
 from kstreams import expressions
 from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
 from kstreams.dsl.analysis.tables import TableFacts, table_facts
-from kstreams.dsl.analysis.types import Types, flow_types, required_serde
+from kstreams.dsl.analysis.types import Types, flow_types, naming, required_serde
 from kstreams.dsl.graph import Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rule_book import RuleBook
-from kstreams.errors import KStreamsError, TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.operator import ColumnForm, Operator, TableView
 from kstreams.processor.topology import Sink, Source, Step, Topology
@@ -84,12 +83,10 @@ class Lowering:
         if not isinstance(function, Expr):
             return function
         types, own = self.input_types(node), self.types[node.name]
-        try:
+        with naming(node):
             return expressions.as_function(
                 function, arguments, key=types.key.python, value=types.value.python, result=own.value.python
             )
-        except KStreamsError as error:
-            raise TopologyError(f"{node}: {error}") from error
 
     # nodes
 

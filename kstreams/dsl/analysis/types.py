@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node, Typing
 from kstreams.dsl.returned_types import returned_items, returned_pair, returned_pairs, returned_type
 from kstreams.dsl.rule_book import RuleBook
-from kstreams.errors import SerdeError, TopologyError
+from kstreams.errors import KStreamsError, SerdeError, TopologyError
 from kstreams.expressions import Expr
 from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
 
@@ -131,13 +132,13 @@ def _of_pair(node: g.Map | g.FlatMap, returned: tuple[Any, Any]) -> Types:
 
 @types.rule(g.MapValues)
 def values_mapped(node: g.MapValues, parents: tuple[Types, ...]) -> Types:
-    kind = node.value or _returned(node.function, parents[0])
+    kind = node.value or _returned(node, node.function, parents[0])
     return Types(parents[0].key, TypeOf(kind, node))
 
 
 @types.rule(g.TableMapValues)
 def table_values_mapped(node: g.TableMapValues, parents: tuple[Types, ...]) -> Types:
-    kind = node.value or _returned(node.function, parents[0])
+    kind = node.value or _returned(node, node.function, parents[0])
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(kind, node))
 
 
@@ -149,16 +150,24 @@ def values_flat_mapped(node: g.FlatMapValues, parents: tuple[Types, ...]) -> Typ
 
 @types.rule(g.SelectKey)
 def rekeyed(node: g.SelectKey, parents: tuple[Types, ...]) -> Types:
-    kind = node.key or _returned(node.function, parents[0])
+    kind = node.key or _returned(node, node.function, parents[0])
     return Types(TypeOf(kind, node), parents[0].value)
 
 
-def _returned(function: g.Function, parent: Types) -> Any:
-    return _result(function, parent) if isinstance(function, Expr) else returned_type(function)
+def _returned(node: Node, function: g.Function, parent: Types) -> Any:
+    if not isinstance(function, Expr):
+        return returned_type(function)
+    with naming(node):
+        return expressions.result_type(function, key=parent.key.python, value=parent.value.python)
 
 
-def _result(expression: Expr, parent: Types) -> Any:
-    return expressions.result_type(expression, key=parent.key.python, value=parent.value.python)
+@contextmanager
+def naming(node: Node) -> Iterator[None]:
+    """Errors of expressions, which know no operator, become errors that name it and the user's line."""
+    try:
+        yield
+    except KStreamsError as error:
+        raise TopologyError(f"{node}: {error}") from error
 
 
 @types.rule(g.StreamAggregate)
@@ -209,9 +218,10 @@ def expression_aggregation(node: g.StreamAggregate | g.WindowedAggregate, parent
     assert isinstance(node.aggregation, g.Expressions)
     grouped = grouped_types(node, parent)
     result = node.value.type if isinstance(node.value, Serde) else node.value
-    return expressions.aggregation(
-        node.aggregation.fields, key=grouped.key.python, value=grouped.value.python, result=result
-    )
+    with naming(node):
+        return expressions.aggregation(
+            node.aggregation.fields, key=grouped.key.python, value=grouped.value.python, result=result
+        )
 
 
 def _aggregate_type(node: g.StreamAggregate | g.WindowedAggregate, grouped: Types) -> TypeOf:

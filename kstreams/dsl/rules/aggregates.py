@@ -10,7 +10,6 @@ from kstreams.dsl.analysis.types import expression_aggregation, grouped_types, r
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import Count, Expressions, Fold, Reduce, StreamAggregate, WindowedAggregate
 from kstreams.dsl.lowering import Lowering, topology
-from kstreams.errors import KStreamsError, TopologyError
 from kstreams.processor import columns
 from kstreams.processor.operators.aggregate import AggregateOperator, Aggregator, ResultView
 from kstreams.processor.operators.table import KeptRows, StoreView
@@ -116,10 +115,7 @@ def _reduce(node: Aggregate, build: Lowering) -> Lowered:
 
 
 def _expressions(node: Aggregate, build: Lowering) -> Lowered:
-    try:
-        aggregation = expression_aggregation(node, build.input_types(node))
-    except KStreamsError as error:
-        raise TopologyError(f"{node}: {error}") from error
+    aggregation = expression_aggregation(node, build.input_types(node))
     aggregator = Aggregator(aggregation.initial, _in_order(aggregation), timed=True, result=aggregation.result)
     return Lowered(aggregator, MsgpackSerde(aggregation.state_type), aggregation)
 
