@@ -10,12 +10,20 @@ import pytest
 from kstreams.runtime.spark.session import spark_session
 from kstreams.runtime.spark.settings import SparkSettings
 
+# Small data: compiling plans, and compiling what is compiled, takes longer than running them.
+LITTLE_CPU = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The session, with Delta."""
     warehouse = tmp_path_factory.mktemp("warehouse")
-    session = spark_session(SparkSettings(conf={"spark.sql.warehouse.dir": str(warehouse)}))
+    conf = LITTLE_CPU | {"spark.sql.warehouse.dir": str(warehouse)}
+    session = spark_session(SparkSettings(conf=conf))
     yield session
     session.stop()
 

@@ -98,7 +98,9 @@ class Application:
 
     def driver_rows(self, topic: str, rows: Iterable[Row]) -> list[tuple[Any, Any, int]]:
         """What the test driver puts out for the same input, taken in this order."""
-        driver = TopologyTestDriver(self.topology, Config.of({"statestore.cache.max.bytes": 0, "application.id": "app"}))
+        driver = TopologyTestDriver(
+            self.topology, Config.of({"statestore.cache.max.bytes": 0, "application.id": "app"})
+        )
         inputs: dict[str, Any] = {}
         for row in rows:
             if row.topic not in inputs:

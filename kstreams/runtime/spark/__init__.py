@@ -12,7 +12,7 @@ from kstreams.config import Config
 if TYPE_CHECKING:
     from kstreams.processor.topology import Topology
 
-__all__ = ["reset", "run"]
+__all__ = ["explain", "reset", "run"]
 
 
 def run(
@@ -69,3 +69,11 @@ def reset(topology: Topology, config: Config) -> None:
     remove_checkpoint(SparkSettings.of(config).checkpoint / config.application_id)
     with open_log(config["log.dir"]) as log, log.admin() as admin:
         admin.delete_group(f"{config.application_id}-spark")
+
+
+def explain(topology: Topology, config: Config) -> list[Any]:
+    """The path that every operator takes on Spark, and why: named tuples; neither Spark nor topics are needed."""
+    from kstreams.runtime.spark.plan import plan_of
+    from kstreams.runtime.spark.settings import SparkSettings
+
+    return list(plan_of(topology, SparkSettings.of(config).path).decisions)

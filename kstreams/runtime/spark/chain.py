@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.errors import UnsupportedError
+from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program, Step
+from kstreams.runtime.spark.relational import relational_rows
 from kstreams.runtime.spark.reports import MARK
 from kstreams.runtime.spark.rows import OUT_SCHEMA
 from kstreams.runtime.spark.task_run import tasks_in_arrow
@@ -28,10 +30,12 @@ class Chain:
     program : Program
     packed : bytes
         The same program, packed for the workers.
+    plan : Plan
+        Says which sub-topologies go the relational way.
     """
 
-    def __init__(self, session: SparkSession, program: Program, packed: bytes) -> None:
-        self._session, self._program, self._packed = session, program, packed
+    def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: Plan) -> None:
+        self._session, self._program, self._packed, self._plan = session, program, packed, plan
         self._order = in_feeding_order(program)
         self._slots = session.sparkContext.defaultParallelism
         self._read_twice = _feeding(program)
@@ -50,21 +54,26 @@ class Chain:
             kept.append(rows := rows.persist())
         written: dict[int, DataFrame] = {}
         for number in self._order:
-            frame = self._run(number, self._input(number, rows, written), step)
+            frame = self._frame(number, self._input(number, rows, written), step)
             if number in self._read_twice:
                 kept.append(frame := frame.persist())
             written[number] = frame
         visible = [frame.where(~F.col("topic").isin(*self._hidden())) for frame in written.values()]
         return reduce(lambda left, right: left.union(right), visible), kept
 
-    def _run(self, number: int, rows: DataFrame, step: Step) -> DataFrame:
+    def _frame(self, number: int, rows: DataFrame, step: Step) -> DataFrame:
+        if number in self._plan.nodes:
+            return relational_rows(self._plan, number, rows, self._program)
+        return self._in_tasks(number, rows, step)
+
+    def _in_tasks(self, number: int, rows: DataFrame, step: Step) -> DataFrame:
         slots = min(self._slots, self._program.tasks[number])
         placed = rows.repartitionById(slots, F.col("partition") % slots)
         return placed.mapInArrow(tasks_in_arrow(self._packed, number, step), OUT_SCHEMA)
 
     def _input(self, number: int, rows: DataFrame | None, written: Mapping[int, DataFrame]) -> DataFrame:
         """Marks that wake every task, rows of source topics, and rows of repartition topics written in this step."""
-        parts = [self._marks(number)]
+        parts = [] if number in self._plan.nodes else [self._marks(number)]
         if rows is not None and (external := self._external(number)):
             parts.append(rows.where(F.col("topic").isin(*external)).withColumn("origin", F.lit(0).cast("bigint")))
         internal = [topic for topic in self._program.inputs[number] if topic in self._program.internal]
@@ -73,7 +82,7 @@ class Chain:
             for writer in writers_of(self._program, internal)
             if writer in written
         ]
-        return reduce(lambda left, right: left.union(right), parts)
+        return reduce(lambda left, right: left.union(right), parts or [self._marks(number).limit(0)])
 
     def _marks(self, number: int) -> DataFrame:
         count = self._program.tasks[number]

@@ -28,7 +28,6 @@ class TaskError(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """What one task has done in one step."""
 
-    records_in: int = 0
     dropped: list[tuple[str, str, int]] = []
     error: TaskError | None = None
 
@@ -36,12 +35,11 @@ class Report(msgspec.Struct, frozen=True):
 def report(
     partition: int,
     *,
-    records_in: int = 0,
     dropped: Iterable[tuple[str, str, int]] = (),
     error: TaskError | None = None,
 ) -> pa.RecordBatch:
     """The row that tells of a task."""
-    value = msgspec.json.encode(Report(records_in, list(dropped), error))
+    value = msgspec.json.encode(Report(list(dropped), error))
     row = {"topic": MARK, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
     return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
 
@@ -87,4 +85,5 @@ def _raise(found: TaskError) -> NoReturn:
 def _remote(text: str) -> Exception:
     """The cause of a worker's error, under the name it had there."""
     name, _, message = text.partition(": ")
-    return type(name if name.isidentifier() else "RuntimeError", (Exception,), {})(message)
+    kind: type[Exception] = type(name if name.isidentifier() else "RuntimeError", (Exception,), {})
+    return kind(message)

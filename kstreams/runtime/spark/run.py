@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
@@ -20,11 +20,12 @@ from kstreams.config import Config
 from kstreams.errors import KStreamsError, StateError
 from kstreams.log.api import Log
 from kstreams.processor.layout import Layout, lay_out
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology import SubTopology, Topology
 from kstreams.runtime.spark.chain import Chain
 from kstreams.runtime.spark.checkpoint import Checkpoint
 from kstreams.runtime.spark.delta import DeltaSink
 from kstreams.runtime.spark.global_tables import GlobalTables
+from kstreams.runtime.spark.plan import plan_of
 from kstreams.runtime.spark.program import Program, batch_step, end_step
 from kstreams.runtime.spark.reports import Report, dropped_records, raise_first, split_reports
 from kstreams.runtime.spark.rows import positions_of
@@ -43,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Progress:
-    """What a run has done since its start."""
+    """What a run has done since its start; `records_in` counts records of source topics."""
 
     records_in: int = 0
     records_out: Counter[str] = field(default_factory=Counter)
@@ -96,12 +97,13 @@ class SparkRunner:
         self._sources = source_partitions(program)
         self._plans = StepPlans(self._checkpoint.root)
         self._globals = GlobalTables(program, str(config["log.dir"]))
-        self._chain = Chain(session, program, pack(program))
+        plan = plan_of(topology, settings.path)
+        self._chain = Chain(session, program, pack(program), plan)
         group, id_ = f"{config.application_id}-spark", self._checkpoint.id
         self._sink = LogSink(
             log, group, self._sources, settings.prefix, id_, program.partitions, program.default_partitions
         )
-        self._sink.create_topics(_fixed_sinks(program))
+        self._sink.create_topics(fixed_sinks(program.sub_topologies) - program.topic_names.keys())
         self._delta = None if settings.delta is None else DeltaSink(session, settings.delta, program, f"{group}-{id_}")
         self._error: BaseException | None = None
         register(session)
@@ -159,16 +161,18 @@ class SparkRunner:
 
     def _apply(self, number: int, rows: DataFrame | None, positions: Mapping[TopicPartition, int]) -> None:
         plan = self._planned(number)
-        written, kept = self._chain.outputs(rows, plan.step(number))
+        rows_out, kept = self._chain.outputs(rows, plan.step(number))
         try:
-            table, reports = split_reports(written.toArrow())
+            table, reports = split_reports(rows_out.toArrow())
         finally:
             for frame in kept:
                 frame.unpersist()
         raise_first(reports)
         if self._delta is not None:
             self._delta.apply(number, table)
-        self._count(self._sink.apply(number, table, positions), reports, positions)
+        before = self._sink.positions()
+        written = self._sink.apply(number, table, positions)
+        self._count(sum(at - before.get(source, 0) for source, at in positions.items()), written, reports)
 
     def _planned(self, number: int) -> StepPlan:
         parent, known = self._sink.last_step(), self._plans.get(number)
@@ -180,20 +184,24 @@ class SparkRunner:
         self._globals.load(number, known.globals, tables, known.now_ms)
         return known
 
-    def _count(self, written: Counter[str], reports: list[Report], positions: Mapping[TopicPartition, int]) -> None:
+    def _count(self, records_in: int, written: Counter[str], reports: list[Report]) -> None:
         progress = self.progress
         progress.commits += 1
+        progress.records_in += records_in
         progress.records_out += written
-        progress.records_in += sum(told.records_in for told in reports)
         for place, count in dropped_records(reports).items():
             if place not in progress.dropped:
                 logger.warning("%s dropped %d records: %s", place[0], count, place[1])
             progress.dropped[place] += count
         if self._on_progress is not None:
-            with self._log.admin() as admin:
-                ends = admin.end_offsets(self._sources)
-            progress.lag = sum(max(0, end - positions.get(source, 0)) for source, end in ends.items())
+            progress.lag = self._lag()
             self._on_progress(progress)
+
+    def _lag(self) -> int:
+        positions = self._sink.positions()
+        with self._log.admin() as admin:
+            ends = admin.end_offsets(self._sources)
+        return sum(max(0, ends[source] - at) for source, at in positions.items())
 
 
 def program_of(
@@ -208,7 +216,7 @@ def program_of(
     tasks = Counter(task.id.sub_topology for task in layout.tasks)
     read = {topic for topics in layout.inputs.values() for topic in topics}
     repartition = frozenset(layout.topic_names.values())
-    through = frozenset(topic for topic in _fixed_sinks_of(topology) if topic in read)
+    through = frozenset(topic for topic in fixed_sinks(topology.sub_topologies) if topic in read)
     prefixed = {t.removeprefix(settings.prefix): n for t, n in existing.items() if t.startswith(settings.prefix)}
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
     return Program(
@@ -236,13 +244,9 @@ def source_partitions(program: Program) -> list[TopicPartition]:
     return [TopicPartition(topic, p) for topic in sorted(topics) for p in range(program.partitions[topic])]
 
 
-def _fixed_sinks(program: Program) -> set[str]:
-    topics: Any = {sink.topic for sub in program.sub_topologies for sink in sub.sinks if isinstance(sink.topic, str)}
-    return topics - program.topic_names.keys()
-
-
-def _fixed_sinks_of(topology: Topology) -> set[str]:
-    return {sink.topic for sub in topology.sub_topologies for sink in sub.sinks if isinstance(sink.topic, str)}
+def fixed_sinks(sub_topologies: Iterable[SubTopology]) -> set[str]:
+    """The topics that are written to, by their names in the topology; those chosen per record aside."""
+    return {sink.topic for sub in sub_topologies for sink in sub.sinks if isinstance(sink.topic, str)}
 
 
 def _existing(log: Log) -> dict[str, int]:

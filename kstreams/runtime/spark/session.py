@@ -37,7 +37,7 @@ LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=4",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
 }
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -63,7 +63,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     EngineUnavailableError
         When Java, PySpark or the jars are missing; the message says how to get them.
     """
-    _require_pyspark()
+    require_pyspark()
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -89,7 +89,7 @@ def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say =
     conf = dict(COMMON) if submitted else COMMON | LOCAL
     conf |= settings.conf
     if not submitted:
-        _require_java()
+        require_java()
         os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers take whatever `python3` is on the path
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if settings.delta is not None:
@@ -104,7 +104,8 @@ def joined(paths: Iterable[Path]) -> str:
     return ",".join(map(str, paths))
 
 
-def _require_pyspark() -> None:
+def require_pyspark() -> None:
+    """Raise EngineUnavailableError when PySpark is not installed."""
     try:
         import pyspark  # noqa: F401
     except ImportError as error:
@@ -113,7 +114,8 @@ def _require_pyspark() -> None:
         ) from error
 
 
-def _require_java() -> None:
+def require_java() -> None:
+    """Raise EngineUnavailableError when there is no Java."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which(str(Path(home, "bin", "java")) if home else "java") is None:
         raise EngineUnavailableError("Spark needs Java 17 or later: install it, or set JAVA_HOME to where it is.")

@@ -106,7 +106,7 @@ class _Run:
         self._task.close()
         yield from self._collector.drain()
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
-        yield report(self._partition, records_in=len(rows), dropped=dropped)
+        yield report(self._partition, dropped=dropped)
 
     def _input(self, rows: pa.Table) -> Iterator[Batch]:
         batches = [self._numbered(batch) for batch in batches_of(rows)]

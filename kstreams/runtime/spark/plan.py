@@ -1,0 +1,91 @@
+"""Which path each sub-topology takes on Spark, and why: the data behind `kstreams explain --engine spark`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.processor.topology import SubTopology, Topology
+from kstreams.runtime.spark.obstacles import Facts, obstacle
+from kstreams.runtime.spark.settings import PathChoice
+
+TASK, RELATIONAL = "task", "relational"
+
+
+class Decision(NamedTuple):
+    """One operator: the path it takes, and why."""
+
+    operator: str
+    sub_topology: int
+    path: str
+    why: str
+    declared_at: str | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decisions of a topology.
+
+    Parameters
+    ----------
+    decisions : tuple of Decision
+        In order of sub-topologies, operators in order of declaration.
+    nodes : mapping of int to tuple of Node
+        The logical operators of every sub-topology on the relational path.
+    facts : Facts or None
+        The logical graph; None for a topology put together by hand.
+    """
+
+    decisions: tuple[Decision, ...]
+    nodes: Mapping[int, tuple[Node, ...]]
+    facts: Facts | None
+
+
+def plan_of(topology: Topology, choice: PathChoice = "auto") -> Plan:
+    """Decide: a sub-topology goes the relational way when each of its operators can, exactly; else as tasks."""
+    graph: LogicalGraph | None = topology.graph
+    if graph is None:
+        by_hand = [_by_hand(sub) for sub in topology.sub_topologies]
+        return Plan(tuple(decision for decisions in by_hand for decision in decisions), {}, None)
+    facts = Facts(graph)
+    decisions: list[Decision] = []
+    relational: dict[int, tuple[Node, ...]] = {}
+    for sub in topology.sub_topologies:
+        nodes = logical_nodes(sub, topology, graph)
+        reasons = _reasons(sub, nodes, facts, choice)
+        if not any(reasons.values()):
+            relational[sub.id] = nodes
+        decisions += _decisions(sub, nodes, reasons)
+    return Plan(tuple(decisions), relational, facts)
+
+
+def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
+    """What the user said of a sub-topology, in order of declaration; repartitions belong to both sides."""
+    names = {topology.origin.get(node.name, node.name) for node in sub.nodes}
+    return tuple(node for node in graph if node.name in names)
+
+
+def _reasons(sub: SubTopology, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice) -> dict[str, str | None]:
+    if choice == "task":
+        return {node.name: "spark.kstreams.path is task" for node in nodes}
+    reasons = {node.name: obstacle(node, facts) for node in nodes}
+    if sub.stores and not any(reasons.values()):
+        reasons[nodes[0].name] = "its sub-topology keeps state"
+    return reasons
+
+
+def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, str | None]) -> list[Decision]:
+    path = TASK if any(reasons.values()) else RELATIONAL
+    blocking = next((name for name, reason in reasons.items() if reason), None)
+    found = []
+    for node in nodes:
+        why = reasons[node.name] or (f"with {blocking}, in one sub-topology" if blocking else "exact: columns and UDFs")
+        found.append(Decision(node.name, sub.id, path, why, node.declared_at))
+    return found
+
+
+def _by_hand(sub: SubTopology) -> list[Decision]:
+    why = "the topology was put together by hand"
+    return [Decision(node.name, sub.id, TASK, why, node.declared_at) for node in sub.nodes]

@@ -1,0 +1,129 @@
+"""The relational path: the rule book from logical nodes to DataFrames, and what keeps a node off it.
+
+Two books with one entry per node type: `relational` says how, `obstacles` says why not for what the user gave. A node
+type without a rule is declared unsupported, with the reason; `DIFFERENCES` says in words what is not exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kstreams.dsl.analysis.types import Types
+from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.dsl.rule_book import RuleBook
+from kstreams.log.partitioning import partitions_of
+from kstreams.runtime.spark.frame import Frame, arrow_call
+from kstreams.runtime.spark.obstacles import Facts
+from kstreams.runtime.spark.plan import Plan
+from kstreams.runtime.spark.program import Program
+from kstreams.serdes import Serde, serde_of
+
+Rule = Callable[[Any, "Lowering"], Frame | None]
+relational: RuleBook[Rule] = RuleBook("Spark's relational path")
+
+
+class Output(NamedTuple):
+    """The rows that one sink writes to one topic."""
+
+    topic: str
+    frame: Frame
+
+
+class Lowering:
+    """The nodes of one sub-topology on their way to DataFrames.
+
+    Parameters
+    ----------
+    facts : Facts
+        The graph and what is known of it.
+    rows : DataFrame
+        The records of all topics that the sub-topology reads, as `OUT_SCHEMA`.
+    topic_names : mapping of str to str
+        Real names of internal topics.
+    """
+
+    def __init__(self, facts: Facts, rows: DataFrame, topic_names: Mapping[str, str]) -> None:
+        self._facts, self._rows, self._topic_names = facts, rows, topic_names
+        self._frames: dict[str, Frame] = {}
+        self.outputs: list[Output] = []
+
+    def run(self, nodes: Sequence[Node]) -> list[Output]:
+        """Apply the rule of every node, parents first."""
+        for node in nodes:
+            frame = relational.rule_for(node)(node, self)
+            if frame is not None:
+                self._frames[node.name] = frame
+        return self.outputs
+
+    @property
+    def graph(self) -> LogicalGraph:
+        return self._facts.graph
+
+    def parent(self, node: Node, position: int = 0) -> Frame:
+        """The frame of a parent."""
+        return self._frames[node.parents[position]]
+
+    def has_parent(self, node: Node) -> bool:
+        """Whether the node reads another one of this sub-topology, rather than a topic."""
+        return bool(node.parents) and node.parents[0] in self._frames
+
+    def types(self, node: Node) -> Types:
+        """The types that flow out of a node."""
+        return self._facts.types[node.name]
+
+    def serde(self, node: Node, side: str) -> Serde[Any]:
+        """The serde of a node's keys or values."""
+        return serde_of(getattr(self.types(node), side).kind)
+
+    def read(self, node: Node, topics: Sequence[str]) -> Frame:
+        """The records of some topics."""
+        real = [self._topic_names.get(topic, topic) for topic in topics]
+        return Frame(self._rows.where(F.col("topic").isin(real)), self.serde(node, "key"), self.serde(node, "value"))
+
+    def write(self, topic: str, frame: Frame) -> None:
+        """Let a frame go to a topic."""
+        self.outputs.append(Output(self._topic_names.get(topic, topic), frame))
+
+
+def relational_rows(plan: Plan, number: int, rows: DataFrame, program: Program) -> DataFrame:
+    """What a sub-topology on the relational path writes, as `OUT_SCHEMA`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Its input, as `OUT_SCHEMA`.
+    """
+    from kstreams.runtime.spark import rules  # noqa: F401 (fills the rule book)
+
+    assert plan.facts is not None
+    build = Lowering(plan.facts, _with_origin(rows, number), program.topic_names)
+    written = [_rows(output, program) for output in build.run(plan.nodes[number])]
+    return reduce(lambda left, right: left.union(right), written)
+
+
+def _with_origin(rows: DataFrame, number: int) -> DataFrame:
+    """Name the topic partition that each row comes from: the rows of one stay in order."""
+    topic = F.crc32(F.col("topic").cast("binary")) % (1 << 20)
+    return rows.withColumn("origin", (F.lit(number << 40) + topic * (1 << 20) + F.col("partition")).cast("bigint"))
+
+
+def _rows(output: Output, program: Program) -> DataFrame:
+    count = program.partitions.get(output.topic, program.default_partitions)
+    partition = arrow_call("int", _placed, (count,), F.col("key"), F.col("offset"))
+    return output.frame.rows.select(
+        F.lit(output.topic).alias("topic"),
+        partition.alias("partition"),
+        *("offset", "timestamp", "key", "value", "headers", "origin"),
+    )
+
+
+def _placed(count: int, keys: pa.Array, offsets: pa.Array) -> pa.Array:
+    chosen = partitions_of(keys, count)
+    return pa.array(np.where(chosen < 0, offsets.to_numpy() % count, chosen), pa.int32())

@@ -1,0 +1,150 @@
+"""The relational path gives what tasks give, and what the test driver gives; `explain` says which path is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import kstreams as ks
+from kstreams.config import Config
+from kstreams.dsl import graph
+from kstreams.errors import ProcessingError
+from kstreams.runtime import spark as engine
+from kstreams.runtime.spark import rules  # noqa: F401 (fills the rule book)
+from kstreams.runtime.spark.obstacles import obstacles
+from kstreams.runtime.spark.relational import relational
+from tests.spark.running import Application, Row, changelog
+
+pytestmark = pytest.mark.spark
+
+
+class Order(msgspec.Struct):
+    item: str
+    amount: int
+    price: float | None = None
+
+
+ROWS = [
+    Row("in", "a", Order("tea", 3, 1.5), 1),
+    Row("in", "b", Order("cup", 1), 2),
+    Row("in", None, Order("pot", 2, 20.0), 3),
+    Row("in", "a", None, 4),
+    Row("in", "c", Order("größe", -7, 0.0), 5),
+    Row("in", "b", Order("tea", 4, 2.5), 6),
+]
+
+
+def orders(builder: ks.StreamsBuilder) -> Any:
+    return builder.stream("in", key=str, value=Order)
+
+
+def by_expression(builder: ks.StreamsBuilder) -> None:
+    big = orders(builder).filter((ks.col("amount") > 1) & ~ks.col("price").is_null())
+    big.map_values(ks.col("price") * ks.col("amount"), value=float).to("out", value=float)
+
+
+def by_function(builder: ks.StreamsBuilder) -> None:
+    named = orders(builder).filter_not(lambda key, order: order is None)
+    named.map_values(lambda key, order: f"{key}: {order.item}", with_key=True, value=str).to("out")
+
+
+def new_keys(builder: ks.StreamsBuilder) -> None:
+    sold = orders(builder).filter(lambda key, order: order is not None)
+    keyed = sold.select_key(ks.col("item").str.upper(), key=str)
+    keyed.map(lambda key, order: (key[::-1], order.amount), key=str, value=int).to("out")
+
+
+def one_to_many(builder: ks.StreamsBuilder) -> None:
+    letters = orders(builder).flat_map_values(lambda order: list(order.item) if order else [], value=str)
+    letters.flat_map(lambda key, letter: [(letter, key or "?"), (key or "?", letter)], key=str, value=str).to("out")
+
+
+def branches(builder: ks.StreamsBuilder) -> None:
+    split = orders(builder).split().branch(ks.col("amount") > 2).branch(lambda key, order: key == "b")
+    first, second, rest = split.default_branch().values()
+    amounts = [stream.map_values(lambda v, t=tag: t, value=str) for tag, stream in enumerate_text(first, second, rest)]
+    amounts[0].merge(amounts[1]).merge(amounts[2]).to("out")
+
+
+def enumerate_text(*streams: Any) -> list[tuple[str, Any]]:
+    return [(f"branch {number}", stream) for number, stream in enumerate(streams)]
+
+
+def through_a_repartition(builder: ks.StreamsBuilder) -> None:
+    kept = orders(builder).filter(~ks.col("amount").is_null())
+    kept.group_by(ks.col("item"), key=str).count().to_stream().to("out")
+
+
+CASES: list[tuple[Callable[[ks.StreamsBuilder], None], type]] = [
+    (by_expression, float),
+    (by_function, str),
+    (new_keys, int),
+    (one_to_many, str),
+    (branches, str),
+    (through_a_repartition, int),
+]
+
+
+@pytest.mark.parametrize(("build", "value"), CASES, ids=[build.__name__ for build, _ in CASES])
+def test_both_paths_and_the_driver_agree(spark, tmp_path: Path, build: Callable[..., None], value: type) -> None:
+    builder = ks.StreamsBuilder()
+    build(builder)
+    types = {"in": (str, Order), "out": (str, value)}
+    found = {}
+    for path in ("auto", "task"):
+        app = Application(spark, tmp_path / path, builder, types, **{"spark.kstreams.path": path})
+        app.create("in", partitions=1).write(ROWS).run()
+        found[path] = app.rows("out")
+    assert app.driver_rows("out", ROWS) == found["task"]
+    if build is through_a_repartition:
+        assert changelog(found["auto"]) == changelog(found["task"])
+    else:
+        assert found["auto"] == found["task"]
+
+
+def test_the_first_sub_topology_may_be_relational_and_the_second_run_as_tasks() -> None:
+    builder = ks.StreamsBuilder()
+    through_a_repartition(builder)
+    decisions = engine.explain(builder.build(), Config.of(application_id="app"))
+    assert {(decision.sub_topology, decision.path) for decision in decisions} == {(0, "relational"), (1, "task")}
+    why = {decision.operator.rstrip("0123456789-"): decision.why for decision in decisions}
+    assert why["KSTREAM-AGGREGATE"] == "a change stream with tombstones has no form in Spark"
+    assert why["KTABLE-TOSTREAM"] == "a change stream with tombstones has no form in Spark"
+    assert all("test_relational.py" in (decision.declared_at or "") for decision in decisions)
+
+
+def test_an_operator_off_the_path_takes_its_sub_topology_with_it() -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).peek(lambda k, v: None, name="look").to("out")
+    decisions = {row.operator: row for row in engine.explain(builder.build(), Config.of(application_id="app"))}
+    assert decisions["look"].why == "its function is called for its effect"
+    assert {row.path for row in decisions.values()} == {"task"}
+    assert "with look, in one sub-topology" in {row.why for row in decisions.values()}
+
+
+def test_the_task_path_can_be_asked_for() -> None:
+    builder = ks.StreamsBuilder()
+    by_expression(builder)
+    decisions = engine.explain(builder.build(), Config.of({"application.id": "app", "spark.kstreams.path": "task"}))
+    assert {(row.path, row.why) for row in decisions} == {("task", "spark.kstreams.path is task")}
+
+
+def test_a_failing_function_is_named_with_its_line(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    orders(builder).map_values(lambda order: 1 // order.amount, value=int, name="inverse").to("out")
+    app = Application(spark, tmp_path, builder, {"in": (str, Order), "out": (str, int)}).create("in", partitions=1)
+    app.write([Row("in", "a", Order("none", 0), 1)])
+    with pytest.raises(ProcessingError, match=r"inverse \(declared at .*test_relational.*ZeroDivisionError"):
+        app.run()
+
+
+def test_every_logical_node_has_a_rule_or_a_reason() -> None:
+    kinds = [kind for kind in vars(graph).values() if isinstance(kind, type) and issubclass(kind, graph.Node)]
+    for kind in kinds:
+        if kind is not graph.Node:
+            assert obstacles.covers(kind), f"{kind.__name__} has neither a check nor a declared reason"
+            assert relational.supports(kind) == obstacles.supports(kind), kind.__name__
