@@ -17,7 +17,7 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
-from kstreams.processor.columns import Region, live_regions
+from kstreams.processor.columns.region import Region, live_regions
 from kstreams.processor.context import Callbacks, Run, TaskContext
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.operator import Forward

@@ -10,7 +10,7 @@ from typing import Any
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.columns import Plan, plan_regions
+from kstreams.processor.columns.plan import Plan, plan_regions
 from kstreams.processor.task import Task
 from kstreams.processor.topology import Topology
 from kstreams.state import open_task_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kstreams.config import Config
-from kstreams.processor.columns import Plan, plan_regions
+from kstreams.processor.columns.plan import Plan, plan_regions
 from kstreams.processor.nodes import Node, SubTopology, parents_of
 from kstreams.processor.topology import Topology
 
