@@ -9,6 +9,7 @@ import logging
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from types import FrameType, ModuleType
 from typing import Any, Protocol
 
 from kstreams.config import Config
-from kstreams.errors import ConfigError, TopologyError
+from kstreams.errors import ConfigError, KStreamsError, TopologyError
 from kstreams.processor.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -195,8 +196,21 @@ def _import(path: Path) -> ModuleType:
         raise TopologyError(f"{path} is no Python file: name the one that holds the topology")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        if isinstance(error, KStreamsError):
+            raise
+        raise TopologyError(f"{_place(error, path)} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
+
+
+def _place(error: Exception, path: Path) -> str:
+    """`app.py:12`: the line of the application where an error arose, or the file alone."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+    return f"{path}:{lines[-1]}" if lines else str(path)
 
 
 def _topology(module: ModuleType, path: Path, attribute: str) -> Topology:

@@ -101,7 +101,7 @@ builder = ks.StreamsBuilder()
 airlines = builder.global_table("airlines", key=str, value=Airline)
 weather = builder.stream("weather", key=str, value=Weather)
 departed = builder.stream("flights", key=str, value=Flight).filter(~ks.col("dep_delay").is_null())
-by_name = departed.join(airlines, with_airline, key_selector=lambda origin, flight: flight.carrier, value=Departure)
+by_name = departed.join(airlines, with_airline, key_selector=lambda origin, flight: flight.carrier)
 delays = {"flights": ks.len(), "mean_delay": ks.col("dep_delay").mean(), "max_delay": ks.col("dep_delay").max()}
 
 (
@@ -110,13 +110,13 @@ delays = {"flights": ks.len(), "mean_delay": ks.col("dep_delay").mean(), "max_de
     .emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
     .aggregate(**delays, value=Delays, materialized="delays-by-hour")
     .to_stream()
-    .map(by_hour, key=str, value=HourlyDelays)
+    .map(by_hour)
     .to("delays-by-hour")
 )
 (
     by_name.group_by(lambda origin, flight: flight.airline, key=str)
     .aggregate(**delays, value=Delays, materialized="delays-by-airline")
-    .map_values(by_airline, with_key=True, value=AirlineDelays)
+    .map_values(by_airline, with_key=True)
     .to_stream()
     .to("delays-by-airline")
 )
@@ -126,10 +126,8 @@ delays = {"flights": ks.len(), "mean_delay": ks.col("dep_delay").mean(), "max_de
         weather.filter(ks.col("wind_speed") > 20),
         in_wind,
         windows=ks.JoinWindows(before=HOUR, after=timedelta(0)),
-        value=Departure,
-        other_value=Weather,
     )
-    .to("delayed-in-wind", value=WindyDeparture)
+    .to("delayed-in-wind")
 )
 
 topology = builder

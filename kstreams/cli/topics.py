@@ -30,7 +30,7 @@ def create(
     """
     with open_home(log_dir, create=True).admin() as admin:
         admin.create_topic(name, partitions, settings_of(config))
-    typer.echo(f"created {name} with {_count(partitions, 'partition')}")
+    typer.echo(f"created {name} with {_count(partitions, 'partition')}", err=True)
 
 
 @topics.command("list")
@@ -76,7 +76,7 @@ def delete(
         if held and not force:
             raise LogError(f"{name} holds {_count(held, 'record')}; delete it with --force to lose them")
         admin.delete_topic(name)
-    typer.echo(f"deleted {name}")
+    typer.echo(f"deleted {name}", err=True)
 
 
 def _summary(admin: Admin, topic: TopicDescription) -> dict[str, Any]:
