@@ -81,12 +81,15 @@ class TaskContext:
         "clock",
         "commit_requested",
         "config",
+        "deadlines",
         "dropped",
         "follows_time",
         "global_stores",
         "headers",
+        "is_new",
         "partition",
         "run",
+        "schedules",
         "shared",
         "stores",
         "stream_time_punctuations",
@@ -119,6 +122,9 @@ class TaskContext:
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.stream_time_punctuations = Punctuations()
         self.wall_clock_punctuations = Punctuations()
+        self.is_new = True  # until the task is bound
+        self.schedules: dict[str, Cancellable] = {}  # those made until then
+        self.deadlines: Mapping[str, int] = {}  # of the schedules of the task before this one
 
     @property
     def topic(self) -> str | None:
@@ -248,11 +254,15 @@ class NodeContext:
 
         Stream time starts at the epoch, so that it fires with the first record; wall-clock time after one interval.
         """
-        callback = self.named(callback)
-        if kind is PunctuationType.STREAM_TIME:
-            return self.task.stream_time_punctuations.schedule(0, interval_ms, callback)
-        first_ms = self.task.clock.now_ms() + interval_ms
-        return self.task.wall_clock_punctuations.schedule(first_ms, interval_ms, callback)
+        stream_time = kind is PunctuationType.STREAM_TIME
+        punctuations = self.task.stream_time_punctuations if stream_time else self.task.wall_clock_punctuations
+        first_ms = 0 if stream_time else self.task.clock.now_ms() + interval_ms
+        key = f"{self.node}:punctuator:{len(self.task.schedules)}"
+        first_ms = self.task.deadlines.get(key, first_ms)
+        schedule = punctuations.schedule(first_ms, interval_ms, self.named(callback))
+        if self.task.is_new:
+            self.task.schedules[key] = schedule
+        return schedule
 
 
 class Callbacks:

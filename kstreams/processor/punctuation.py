@@ -27,6 +27,7 @@ class Cancellable:
     interval_ms: int
     callback: Callable[[int], None]
     cancelled: bool = False
+    deadline_ms: int = NEVER
 
     def cancel(self) -> None:
         """Call it no more."""
@@ -80,6 +81,7 @@ class Punctuations:
         return fired
 
     def _push(self, deadline_ms: int, schedule: Cancellable) -> None:
+        schedule.deadline_ms = deadline_ms
         heapq.heappush(self._queue, (deadline_ms, self._order, schedule))
         self._order += 1
         self._look_ahead()

@@ -62,6 +62,9 @@ class Task:
         What `memo()` gave at the last commit; the task goes on as if it had never stopped.
     topic_names : mapping of str to str
         Real names of topics whose name in the topology differs: internal ones lack the application's id there.
+    deadlines : mapping of str to int, optional
+        What `deadlines()` of another instance gave, when this one goes on where that left off: punctuators then keep
+        their rhythm. After a restart they start anew, as in Kafka Streams.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Task:
         global_stores: Mapping[str, StateStore] | None = None,
         memo: Mapping[str, int] | None = None,
         topic_names: Mapping[str, str] | None = None,
+        deadlines: Mapping[str, int] | None = None,
     ) -> None:
         self.id = TaskId(sub_topology.id, partition)
         self.sub_topology, self.state, self._memo = sub_topology, state, dict(memo or {})
@@ -93,6 +97,7 @@ class Task:
         self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {})
         self._callbacks = callbacks = Callbacks(self._memo)
         forwards = bind(sub_topology, context, self._outputs, callbacks)
+        context.is_new, context.deadlines = False, {}
         self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
         self._regions = live_regions(sub_topology, context, self._outputs, callbacks.lives)
         settles = [region.settle for region in self._regions.values()]
@@ -186,6 +191,11 @@ class Task:
         """The times by which the task decides what is late: to be kept with each commit and given back on restart."""
         kept = {name: read() for name, read in self._callbacks.remembered.items()}
         return {"stream_time": self._context.stream_time, **self._routes.partition_times(), **kept}
+
+    def deadlines(self) -> dict[str, int]:
+        """When each punctuator that `init` scheduled is due next, in ms of its kind of time."""
+        schedules = self._context.schedules.items()
+        return {name: schedule.deadline_ms for name, schedule in schedules if not schedule.cancelled}
 
     def close(self) -> None:
         """Close the processors; stores and uncommitted output are the caller's."""
