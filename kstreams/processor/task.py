@@ -96,6 +96,7 @@ class Task:
         )
         self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {})
         self._callbacks = callbacks = Callbacks(self._memo)
+        context.deadlines = deadlines or {}
         forwards = bind(sub_topology, context, self._outputs, callbacks)
         context.is_new, context.deadlines = False, {}
         self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
