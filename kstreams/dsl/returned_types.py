@@ -8,6 +8,8 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kstreams.serdes.base import without_none
+
 
 def returned_type(function: Callable[..., Any]) -> Any:
     """The annotated return type, without `None`; a class returns itself.
@@ -51,10 +53,7 @@ def _return_annotation(function: Callable[..., Any]) -> Any:
 def _plain(annotation: Any) -> Any:
     if annotation is Any or isinstance(annotation, TypeVar):
         return None
-    if typing.get_origin(annotation) in {types.UnionType, typing.Union}:
-        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
-        return kinds[0] if len(kinds) == 1 else annotation
-    return None if annotation is type(None) else annotation
+    return None if annotation is type(None) else without_none(annotation)
 
 
 def _first(annotation: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+import typing
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -74,7 +76,8 @@ def serde_of(kind: Any) -> Serde[Any]:
     ----------
     kind : type or Serde
         `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or anything that
-        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those.
+        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those. `T | None` has the
+        serde of `T`: None is Kafka's null and has no bytes.
 
     Raises
     ------
@@ -90,6 +93,7 @@ def serde_of(kind: Any) -> Serde[Any]:
 
     if isinstance(kind, Serde):
         return kind
+    kind = without_none(kind)
     try:
         found = _BY_TYPE.get(kind)
     except TypeError:
@@ -97,6 +101,20 @@ def serde_of(kind: Any) -> Serde[Any]:
     if found is None:
         found = JsonSerde(kind)
     return found
+
+
+def without_none(kind: Any) -> Any:
+    """`T` of `T | None`; any other type as it is.
+
+    Examples
+    --------
+    >>> without_none(int | None)
+    <class 'int'>
+    """
+    if typing.get_origin(kind) not in {types.UnionType, typing.Union}:
+        return kind
+    kinds = [member for member in typing.get_args(kind) if member is not type(None)]
+    return kinds[0] if len(kinds) == 1 else kind
 
 
 def decode_error(what: str, data: bytes, cause: object) -> SerdeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ def words(builder):
 
 def line_of(marker):
     """The line of this file that ends with a comment."""
-    lines = open(__file__).read().splitlines()
+    lines = Path(__file__).read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# {marker}"))
 
 
@@ -31,7 +32,7 @@ def test_an_unknown_type_is_told_where_bytes_are_needed_and_where_it_was_lost():
     assert re.match(rf"KSTREAM-SINK-0000000002 \(declared at .*test_errors.py:{line_of('needed here')}\)", text)
     assert "unknown since KSTREAM-MAPVALUES-0000000001 (declared at" in text
     assert f"test_errors.py:{line_of('lost here')})" in text
-    assert "write value=<type>" in text
+    assert "write value=<type> at KSTREAM-SINK-0000000002" in text
 
 
 def test_a_source_without_types_says_what_to_write():
