@@ -71,6 +71,8 @@ class Entries(dict[Any, Any]):
         self._ordered: SortedKeys | None = None  # made by the first scan: all keys when complete, else the pending ones
 
     def __missing__(self, key: Any) -> Any:
+        if self.complete:
+            return None
         if self._is_all():
             return self.get(key)
         data = self._family.get(self._prefix + self._keys.to_bytes(key))
@@ -156,10 +158,11 @@ class Entries(dict[Any, Any]):
         """Keys and live values that changed since the last call."""
         if self._ordered is not None:
             self._in_order()
-        keys = [*self._earlier, *(key for key in self.changed if key not in self._earlier)]
+        taken = self._earlier | self.changed
         self._earlier.clear()
         self.changed.clear()
-        self._handed.update(dict.fromkeys(keys))
+        self._handed = self._handed | taken if self._handed else taken
+        keys = list(taken)
         values = list(map(self.get, keys))
         self._deleted += [key for key, value in zip(keys, values, strict=True) if value is None]
         return keys, values

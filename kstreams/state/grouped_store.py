@@ -15,12 +15,14 @@ from kstreams.state.family import Family, Rows
 from kstreams.state.groups import Group, Groups, Place
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.live_store import LiveStore
+from kstreams.state.segments import segment_ms
 
 
 class GroupedStore(LiveStore):
-    """Rows by key and place; those whose time is at or before (greatest time put - retention) are gone.
+    """Rows by key and place; reads find none whose time is at or before (greatest time put - retention).
 
-    Below and in the changelog a row's key is: key, time (8 bytes), second number.
+    They are gone for `all` too once their segment is over, as in Kafka Streams over RocksDB; in memory, at once. Below
+    and in the changelog a row's key is: key, time (8 bytes), second number.
     """
 
     second: ClassVar[str]
@@ -32,6 +34,7 @@ class GroupedStore(LiveStore):
         self._retention_ms = builder.retention_ms
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
         self._groups = Groups(self._keys, self._values, family, self.second, on_read=self.on_read)
+        self._segment_ms = segment_ms(builder)
         self._swept_ms = -1
 
     def _put_row(self, key: Any, place: Place, value: Any) -> None:
@@ -39,9 +42,9 @@ class GroupedStore(LiveStore):
         self._groups.put(key, place, value if live is None or value is None else live(value))
 
     def _observe(self, time_ms: int) -> bool:
-        """Note a time; False when it has expired already."""
+        """Note a time; False when it is gone already."""
         self.observed_ms = max(self.observed_ms, time_ms)
-        return time_ms > self.observed_ms - self._retention_ms
+        return time_ms > self._gone_ms(self.observed_ms)
 
     def _key(self, key: Any) -> Any:
         if key is None:
@@ -58,13 +61,26 @@ class GroupedStore(LiveStore):
         return value if public is None or value is None else public(value)
 
     def _limit_ms(self) -> int:
-        """Rows with this time or an earlier one have expired."""
+        """Rows with this time or an earlier one have expired: nobody finds them any more."""
         return self.observed_ms - self._retention_ms
+
+    def _gone_ms(self, observed_ms: int) -> int:
+        """Rows with this time or an earlier one are gone, with their segment."""
+        limit_ms = observed_ms - self._retention_ms
+        return limit_ms // self._segment_ms * self._segment_ms - 1 if self._segment_ms else limit_ms
 
     def _alive(self, group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
         """The rows of a group with from <= time <= to, but for those that have expired."""
-        span = group.span(max(from_ms, self._limit_ms() + 1), to_ms)
-        return list(zip(group.places[span], group.values[span], strict=True))
+        return _rows(group, max(from_ms, self._limit_ms() + 1), to_ms)
+
+    def _kept(self) -> list[tuple[Any, Place, Any]]:
+        """Everything that is not gone: key, place, value."""
+        first_ms = self._gone_ms(self.observed_ms) + 1
+        return [
+            (key, place, value)
+            for key in self._groups.every_key()
+            for place, value in _rows(self._groups[key], first_ms, self.observed_ms)
+        ]
 
     def take_changes(self, timestamp_ms: int) -> Changes:
         return self._records(*self._groups.take_changes())
@@ -77,17 +93,17 @@ class GroupedStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        if self._limit_ms() - self._swept_ms > self._retention_ms // 2:
+        if self._gone_ms(self.observed_ms) - self._swept_ms > self._retention_ms // 2:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what has expired, here and below; seldom, since below it takes a look at every row."""
-        self._swept_ms = self._limit_ms()
+        """Remove what is gone, here and below; seldom, since below it takes a look at every row."""
+        self._swept_ms = self._gone_ms(self.observed_ms)
         self._groups.drop_until(self._swept_ms)
         size, unpack = self._groups.place.size, self._groups.place.unpack
-        limit_ms = self._handed_ms - self._retention_ms
+        gone_ms = self._gone_ms(self._handed_ms)
         for chunk in self.family.chunks(b"", None):
-            expired = [key for key, _ in chunk.rows if unpack(key[-size:])[0] <= limit_ms]
+            expired = [key for key, _ in chunk.rows if unpack(key[-size:])[0] <= gone_ms]
             if expired:
                 rows = Rows(pa.array(expired, pa.binary()), pa.nulls(len(expired), pa.binary()))
                 self.family.write(rows, None, self._handed_ms)
@@ -109,7 +125,7 @@ class GroupedStore(LiveStore):
         size, unpack = self._groups.place.size, self._groups.place.unpack
         places = [unpack(data) for data in cut(rows.keys, -size).to_pylist()]
         self._groups.load(self._keys.decode(cut(rows.keys, 0, -size)), places, self._values.of_stored(rows.values))
-        self._groups.drop_until(self._limit_ms())
+        self._groups.drop_until(self._gone_ms(self.observed_ms))
 
     def load(self, everything: bool) -> None:
         if everything:
@@ -118,12 +134,7 @@ class GroupedStore(LiveStore):
             self._groups.complete = True
 
     def dump(self) -> Changes:
-        limit_ms = self._limit_ms()
-        rows = [
-            (key, place, value)
-            for key in self._groups.every_key()
-            for place, value in self._alive(self._groups[key], limit_ms + 1, self.observed_ms)
-        ]
+        rows = self._kept()
         keys, places, values = ([row[part] for row in rows] for part in range(3))
         return self._records(keys, places, values)
 
@@ -135,3 +146,8 @@ class GroupedStore(LiveStore):
 
     def evict(self, count: int) -> int:
         return self._groups.evict(count)
+
+
+def _rows(group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
+    span = group.span(from_ms, to_ms)
+    return list(zip(group.places[span], group.values[span], strict=True))

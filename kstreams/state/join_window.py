@@ -7,6 +7,7 @@ from typing import Any
 
 from kstreams.record import Window, Windowed
 from kstreams.state.grouped_store import GroupedStore
+from kstreams.state.groups import Place
 
 
 class JoinWindowStore(GroupedStore):
@@ -41,19 +42,17 @@ class JoinWindowStore(GroupedStore):
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """All keys, from <= start <= to, ordered by (start, serialized key, arrival); it sorts, joins do not ask it."""
-        groups, size_ms = self._groups, self.builder.window_size_ms or 0
-        found = [
-            (place[0], self._keys.to_bytes(key), place[1], key, value)
-            for key in groups.every_key()
-            for place, value in self._alive(groups[key], from_ms, to_ms)
-        ]
-        found.sort(key=lambda row: row[:3])
-        for start_ms, _, _, key, value in found:
-            yield Windowed(self._public_key(key), Window(start_ms, start_ms + size_ms)), self._public(value)
+        first_ms = max(from_ms, self._limit_ms() + 1)
+        return self._sorted([row for row in self._kept() if first_ms <= row[1][0] <= to_ms])
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything, ordered by (start, serialized key, arrival)."""
-        return self.fetch_all(self._limit_ms() + 1, self.observed_ms)
+        """Everything that is kept, in the order of `fetch_all`, even when it has expired."""
+        return self._sorted(self._kept())
+
+    def _sorted(self, rows: list[tuple[Any, Place, Any]]) -> Iterator[tuple[Windowed[Any], Any]]:
+        size_ms, to_bytes = self.builder.window_size_ms or 0, self._keys.to_bytes
+        for key, (start_ms, _), value in sorted(rows, key=lambda row: (row[1][0], to_bytes(row[0]), row[1][1])):
+            yield Windowed(self._public_key(key), Window(start_ms, start_ms + size_ms)), self._public(value)
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
         """The value put first at each key and start."""

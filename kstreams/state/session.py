@@ -49,11 +49,14 @@ class LiveSessionStore(GroupedStore):
         The first call makes an index by time, which stays in memory from then on.
         """
         first_ms = self._limit_ms() + 1 if after_ms is None else max(self._limit_ms(), after_ms) + 1
-        for key, (end_ms, start_ms) in self._groups.between(first_ms, latest_end_ms):
+        return self._between(first_ms, latest_end_ms)
+
+    def _between(self, first_end_ms: int, last_end_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        for key, (end_ms, start_ms) in self._groups.between(first_end_ms, last_end_ms):
             value = self._groups.peek(key).get((end_ms, start_ms))
             if value is not None:
                 yield Windowed(self._public_key(key), Window(start_ms, end_ms)), self._public(value)
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything, ordered by (end, start, serialized key)."""
-        return self.ended_by(self.observed_ms)
+        """Everything that is kept, ordered by (end, start, serialized key), even when it has expired."""
+        return self._between(self._gone_ms(self.observed_ms) + 1, self.observed_ms)

@@ -18,10 +18,10 @@ from kstreams.state.entries import Entries
 from kstreams.state.family import Family, Rows
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.live_store import LiveStore
+from kstreams.state.segments import segment_ms
 
 _NO_SEQUENCE = bytes(4)
 _MANY_STARTS = 32
-_SHORTEST_SEGMENT_MS = 60_000
 
 
 class LiveWindowStore(LiveStore):
@@ -36,8 +36,7 @@ class LiveWindowStore(LiveStore):
         if builder.retention_ms is None or builder.window_size_ms is None:
             raise StateError(f"window store {builder.name!r} needs retention_ms and window_size_ms")
         self._retention_ms, self._size_ms = builder.retention_ms, builder.window_size_ms
-        # Over RocksDB, Kafka Streams drops whole segments: `all()` shows what has expired until its segment is over.
-        self._segment_ms = None if builder.store == "memory" else max(builder.retention_ms // 2, _SHORTEST_SEGMENT_MS)
+        self._segment_ms = segment_ms(builder)
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
@@ -168,7 +167,7 @@ class LiveWindowStore(LiveStore):
                 yield shown, value if value_of is None else value_of(value)
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything that is kept, ordered by (start, serialized key), also what has expired and is not gone yet."""
+        """Everything that is kept, ordered by (start, serialized key), even when it has expired."""
         return self._scan(self._gone_ms() + 1, self.observed_ms)
 
     def _limit_ms(self) -> int:

@@ -6,10 +6,12 @@ import copy
 import os
 import shutil
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
@@ -17,7 +19,6 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.state import Changes, StateLimits, StoreBuilder, open_task_state
 
 FAST_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a close waits for the disk, thousands of times
-FEW = settings(max_examples=25, stateful_step_count=40, deadline=None)
 ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=1_000)
 
 
@@ -140,6 +141,18 @@ class StoreMachine(RuleBasedStateMachine):
             shutil.rmtree(self.directory)
 
 
+# a database is opened many times per example: the quick run takes a few of them, `slow` the rest
+DEPTHS: dict[str, Any] = {
+    "": (
+        {
+            "Memory": settings(max_examples=20, stateful_step_count=40),
+            "RocksDb": settings(max_examples=2, stateful_step_count=40),
+            "RocksDbUnderPressure": settings(max_examples=3, stateful_step_count=40),
+        },
+        [],
+    ),
+    "Long": (defaultdict(lambda: settings(max_examples=60, stateful_step_count=50)), [pytest.mark.slow]),
+}
 LAYERS: dict[str, dict[str, Any]] = {
     "Memory": {"durable": False},
     "RocksDb": {"durable": True},
@@ -153,7 +166,8 @@ def cases_of(machine: type[StoreMachine], builders: dict[str, StoreBuilder]) -> 
     for layer, how in LAYERS.items():
         for variant, builder in builders.items():
             name = f"Test{layer}{variant}"
-            case = type(name, (machine,), {**how, "builder": builder}).TestCase  # type: ignore[attr-defined]
-            case.settings = FEW
-            cases[name] = case
+            for depth, (settings_of_depth, marks) in DEPTHS.items():
+                case = type(name + depth, (machine,), {**how, "builder": builder}).TestCase  # type: ignore[attr-defined]
+                case.settings, case.pytestmark = settings_of_depth[layer], marks
+                cases[name + depth] = case
     return cases

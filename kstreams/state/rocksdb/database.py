@@ -34,7 +34,6 @@ _DATA, _AFTER_DATA, _ABOUT = b"\x01", b"\x02", b"\x00about"
 _MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 8_192
 _GATHERED_ROWS, _BULK_ROWS = 1_000_000, 20_000
-_SST_SUFFIX = ".restore.sst"
 
 
 class RocksDatabase:
@@ -60,7 +59,10 @@ class RocksDatabase:
         self._lock = DirectoryLock(directory)
         try:
             self._db = self._open(stores, limits)
-            self._families = {store: RocksFamily(self._db, store, directory) for store in stores}
+            self._families = {
+                store: RocksFamily(self._db, store, directory / f"restore-{number}.sst")
+                for number, store in enumerate(stores)
+            }
         except BaseException:
             self._lock.release()
             raise
@@ -98,14 +100,13 @@ class RocksFamily:
 
     durable = True
 
-    def __init__(self, db: Any, store: str, directory: Path) -> None:
-        self._path = directory / "rocksdb"
+    def __init__(self, db: Any, store: str, bulk_file: Path) -> None:
+        self._path, self._bulk_file = bulk_file.parent / "rocksdb", bulk_file
         self._db = db
         self._rows = db.get_column_family(_family_name(store))
         self._handle = db.get_column_family_handle(_family_name(store))
         self._gathered: list[Rows] = []
         self._num_gathered = 0
-        self._bulk_file = directory / f"{len(store)}-{abs(hash(store))}{_SST_SUFFIX}"
         mark = self._guarded(self._rows.get, _ABOUT)
         offset, self.observed_ms = (-1, -1) if mark is None else _MARK.unpack(mark)
         self.offset: int | None = None if offset < 0 else offset
@@ -203,6 +204,9 @@ class RocksFamily:
 
     def _write(self, rows: Rows) -> None:
         """Batches of limited size; what the rows stand for goes with the last: to replay the others does no harm."""
+        if len(rows.keys) >= BATCH_ROWS:  # neighbours find their place in RocksDB's memory twice as fast
+            order = last_of_each(rows.keys)
+            rows = Rows(rows.keys.take(order), rows.values.take(order))
         keys, values = prefixed(_DATA, rows.keys).to_pylist(), rows.values.to_pylist()
         for start in range(0, max(1, len(keys)), BATCH_ROWS):
             batch, stop = rocksdict.WriteBatch(raw_mode=True), start + BATCH_ROWS

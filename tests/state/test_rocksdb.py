@@ -1,0 +1,253 @@
+"""What a store promises about its files: committed prefixes after any crash, one owner, clear errors."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import StateError
+from kstreams.record import ValueAndTimestamp
+from kstreams.state import StateLimits, Stores, TaskState, open_task_state
+
+PLAIN = Stores.key_value("plain", key=str, value=int)
+TABLE = Stores.timestamped_key_value("table", key=str, value=int)
+
+
+def commit(state: TaskState, offset: int) -> None:
+    changes = state.changes()
+    state.persist(changes, dict.fromkeys(changes, offset))
+
+
+def batch(rows: list[tuple[bytes, bytes | None, int]], base_offset: int = 0) -> Batch:
+    keys, values, times = ([row[part] for row in rows] for part in range(3))
+    offsets = np.arange(base_offset, base_offset + len(rows))
+    columns = pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(times, pa.int64())
+    return Batch(TopicPartition("changelog", 0), offsets, *columns)
+
+
+def test_what_is_committed_is_there_after_a_clean_close(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path)
+    state.stores["plain"].put("a", 1)
+    commit(state, 5)
+    state.stores["plain"].put("a", 2)
+    state.close()
+    reopened = open_task_state([PLAIN], tmp_path)
+    assert reopened.stores["plain"].get("a") == 1
+    assert reopened.changelog_offset("plain") == 5
+    reopened.close()
+
+
+def test_a_commit_larger_than_a_batch_is_whole(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path)
+    keys = [f"{n}" for n in range(25_000)]
+    state.stores["plain"].put_many(keys, list(range(25_000)))
+    commit(state, 25_000)
+    state.close()
+    reopened = open_task_state([PLAIN], tmp_path)
+    assert reopened.stores["plain"].get_many(keys) == list(range(25_000))
+    assert list(reopened.stores["plain"].all()) == sorted(zip(keys, range(25_000), strict=True))
+    reopened.close()
+
+
+def test_files_belong_to_their_owner_alone(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path / "task")
+    state.stores["plain"].put("a", 1)
+    commit(state, 1)
+    state.close()
+    modes = {path: path.stat().st_mode & 0o777 for path in [tmp_path / "task", *(tmp_path / "task").rglob("*")]}
+    assert {oct(mode) for path, mode in modes.items() if path.is_dir()} == {oct(0o700)}
+    assert {oct(mode) for path, mode in modes.items() if path.is_file()} == {oct(0o600)}
+
+
+def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path)
+    with pytest.raises(StateError, match=f"in use by process {os.getpid()}.*state.dir"):
+        open_task_state([PLAIN], tmp_path)
+    script = f"from tests.state.test_rocksdb import *; open_task_state([PLAIN], Path({str(tmp_path)!r}))"
+    other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert f"in use by process {os.getpid()}" in other.stderr
+    state.close()
+    open_task_state([PLAIN], tmp_path).close()
+
+
+def test_a_scan_that_was_left_open_does_not_keep_the_files(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path, limits=StateLimits(live_max_bytes=1))
+    state.stores["plain"].put_many([f"{n:05}" for n in range(1_000)], list(range(1_000)))
+    commit(state, 1)
+    scan = state.stores["plain"].all()
+    assert next(scan) == ("00000", 0)
+    state.close()
+    reopened = open_task_state([PLAIN], tmp_path)
+    assert reopened.stores["plain"].get("00999") == 999
+    reopened.close()
+
+
+def test_a_store_may_be_named_default_and_come_and_go(tmp_path: Path) -> None:
+    default = Stores.key_value("default", key=str, value=int)
+    for builders in ([default], [default, TABLE], [TABLE], [default]):
+        state = open_task_state(builders, tmp_path)
+        if builders == [default]:
+            state.stores["default"].put_if_absent("a", 1)
+        commit(state, 1)
+        state.close()
+    state = open_task_state([default], tmp_path)
+    assert state.stores["default"].get("a") == 1
+    state.close()
+
+
+def test_importing_state_does_not_load_rocksdict() -> None:
+    script = "import sys, kstreams.state; assert 'rocksdict' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("filled", [False, True], ids=["into an empty store", "over an older store"])
+def test_a_bulk_restore_takes_the_last_record_of_each_key(tmp_path: Path, filled: bool) -> None:
+    state = open_task_state([TABLE], tmp_path)
+    if filled:
+        state.stores["table"].put_many([f"{n}" for n in range(50)], [ValueAndTimestamp(-1, 0)] * 50)
+        commit(state, 1)
+    rng, model = random.Random(7), dict[str, Any]()
+    if filled:
+        model = {f"{n}": ValueAndTimestamp(-1, 0) for n in range(50)}
+    for base in range(0, 40_000, 10_000):
+        rows: list[tuple[bytes, bytes | None, int]] = []
+        for n in range(10_000):
+            key, value = f"{rng.randrange(9_000)}", None if rng.random() < 0.2 else base + n
+            rows.append((key.encode(), None if value is None else value.to_bytes(8, "big"), n))
+            model.pop(key, None)
+            if value is not None:
+                model[key] = ValueAndTimestamp(value, n)
+        state.restore("table", batch(rows, base))
+    assert state.changelog_offset("table") == 40_000
+    assert dict(state.stores["table"].all()) == model
+    state.close()
+    reopened = open_task_state([TABLE], tmp_path, limits=StateLimits(live_max_bytes=1))
+    assert dict(reopened.stores["table"].all()) == model
+    assert reopened.changelog_offset("table") == 40_000
+    reopened.close()
+
+
+def test_a_restore_onto_uncommitted_changes_is_refused(tmp_path: Path) -> None:
+    for directory in (None, tmp_path):
+        state = open_task_state([PLAIN], directory)
+        state.stores["plain"].put("a", 1)
+        with pytest.raises(StateError, match="'plain' holds uncommitted changes"):
+            state.restore("plain", batch([(b"a", None, 0)]))
+        state.close()
+
+
+def test_a_store_that_is_read_takes_a_later_restore_too(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path)
+    state.restore("plain", batch([(b"a", (1).to_bytes(8, "big"), 0)]))
+    assert state.stores["plain"].get("a") == 1
+    state.restore("plain", batch([(b"a", (2).to_bytes(8, "big"), 0), (b"b", (3).to_bytes(8, "big"), 0)], 1))
+    assert list(state.stores["plain"].all()) == [("a", 2), ("b", 3)]
+    state.close()
+
+
+# --- crashes: a child commits until it is killed; what every commit holds follows from its number alone
+
+SMALL_MEMTABLES = StateLimits(write_buffer_bytes=256 * 1024)
+
+
+def rows_of(number: int) -> list[tuple[str, int]]:
+    rng = random.Random(number)
+    return [(f"{rng.randrange(3_000)}", number) for _ in range(2_000 if number % 7 else 12_000)]
+
+
+def commit_for_ever(directory: str) -> None:
+    """The child: two stores get the same rows in every commit; it tells each commit that is done."""
+    state = open_task_state([PLAIN, TABLE], Path(directory), limits=SMALL_MEMTABLES)
+    for number in range(1, 10_000):
+        for key, value in rows_of(number):
+            state.stores["plain"].put(key, value)
+            state.stores["table"].put(key, ValueAndTimestamp(value, number))
+        commit(state, number)
+        print(number, flush=True)
+
+
+def kill_after(directory: Path, commits: int) -> int:
+    script = f"from tests.state.test_rocksdb import *; commit_for_ever({str(directory)!r})"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    for line in child.stdout:
+        if int(line) >= commits:
+            child.send_signal(signal.SIGKILL)
+            break
+    last = [line for line in child.stdout if line.endswith("\n")]
+    child.wait()
+    child.stdout.close()
+    return int(last[-1]) if last else commits
+
+
+def replay(state: TaskState, store: str, last: int) -> None:
+    """What a runtime does after a crash: the changelog from the offset of the store on."""
+    for number in range((state.changelog_offset(store) or 0) + 1, last + 1):
+        rows = [(key.encode(), value.to_bytes(8, "big"), number) for key, value in rows_of(number)]
+        state.restore(store, batch(rows))
+
+
+def after_kill(directory: Path, commits: int) -> int | None:
+    last = kill_after(directory, commits)
+    model = {key: value for number in range(1, last + 1) for key, value in rows_of(number)}
+    state = open_task_state([PLAIN, TABLE], directory)
+    offset = state.changelog_offset("table")
+    for store in ("plain", "table"):
+        replay(state, store, last)
+    assert dict(state.stores["plain"].all()) == model
+    assert {key: value.value for key, value in state.stores["table"].all()} == model
+    state.close()
+    return offset
+
+
+def test_a_killed_task_holds_a_committed_prefix(tmp_path: Path) -> None:
+    assert after_kill(tmp_path, 40) is not None  # else nothing had reached the disk, and nothing was shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("commits", range(3, 60, 3))
+def test_a_task_killed_at_any_time_holds_a_committed_prefix(tmp_path: Path, commits: int) -> None:
+    after_kill(tmp_path, commits)
+
+
+# --- damage
+
+
+def filled(directory: Path) -> dict[str, int]:
+    state = open_task_state([PLAIN], directory)
+    model = {f"key-{n:06}": n * 7919 % 100_003 for n in range(20_000)}
+    state.stores["plain"].put_many(list(model), list(model.values()))
+    commit(state, 20_000)
+    state.close()
+    return model
+
+
+def test_a_damaged_table_gives_an_error_or_the_truth(tmp_path: Path) -> None:
+    model = filled(tmp_path)
+    table = max((tmp_path / "rocksdb").glob("*.sst"), key=lambda path: path.stat().st_size)
+    data = bytearray(table.read_bytes())
+    for place in range(100, len(data) - 100, 997):
+        data[place] ^= 0xFF
+    table.write_bytes(bytes(data))
+    state = open_task_state([PLAIN], tmp_path, limits=StateLimits(live_max_bytes=1))
+    with pytest.raises(StateError, match="delete the directory"):
+        assert dict(state.stores["plain"].all()) == model
+    state.close()
+
+
+def test_a_damaged_database_does_not_open_and_lets_go_of_the_directory(tmp_path: Path) -> None:
+    filled(tmp_path)
+    (tmp_path / "rocksdb" / "CURRENT").write_bytes(b"nonsense")
+    for _ in range(2):
+        with pytest.raises(StateError, match="cannot be read or written"):
+            open_task_state([PLAIN], tmp_path)

@@ -1,0 +1,69 @@
+"""Descriptions of stores that contradict themselves are refused with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kstreams.durations import to_ms
+from kstreams.errors import StateError
+from kstreams.serdes import IntSerde
+from kstreams.state import StoreBuilder, StoreKind, Stores, open_task_state
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Stores.window("w", retention=5, size=10), "make the retention at least as long"),
+        (lambda: Stores.session("s", retention=0), "retention is 0 ms, it must be at least 1 ms"),
+        (lambda: Stores.versioned("v", history_retention=-1), "history_retention is -1 ms"),
+        (lambda: Stores.lru_map("l", 0), "max_entries must be at least 1"),
+        (lambda: Stores.key_value("k", store="disk"), 'choose store="rocksdb" or store="memory"'),
+        (lambda: Stores.key_value(""), "needs a name"),
+        (lambda: Stores.key_value("k", logging=False, changelog_config={"a": "b"}), "leave one of them out"),
+    ],
+)
+def test_contradictions(make: Callable[[], StoreBuilder], message: str) -> None:
+    with pytest.raises(StateError, match=message):
+        make()
+
+
+def test_a_store_without_types_does_not_open() -> None:
+    with pytest.raises(StateError, match="'k' does not know the type of its keys: declare it with key="):
+        open_task_state([Stores.key_value("k")])
+
+
+def test_types_and_serdes_and_durations_are_taken() -> None:
+    serde = IntSerde()
+    builder = Stores.window("w", timedelta(hours=2), timedelta(hours=1), key=str, value=serde, caching=True)
+    assert (builder.kind, builder.retention_ms, builder.window_size_ms) == (StoreKind.WINDOW, 7_200_000, 3_600_000)
+    assert builder.value is serde
+    assert builder.caching
+    assert builder.logging
+
+
+@pytest.mark.parametrize("wrong", [1.5, "1h", True, None])
+def test_durations_are_timedeltas_or_whole_milliseconds(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="is not a duration"):
+        to_ms(wrong)
+
+
+def test_an_lru_map_keeps_what_was_used_last() -> None:
+    state = open_task_state([Stores.lru_map("l", 2, key=str, value=int)])
+    store = state.stores["l"]
+    store.put("a", 1)
+    store.put("b", 2)
+    assert store.get("a") == 1
+    store.put("c", 3)
+    assert list(store.all()) == [("a", 1), ("c", 3)]
+    changes = state.changes()["l"]
+    assert dict(zip(changes.keys.to_pylist(), changes.values.to_pylist(), strict=True))[b"b"] is None
+
+
+def test_a_store_that_is_not_there_is_told_with_those_that_are() -> None:
+    state = open_task_state([Stores.key_value("k", key=str, value=int)])
+    with pytest.raises(StateError, match=r"no store 'x' in this task; it has \['k'\]"):
+        state.changelog_offset("x")
