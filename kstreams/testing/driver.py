@@ -121,7 +121,7 @@ class TopologyTestDriver:
 
     def produced_topic_names(self) -> set[str]:
         """The topics that were written so far."""
-        return {topic for topic, queue in self._wire.queues.items() if queue}
+        return set(self._wire.written)
 
     def pipe_batch(self, records: Iterable[tuple[TestInputTopic, Record[Any, Any]]]) -> None:
         """Process records of any topics in the given order, in batches as large as the order allows.

@@ -27,6 +27,7 @@ class Wire:
         self._is_input, self._enqueue = is_input, enqueue
         self._offsets: Counter[str] = Counter()
         self.queues: dict[str, deque[Row]] = defaultdict(deque)
+        self.written: set[str] = set()
 
     def send(
         self,
@@ -38,6 +39,7 @@ class Wire:
         partitions: np.ndarray[Any, Any] | None = None,
     ) -> None:
         """Append to a topic."""
+        self.written.add(topic)
         first = self._offsets[topic]
         offsets = np.arange(first, first + len(keys), dtype=np.int64)
         batch = Batch(TopicPartition(topic, 0), offsets, keys, values, timestamps, headers)
