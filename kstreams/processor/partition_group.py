@@ -38,6 +38,16 @@ class _Queue:
     def head_ms(self) -> int:
         return int(self.batches[0][1][self.at])
 
+    def latest_ms(self, records: int) -> int:
+        """The greatest timestamp among the first `records`."""
+        latest, at = 0, self.at
+        for _, timestamps in self.batches:
+            part = timestamps[at : at + records]
+            latest, records, at = max(latest, int(part.max())), records - len(part), 0
+            if records <= 0:
+                break
+        return latest
+
     def take(self, limit_ms: int, max_records: int) -> Batch:
         """The run at the head: rows of one batch up to the first one above the limit."""
         batch, timestamps = self.batches[0]
@@ -99,16 +109,16 @@ class PartitionGroup:
         if queue.count == len(batch):
             self._offer(queue)
 
-    def next_run(self, max_records: int = 10_000) -> Batch | None:
-        """The records to process next, all of one partition; None when nothing is buffered.
+    def next_run(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Batch | None:
+        """The records to process next, all of one partition; None when nothing is buffered up to `until_ms`.
 
         The longest run from the partition with the lowest head timestamp in which no record is later than the heads
-        of the other partitions, cut at `max_records` and at the end of a batch.
+        of the other partitions, or than `until_ms`, cut at `max_records` and at the end of a batch.
         """
-        if not self._heads:
+        if not self._heads or self._heads[0][0] > until_ms:
             return None
         queue = heapq.heappop(self._heads)[2]
-        run = queue.take(self._limit_ms(queue), max_records)
+        run = queue.take(min(self._limit_ms(queue), until_ms), max_records)
         if queue.count:
             self._offer(queue)
         return run
@@ -116,6 +126,14 @@ class PartitionGroup:
     def buffered(self, partition: TopicPartition) -> int:
         """How many records of a partition wait."""
         return self._queues[partition].count if partition in self._queues else 0
+
+    def head_ms(self) -> int | None:
+        """The lowest head timestamp; None when nothing is buffered."""
+        return self._heads[0][0] if self._heads else None
+
+    def latest_ms(self, partition: TopicPartition, records: int) -> int:
+        """The greatest timestamp among the first `records` (at least 1) that wait of a partition."""
+        return self._queues[partition].latest_ms(records)
 
     def empty_partitions(self) -> list[TopicPartition]:
         """The partitions of which no record waits."""

@@ -78,11 +78,22 @@ class ActiveTask:
         self.uncommitted = False
         self.records_in = 0
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
+        self.until_ms = 2**63 - 1  # a bounded run may hold it back, see TimeSlices
         self._clock, self._length = clock, RunLength(most_records)
 
     @property
     def id(self) -> str:
         return str(self.plan.id)
+
+    @property
+    def run_length(self) -> int:
+        """How many records it processes in one go."""
+        return self._length.records
+
+    def has_records_until(self, time_ms: int) -> bool:
+        """Whether a record up to this time comes next."""
+        head_ms = self.group.head_ms()
+        return head_ms is not None and head_ms <= time_ms
 
     def add(self, batch: Batch) -> None:
         """Buffer records of one of the inputs."""
@@ -93,7 +104,7 @@ class ActiveTask:
         started_ms = self._clock.now_ms()
         if not self.group.ready(started_ms):
             return 0
-        run = self.group.next_run(self._length.records)
+        run = self.group.next_run(self._length.records, self.until_ms)
         if run is None:
             return 0
         self.uncommitted, self.ended = True, False

@@ -116,6 +116,11 @@ class Bounds:
         return self._ends[source]
 
 
+def feeding_in_circles(upstream: Mapping[int, frozenset[int]]) -> frozenset[int]:
+    """The sub-topologies that feed themselves, by way of others or not."""
+    return frozenset(sub for sub in upstream if sub in _reachable(sub, upstream))
+
+
 def _stages(layout: Layout) -> list[Stage]:
     """The stages, each after those that feed it."""
     before = {sub: _reachable(sub, layout.upstream) for sub in layout.upstream}

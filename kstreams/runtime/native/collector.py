@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE
-from kstreams.log.api import OnDelivery, Producer
+from kstreams.log.api import Producer
 from kstreams.log.partitioning import partitions_of, split_by_partition
+from kstreams.runtime.native.pieces import Piece, TimeMerge, joined
 
 _MOST_ROWS = 65_536  # gathered before a topic is sent in the middle of a round
-
-Piece = tuple[pa.Array, pa.Array, pa.Array, pa.Array | None, np.ndarray[Any, Any]]
 
 
 class Outbox:
@@ -28,10 +26,19 @@ class Outbox:
         Called before anything is sent: opens a transaction where one is needed.
     count_partitions : callable
         How many partitions a topic has; raises UnknownTopicError.
+    merged : collection of str
+        Topics in which what several tasks wrote is put in order of time; `flush_merged` sends them.
     """
 
-    def __init__(self, producer: Producer, begin: Callable[[], None], count_partitions: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        begin: Callable[[], None],
+        count_partitions: Callable[[str], int],
+        merged: Collection[str] = (),
+    ) -> None:
         self._producer, self._begin, self._count = producer, begin, count_partitions
+        self._merged = {topic: TimeMerge() for topic in merged}
         self._pieces: dict[str, list[Piece]] = {}
         self._rows: Counter[str] = Counter()
         self._partitions: dict[str, int] = {}
@@ -43,25 +50,35 @@ class Outbox:
             self._partitions[topic] = self._count(topic)
         return self._partitions[topic]
 
-    def add(self, topic: str, piece: Piece) -> None:
-        """Take rows of one topic with the partition of each."""
+    def add(self, topic: str, piece: Piece, writer: int) -> None:
+        """Take rows of one topic, with the partition of each, from the task of partition `writer`."""
+        if topic in self._merged:
+            self._merged[topic].add(piece, writer)
+            return
         self._pieces.setdefault(topic, []).append(piece)
-        self._rows[topic] += len(piece[0])
+        self._rows[topic] += len(piece.keys)
         if self._rows[topic] >= _MOST_ROWS:
-            self._send(topic)
+            self._send(topic, self._pieces.pop(topic))
 
-    def flush(self, on_delivery: OnDelivery | None = None) -> None:
-        """Hand everything to the producer."""
-        for topic in list(self._pieces):
-            self._send(topic, on_delivery)
+    def flush(self) -> None:
+        """Hand everything to the producer but what is to be merged."""
+        for topic, pieces in self._pieces.items():
+            self._send(topic, pieces)
+        self._pieces.clear()
 
-    def _send(self, topic: str, on_delivery: OnDelivery | None = None) -> None:
-        pieces = self._pieces.pop(topic)
-        self.records_out[topic] += self._rows.pop(topic)
-        keys, values, timestamps, headers, partitions = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    def flush_merged(self) -> None:
+        """Hand to the producer what was to be merged: all tasks have come equally far in time."""
+        for topic, merge in self._merged.items():
+            if pieces := merge.take():
+                self._send(topic, pieces)
+
+    def _send(self, topic: str, pieces: list[Piece]) -> None:
+        keys, values, timestamps, headers, partitions = joined(pieces)
+        self._rows.pop(topic, None)
+        self.records_out[topic] += len(keys)
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
-            self._producer.send_batch(batch, on_delivery)
+            self._producer.send_batch(batch)
 
 
 class TaskCollector:
@@ -94,17 +111,4 @@ class TaskCollector:
         else:
             chosen = np.where(partitions >= 0, partitions, partitions_of(keys, count))
         chosen = np.where(chosen < 0, self._own % count, chosen)
-        self._outbox.add(topic, (keys, values, timestamps, headers, chosen))
-
-
-def _joined(pieces: list[Piece]) -> Piece:
-    keys, values, timestamps, headers, partitions = zip(*pieces, strict=True)
-    joined_headers = None
-    if any(column is not None for column in headers):
-        filled = [
-            pa.nulls(len(key), HEADERS_TYPE) if column is None else column
-            for key, column in zip(keys, headers, strict=True)
-        ]
-        joined_headers = pa.concat_arrays(filled)
-    columns = (pa.concat_arrays(column) for column in (keys, values, timestamps))
-    return (*columns, joined_headers, np.concatenate(partitions))
+        self._outbox.add(topic, Piece(keys, values, timestamps, headers, chosen), self._own)

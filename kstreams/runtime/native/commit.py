@@ -87,6 +87,7 @@ class Committer:
         for task in tasks:
             task.task.flush()
         self._outbox.flush()
+        self._outbox.flush_merged()
         changes = [task.state.changes(max(task.task.stream_time, 0)) for task in tasks]
         ends = [self._write_changelogs(task, change) for task, change in zip(tasks, changes, strict=True)]
         offsets = {source: at for task in tasks for source, at in task.offsets().items()}

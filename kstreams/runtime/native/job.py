@@ -19,6 +19,7 @@ from kstreams.runtime.native.bounded import Bounds
 from kstreams.runtime.native.global_tables import GlobalTables
 from kstreams.runtime.native.locks import state_folder
 from kstreams.runtime.native.restore import OnRestore
+from kstreams.runtime.native.time_slices import aligned_sub_topologies
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.state import StateLimits
 
@@ -40,6 +41,8 @@ class Job:
     global_tables : GlobalTables
     bounds : Bounds or None
         Where the run ends; None when it does not.
+    aligned : frozenset of int
+        The sub-topologies whose tasks advance together in time; none unless the run is bounded.
     on_restore : callable
         Told how restores go.
     """
@@ -53,6 +56,7 @@ class Job:
     limits: StateLimits
     global_tables: GlobalTables
     bounds: Bounds | None
+    aligned: frozenset[int]
     on_restore: OnRestore
 
     @property
@@ -94,7 +98,8 @@ def open_job(
     tables = GlobalTables(layout.globals, folder / "global", config, clock, limits, reader, admin)
     resources.callback(tables.close)
     tables.load()
-    return Job(config, clock, log, admin, layout, folder, limits, tables, bounds, on_restore)
+    aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
+    return Job(config, clock, log, admin, layout, folder, limits, tables, bounds, aligned, on_restore)
 
 
 def _open_log(config: Config, clock: Clock) -> EmbeddedLog:

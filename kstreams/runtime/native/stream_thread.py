@@ -17,6 +17,7 @@ from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.open_tasks import open_tasks
 from kstreams.runtime.native.purge import Purge
 from kstreams.runtime.native.questions import Questions
+from kstreams.runtime.native.time_slices import TimeSlices
 from kstreams.runtime.native.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -50,10 +51,12 @@ class StreamThread:
         guarantee = (
             ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, self._admin, group)
         )
-        self.outbox = Outbox(self._producer, guarantee.begin, lambda topic: _partitions(self._admin, topic))
+        merged = [job.layout.topic_names[name] for name in _written(plans, job)]
+        self.outbox = Outbox(self._producer, guarantee.begin, lambda topic: _partitions(self._admin, topic), merged)
         self.committer = Committer(group, self._producer, self.outbox, guarantee)
         self.watch = Watch(name, job.config, job.clock)
         self._purge = Purge(self._admin, frozenset(job.layout.topic_names.values()), job.config, job.clock)
+        self._slices: list[TimeSlices] = []
         self._task_of: dict[TopicPartition, ActiveTask] = {}
         self._commit_interval_ms: int = job.config["commit.interval.ms"]
         self._most_pending: int = job.config["statestore.uncommitted.max.bytes"]
@@ -79,6 +82,7 @@ class StreamThread:
             for task in open_tasks(self.plans, self._job, self.outbox, consumer, self._admin, self.stopping):
                 self.tasks.append(task)
                 self._task_of |= dict.fromkeys(task.plan.inputs, task)
+        self._slices = [self._slices_of(sub) for sub in {p.id.sub_topology for p in self.plans} & self._job.aligned]
         self._consumer.assign(list(self._task_of))
         for source, task in self._task_of.items():
             self._consumer.seek(source, task.next_offsets[source])
@@ -87,11 +91,15 @@ class StreamThread:
     def round(self) -> None:
         """One turn of the loop."""
         polled = self._poll()
+        for slices in self._slices:
+            slices.advance(self._is_all_buffered)
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
         self.is_busy = polled or any(worked)
         self.questions.answer()
         self.outbox.flush()
+        if not any(slices.is_open for slices in self._slices):
+            self.outbox.flush_merged()
         if self._commit_is_due():
             self.commit()
         if self._job.bounds is not None and not self.is_busy:
@@ -158,6 +166,13 @@ class StreamThread:
         end = bounds.end_of(source, task.plan.id.sub_topology)
         return end is not None and self._consumer.position(source) >= end
 
+    def _is_all_buffered(self, source: TopicPartition) -> bool:
+        return self._is_drained(source, self._task_of[source], False)
+
+    def _slices_of(self, sub_topology: int) -> TimeSlices:
+        tasks = [task for task in self.tasks if task.plan.id.sub_topology == sub_topology]
+        return TimeSlices(tasks, self._job.config["buffered.records.per.partition"])
+
     def _end_of(self, source: TopicPartition) -> int | None:
         bounds = self._job.bounds
         if bounds is None or source.topic in self._job.layout.topic_names.values():
@@ -186,6 +201,8 @@ class StreamThread:
     def _commit_is_due(self) -> bool:
         if any(task.task.commit_requested for task in self.tasks) or self._commit_early():
             return True
+        if any(slices.is_open for slices in self._slices):
+            return False  # what was written of a slice cannot be put in order before it is complete
         elapsed_ms = self._job.clock.now_ms() - self._committed_ms
         return elapsed_ms >= self._commit_interval_ms and any(task.uncommitted for task in self.tasks)
 
@@ -202,6 +219,13 @@ class StreamThread:
         for task in self.tasks:
             bounds.report(task.plan.id, task.next_offsets, task.ended)
         bounds.advance()
+
+
+def _written(plans: Sequence[TaskPlan], job: Job) -> set[str]:
+    """The repartition topics that these tasks write together, by their names in the topology."""
+    subs = {plan.id.sub_topology: plan.sub_topology for plan in plans if plan.id.sub_topology in job.aligned}
+    topics = {sink.topic for sub in subs.values() for sink in sub.sinks if isinstance(sink.topic, str)}
+    return topics & job.layout.topic_names.keys()
 
 
 def _partitions(admin: Admin, topic: str) -> int:

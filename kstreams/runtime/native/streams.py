@@ -225,7 +225,7 @@ class KafkaStreams:
             threading.Thread(target=self._follow, args=(job.global_tables,), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
-        shares = assign(job.layout.tasks, self._config["num.stream.threads"])
+        shares = assign(job.layout.tasks, self._config["num.stream.threads"], job.aligned)
         client = self._config["client.id"] or self._config.application_id
         for index, plans in enumerate(shares, 1):
             if plans:
