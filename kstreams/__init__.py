@@ -1,37 +1,74 @@
-"""kstreams: Kafka Streams for Python, on a native runtime and on Spark."""
+"""kstreams: Kafka Streams for Python, on a native runtime and on Spark.
 
-from kstreams.dsl.builder import StreamsBuilder
-from kstreams.dsl.emit import EmitStrategy
-from kstreams.dsl.global_ktable import GlobalKTable
-from kstreams.dsl.grouped import KGroupedStream
-from kstreams.dsl.grouped_table import KGroupedTable
-from kstreams.dsl.kstream import KStream
-from kstreams.dsl.ktable import KTable
-from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.suppressed import Suppressed
-from kstreams.dsl.windowed import TimeWindowedKStream
-from kstreams.expressions import col, key, len, lit, struct, timestamp, value, window_end, window_start
-from kstreams.processor.process_api import Processor
-from kstreams.processor.punctuation import PunctuationType
-from kstreams.processor.topology import Topology
-from kstreams.record import Change, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
-from kstreams.state.stores import Stores
-from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+A name is imported when it is first used, so that `import kstreams` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kstreams.config import Config
+    from kstreams.dsl.builder import StreamsBuilder
+    from kstreams.dsl.emit import EmitStrategy
+    from kstreams.dsl.global_ktable import GlobalKTable
+    from kstreams.dsl.grouped import KGroupedStream
+    from kstreams.dsl.grouped_table import KGroupedTable
+    from kstreams.dsl.kstream import KStream
+    from kstreams.dsl.ktable import KTable
+    from kstreams.dsl.materialized import Materialized
+    from kstreams.dsl.suppressed import Suppressed
+    from kstreams.dsl.windowed import TimeWindowedKStream
+    from kstreams.errors import KStreamsError
+    from kstreams.expressions import col, key, len, lit, struct, timestamp, value, window_end, window_start
+    from kstreams.processor.process_api import Processor
+    from kstreams.processor.punctuation import PunctuationType
+    from kstreams.processor.topology import Topology
+    from kstreams.record import Change, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
+    from kstreams.serdes import Serde, serde_of
+    from kstreams.state.stores import Stores
+    from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+
+_HOMES = {
+    "kstreams.config": ("Config",),
+    "kstreams.dsl.builder": ("StreamsBuilder",),
+    "kstreams.dsl.emit": ("EmitStrategy",),
+    "kstreams.dsl.global_ktable": ("GlobalKTable",),
+    "kstreams.dsl.grouped": ("KGroupedStream",),
+    "kstreams.dsl.grouped_table": ("KGroupedTable",),
+    "kstreams.dsl.kstream": ("KStream",),
+    "kstreams.dsl.ktable": ("KTable",),
+    "kstreams.dsl.materialized": ("Materialized",),
+    "kstreams.dsl.suppressed": ("Suppressed",),
+    "kstreams.dsl.windowed": ("TimeWindowedKStream",),
+    "kstreams.errors": ("KStreamsError",),
+    "kstreams.expressions": ("col", "key", "len", "lit", "struct", "timestamp", "value", "window_end", "window_start"),
+    "kstreams.processor.process_api": ("Processor",),
+    "kstreams.processor.punctuation": ("PunctuationType",),
+    "kstreams.processor.topology": ("Topology",),
+    "kstreams.record": ("Change", "Record", "RecordMetadata", "ValueAndTimestamp", "Window", "Windowed"),
+    "kstreams.serdes": ("Serde", "serde_of"),
+    "kstreams.state.stores": ("Stores",),
+    "kstreams.windows": ("JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Change",
+    "Config",
     "EmitStrategy",
     "GlobalKTable",
     "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
+    "KStreamsError",
     "KTable",
     "Materialized",
     "Processor",
     "PunctuationType",
     "Record",
     "RecordMetadata",
+    "Serde",
     "SessionWindows",
     "SlidingWindows",
     "Stores",
@@ -48,9 +85,21 @@ __all__ = [
     "key",
     "len",
     "lit",
+    "serde_of",
     "struct",
     "timestamp",
     "value",
     "window_end",
     "window_start",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'kstreams' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
