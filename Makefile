@@ -73,7 +73,7 @@ format: $(VENV)/.dev  ## format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix .
 
 conformance: $(VENV)/.dev  ## compare all engines with recorded cases of Kafka Streams (CONFORMANCE=folder)
-	@CONFORMANCE=$(CONFORMANCE) $(BIN)/python -m tests.conformance
+	@KSTREAMS_TEST_CONFORMANCE=$(abspath $(CONFORMANCE)) $(BIN)/python -m tests.conformance
 
 bench: $(VENV)/.dev  ## measure, print and record the ratios
 	@$(BIN)/python -m benchmarks

@@ -19,8 +19,19 @@ from kstreams.log.api import Consumer, Producer
 from kstreams.runtime.native.job import Job, open_job
 from kstreams.runtime.native.stream_thread import StreamThread
 from kstreams.serdes import serde_of
+from tests.conformance.recorded import replay
 
 Row = list[Any]
+
+
+def differs(case: dict[str, Any], cached: bool = True) -> bool:
+    """Whether the native runtime puts out anything but what was recorded, with or without its record cache."""
+    config, expected = {"application.id": "app", **case.get("config", {})}, case["expected"]["output"]
+    if not cached:
+        config["statestore.cache.max.bytes"] = 0
+        expected = case["expected"].get("output_uncached", expected)
+    view = replay().by_step_and_topic
+    return bool(view(run_case_native(replay().Application(case, config), case, config)) != view(expected))
 
 
 def run_case_native(application: Any, case: dict[str, Any], config: dict[str, Any]) -> list[Row]:

@@ -31,3 +31,9 @@ def replay() -> ModuleType:
 def cases(family: str) -> list[dict[str, Any]]:
     """All cases of a family."""
     return [json.loads(line) for line in (FOLDER / f"{family}.jsonl").read_text().splitlines()]
+
+
+def tasks_of(case: dict[str, Any]) -> int:
+    """How many sub-topologies with tasks a case has: with one, the order of its output is determined."""
+    text: str = case["expected"]["description"]
+    return text.count("Sub-topology: ") - text.count("for global store")

@@ -1,0 +1,64 @@
+"""`make conformance`: a sample of the recorded cases on every engine, with one line `N passed, N failed` for each.
+
+    python -m tests.conformance [--all] [--engine driver|native|spark]
+
+The native runtime takes the cases of one task, whose order of output is determined; on Spark final tables are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tests.conformance import on_native, on_spark, recorded
+from tests.conformance.test_driver import FAMILIES
+
+Case = dict[str, Any]
+
+
+def on_driver(cases: list[Case]) -> list[str]:
+    return [case["name"] for case in cases if recorded.replay().check(case) or recorded.replay().check(case, 7)]
+
+
+def on_native_runtime(cases: list[Case]) -> list[str]:
+    return [case["name"] for case in cases if on_native.differs(case) or on_native.differs(case, cached=False)]
+
+
+ENGINES: dict[str, Callable[[list[Case]], list[str]]] = {
+    "driver": on_driver,
+    "native": on_native_runtime,
+    "spark": on_spark.failures,
+}
+
+
+def chosen(engine: str, everything: bool) -> list[Case]:
+    """The cases that an engine runs: all, or every sixth of each family."""
+    families = [recorded.cases(family) for family in FAMILIES]
+    if engine == "native":
+        families = [[case for case in cases if recorded.tasks_of(case) == 1] for cases in families]
+    return [case for cases in families for case in (cases if everything else cases[::6])]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="all cases, not a sample")
+    parser.add_argument("--engine", choices=ENGINES, action="append", help="only this one (may be repeated)")
+    options = parser.parse_args()
+    failed = 0
+    for engine in options.engine or ENGINES:
+        if engine == "spark" and shutil.which("java") is None:
+            print("spark: skipped, there is no Java here")
+            continue
+        cases = chosen(engine, options.all)
+        names = ENGINES[engine](cases)
+        failed += len(names)
+        print(*(f"{engine}: {name} differs" for name in names), sep="\n", end="\n" if names else "")
+        print(f"{engine}: {len(cases) - len(names)} passed, {len(names)} failed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
