@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -31,6 +32,8 @@ from kstreams.dsl.source_line import declared_at
 from kstreams.errors import TopologyError
 from kstreams.processor.topology import Topology
 from kstreams.state.api import StoreBuilder
+
+logger = logging.getLogger(__name__)
 
 OffsetReset: TypeAlias = Literal["earliest", "latest", "none"] | None
 
@@ -200,6 +203,8 @@ class StreamsBuilder:
             When sources overlap, or a type is unknown where bytes are needed: names the operator and your line.
         """
         graph = self._graph.graph()
+        if self.config.get("topology.optimization", "none") != "none":
+            logger.warning("topology.optimization is not applied yet: the topology is built as it was declared")
         for apply in PASSES:
             graph = apply(graph)
         return Lowering(graph, self._graph.stores).run()

@@ -82,6 +82,7 @@ class LiveAggregate:
 
     store: Any
     emit: Emit
+    before_first: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +96,15 @@ class AggregateOperator:
         kept, result = self.kept, self.aggregator.result
         store = context.state_store(kept.store)
         emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result)
-        context.live = LiveAggregate(store, emit)
+        before_first = self.aggregator.before_first(kept, cached=kept.caching and context.caching)
+        context.live = LiveAggregate(store, emit, before_first)
         step, wrap = self.aggregator.bind()
-        return wrap(self._closure(context, step, emit))
+        return wrap(self._closure(context, step, context.live))
 
-    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], emit: Emit) -> Forward:
+    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
         initial, task, dropped = self.aggregator.initial, context.task, context.dropped
-        store = context.state_store(self.kept.store)
-        get, put = store.get, store.put
+        get, put, emit, before_first = live.store.get, live.store.put, live.emit, live.before_first
         cached = self.kept.caching and context.caching
-        before_first = self.aggregator.before_first(self.kept, cached=cached)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:

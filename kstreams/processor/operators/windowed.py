@@ -63,10 +63,10 @@ class Windows(Protocol):
 class LiveWindows:
     """The live parts of a windowed aggregation, shared by its closure and its columnar form."""
 
-    __slots__ = ("close_windows", "closed_until_ms", "emit", "next_close_ms", "store", "stream_time_ms")
+    __slots__ = ("before_first", "close_windows", "closed_until_ms", "emit", "next_close_ms", "store", "stream_time_ms")
 
-    def __init__(self, store: Any, emit: Emit) -> None:
-        self.store, self.emit = store, emit
+    def __init__(self, store: Any, emit: Emit, before_first: Callable[[], Any]) -> None:
+        self.store, self.emit, self.before_first = store, emit, before_first
         self.stream_time_ms = -1
         self.closed_until_ms = -1  # the greatest start that was emitted
         self.next_close_ms = 0  # stream time at which there may be something to emit
@@ -87,7 +87,8 @@ class WindowedAggregateOperator:
     emits_on_close: bool = False
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        live = LiveWindows(context.state_store(self.kept.store), self._emit(context, forward))
+        before_first = self.aggregator.before_first(self.kept, cached=self._caches(context))
+        live = LiveWindows(context.state_store(self.kept.store), self._emit(context, forward), before_first)
         live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
@@ -98,9 +99,8 @@ class WindowedAggregateOperator:
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
 
     def _parts(self, live: LiveWindows, step: Step, context: NodeContext) -> Parts:
-        cached = self._caches(context)
-        before_first = self.aggregator.before_first(self.kept, cached=cached)
-        return Parts(live.store.get, live.store.put, step, self.aggregator.initial, before_first, live.emit, cached)
+        get, put, initial, cached = live.store.get, live.store.put, self.aggregator.initial, self._caches(context)
+        return Parts(get, put, step, initial, live.before_first, live.emit, cached)
 
     def _caches(self, context: NodeContext) -> bool:
         return self.kept.caching and context.caching
