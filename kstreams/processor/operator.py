@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Forward: TypeAlias = Callable[[Any, Any, int], None]
 """Takes key, value and timestamp (ms); between tables the value is a `Change`."""
 
-ValueGetter: TypeAlias = Callable[[Any], Any]
-"""Looks up a key of a table: a `ValueAndTimestamp`, or None."""
+ValueGetter: TypeAlias = Callable[..., Any]
+"""Looks up a key of a table: a `ValueAndTimestamp`, or None; that of a versioned table also takes a time in ms."""
 
 
 class Operator(Protocol):

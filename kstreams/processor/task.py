@@ -103,7 +103,9 @@ class Task:
         self._regions = live_regions(sub_topology, context, self._outputs, callbacks.lives)
         settles = [region.settle for region in self._regions.values()]
         self._at_flush = [*settles, *in_order_of(sub_topology, callbacks.at_flush)]
-        self._at_end_of_input = in_order_of(sub_topology, callbacks.at_end_of_input)
+        # Operator by operator: what one still holds must reach the next before that one ends.
+        flush, end = callbacks.at_flush, callbacks.at_end_of_input
+        self._at_end_of_input = [*settles, *in_order_of(sub_topology, [*flush, *end, *flush])]
         self._at_close = in_order_of(sub_topology, callbacks.at_close)
 
     @property
@@ -185,7 +187,6 @@ class Task:
 
     def end_of_input(self) -> None:
         """Bounded input is over: let operators emit what only later records would have released, parents first."""
-        self._call(self._at_flush)
         self._call(self._at_end_of_input)
 
     def memo(self) -> dict[str, int]:

@@ -222,3 +222,17 @@ def test_the_record_cache_forwards_the_last_update_at_a_flush():
     assert world.written() == []
     world.task.flush()
     assert world.written() == [("b", "2", 1), ("a", "3", 2)]
+
+
+def test_at_the_end_of_input_nothing_stays_behind_in_a_cache_or_buffer_on_the_way():
+    builder = ks.StreamsBuilder()
+    left = builder.stream("in", key=str, value=str)
+    joined = left.left_join(left.filter(lambda k, v: False), lambda a, b: a, windows=ks.JoinWindows.of(10))
+    counts = joined.group_by_key(value=str).windowed_by(ks.TimeWindows(size=10)).count()
+    final = counts.suppress(ks.Suppressed.until_window_closes())
+    final.to_stream(lambda window, count: window.key, key=str).to("out", value=int)
+    world = World(builder)
+    world.task.process(batch(("a", "1", 0), ("a", "2", 3), ("b", "3", 4)))
+    assert world.written(value=int) == []
+    world.task.end_of_input()
+    assert world.written(value=int) == [("a", 2, 3), ("b", 1, 4)]

@@ -94,7 +94,8 @@ def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: s
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     _copartition(node, build)
     view = _view(node, build)
-    operator = LookupJoin(view, keyed(node.joiner, node.with_key), node.left)
+    versioned = any(build.topology.stores[store].kind is StoreKind.VERSIONED for store in view.stores)
+    operator = LookupJoin(view, keyed(node.joiner, node.with_key), node.left, as_of=versioned)
     return build.step(node, operator, parents=build.outputs(node)[:1], stores=view.stores)
 
 

@@ -198,8 +198,8 @@ class MappedView:
     def bind(self, context: NodeContext) -> ValueGetter:
         get, mapper = self.parent.bind(context), self.mapper
 
-        def look_up(key: Any) -> ValueAndTimestamp[Any] | None:
-            row = get(key)
+        def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
+            row = get(key, *as_of_ms)
             value = None if row is None else mapper(key, row[0], row[1])
             return None if value is None else ValueAndTimestamp(value, row[1])
 
