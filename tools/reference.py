@@ -10,8 +10,11 @@ import difflib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, get_args
+
+from typer.models import ArgumentInfo, OptionInfo
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/reference.py (`make docs`) from the code: change it there. -->\n"
@@ -52,6 +55,61 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Page:
 
 def first_sentence(documented: Any) -> str:
     return (inspect.getdoc(documented) or "").split("\n\n")[0].replace("\n", " ")
+
+
+# --- operators ------------------------------------------------------------------------------------------------------
+
+
+def operators() -> Page:
+    import kstreams as ks
+
+    yield OPERATORS_INTRODUCTION
+    handles = (ks.StreamsBuilder, ks.KStream, ks.KGroupedStream, ks.TimeWindowedKStream, ks.KTable, ks.KGroupedTable)
+    for handle in handles:
+        yield f"\n## {handle.__name__}\n"
+        yield from table(
+            ("Method", "Does"), ((f"`{name}`", first_sentence(method)) for name, method in methods(handle))
+        )
+    yield "\n## On which engine\n"
+    yield ENGINES_INTRODUCTION
+    yield from table(("Node", "What it stands for", "Native", "Spark, relational path"), map(support, nodes()))
+
+
+def methods(handle: type) -> Iterator[tuple[str, Any]]:
+    for name, method in inspect.getmembers(handle, inspect.isfunction):
+        if not name.startswith("_"):
+            yield name, method
+
+
+def nodes() -> list[type]:
+    from kstreams.dsl import graph
+
+    found = (getattr(graph, name) for name in graph.__all__)
+    return [kind for kind in found if inspect.isclass(kind) and issubclass(kind, graph.Node) and kind is not graph.Node]
+
+
+def support(node: type) -> tuple[str, ...]:
+    from kstreams.dsl.lowering import topology
+    from kstreams.runtime.spark.obstacles import obstacles
+
+    return f"`{node.__name__}`", first_sentence(node), answer(topology, node), answer(obstacles, node)
+
+
+def answer(book: Any, node: type) -> str:
+    return "yes" if book.supports(node) else f"no: {book.unsupported.get(node, 'it has no rule there')}"
+
+
+OPERATORS_INTRODUCTION = """# Operators
+
+What the handles of the DSL offer. Every method has a longer description, with an example that runs, in its docstring:
+`python -c "import kstreams as ks; help(ks.KStream.join)"`.
+"""
+
+ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native engine runs every node that has a rule,
+on columns where its functions are expressions. On Spark, a sub-topology whose nodes all say *yes* below may take the
+relational path, if the functions and types you gave allow it; any other runs in tasks, which take every node that the
+native engine takes. `kstreams explain app.py --engine spark` says what holds for your application.
+"""
 
 
 # --- configuration --------------------------------------------------------------------------------------------------
@@ -99,56 +157,76 @@ Streams does not have.
 
 
 def command_line() -> Page:
-    import typer
-
     from kstreams.cli.commands import application
 
     yield COMMAND_LINE_INTRODUCTION
-    root = typer.main.get_command(application())
-    for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
-        members = getattr(command, "commands", None)
-        if members is None:
-            yield from one_command(f"kstreams {name}", command)
-        for member, sub_command in sorted((members or {}).items()):
-            yield from one_command(f"kstreams {name} {member}", sub_command)
+    root = application()
+    commands = [(name_of(command), command.callback) for command in root.registered_commands]
+    for group in root.registered_groups:
+        members = group.typer_instance.registered_commands
+        commands += [(f"{group.name} {name_of(command)}", command.callback) for command in members]
+    for name, function in sorted(commands):
+        yield from one_command(f"kstreams {name}", function)
 
 
-def one_command(name: str, command: Any) -> Page:
-    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    yield f"\n## `{' '.join([name, *(argument.metavar for argument in arguments)])}`\n"
-    yield inspect.cleandoc(command.help) + "\n"
-    rows = [(f"`{argument.metavar}`", "", argument.help or "") for argument in arguments]
-    rows += [(spelling(option), default_of(option), option.help or "") for option in options if option.name != "help"]
+def name_of(command: Any) -> str:
+    return command.name or command.callback.__name__
+
+
+def one_command(name: str, function: Callable[..., None]) -> Page:
+    parameters = [described(parameter) for parameter in inspect.signature(function, eval_str=True).parameters.values()]
+    arguments = [parameter for parameter in parameters if isinstance(parameter.info, ArgumentInfo)]
+    options = [parameter for parameter in parameters if isinstance(parameter.info, OptionInfo)]
+    yield f"\n## `{' '.join([name, *(str(argument.info.metavar) for argument in arguments)])}`\n"
+    yield inspect.cleandoc(function.__doc__ or "") + "\n"
+    rows = [(f"`{argument.info.metavar}`", "", argument.info.help or "") for argument in arguments]
+    rows += [(spelling(option), shown_default(option), option.info.help or "") for option in options]
     yield from table(("Option", "Default", "Meaning"), rows)
 
 
-def spelling(option: Any) -> str:
-    value = "" if option.is_flag else f" {option.metavar or choices(option)}"
-    return ", ".join(f"`{name}{value}`" for name in option.opts)
+class Described(NamedTuple):
+    """A parameter of a command: its name, the type of its value, its default, and what Typer is told about it."""
+
+    name: str
+    kind: Any
+    default: Any
+    info: Any
 
 
-def choices(option: Any) -> str:
-    return "|".join(getattr(option.type, "choices", ())) or option.type.name.upper()
+def described(parameter: inspect.Parameter) -> Described:
+    kind, info = get_args(parameter.annotation)
+    return Described(parameter.name, kind, parameter.default, info)
 
 
-def default_of(option: Any) -> str:
-    if option.is_flag or option.default is None or callable(option.default):
-        return ""
-    return f"`{getattr(option.default, 'value', option.default)}`"
+def spelling(option: Described) -> str:
+    given = (option.info.default, *(option.info.param_decls or ()))  # Typer's first argument is called default
+    flags = [flag for flag in given if isinstance(flag, str)] or [f"--{option.name.replace('_', '-')}"]
+    value = "" if option.kind is bool else f" {option.info.metavar or values_of(option.kind)}"
+    return ", ".join(f"`{flag}{value}`" for flag in flags)
+
+
+def values_of(kind: Any) -> str:
+    """`native|spark` for an enumeration, else the name of the type."""
+    plain = next((member for member in get_args(kind) if member is not type(None)), kind)
+    return "|".join(plain) if issubclass(plain, Enum) else plain.__name__.upper()
+
+
+def shown_default(option: Described) -> str:
+    return "" if option.kind is bool or option.default in (None, inspect.Parameter.empty) else f"`{option.default}`"
 
 
 COMMAND_LINE_INTRODUCTION = """# Command line
 
-`kstreams COMMAND --help` says what is on this page. `--json` prints one JSON object a line wherever something is listed;
-into a pipe, tables are tab-separated text. `NO_COLOR` is honoured. `kstreams --install-completion` sets up completion in
-the shell. `--debug`, anywhere on the line, shows stack traces and all log lines.
+`kstreams COMMAND --help` says what is on this page. `--json` prints one JSON object a line wherever something is
+listed; into a pipe, tables are tab-separated text. `NO_COLOR` is honoured. `kstreams --install-completion` sets up
+completion in the shell. `--debug`, anywhere on the line, shows stack traces and all log lines.
 
 Exit status: 0 done; 1 the command could not do what was asked, and one sentence on standard error says why; 2 it was
 asked wrongly; 130 it was interrupted."""
 
 
 PAGES: dict[str, Callable[[], Page]] = {
+    "operators.md": operators,
     "configuration.md": configuration,
     "cli.md": command_line,
 }
