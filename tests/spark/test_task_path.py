@@ -93,7 +93,7 @@ def test_once_leaves_open_windows_open(spark, tmp_path: Path) -> None:
 def test_a_table_join_takes_rows_by_time_whatever_partition_they_lie_in(spark, tmp_path: Path) -> None:
     builder = ks.StreamsBuilder()
     users = builder.table("users", key=str, value=str)
-    builder.stream("clicks", key=str, value=str).join(users, lambda click, user: f"{click}/{user}", value=str).to("out")
+    builder.stream("clicks", key=str, value=str).join(users, lambda click, user: f"{click}/{user}").to("out", value=str)
     types = {"users": (str, str), "clicks": (str, str), "out": (str, str)}
     rows = [
         Row("users", "a", "Ann", 1),
@@ -115,7 +115,7 @@ def test_a_global_table_is_whole_before_the_first_row_and_grows_between_steps(sp
     builder = ks.StreamsBuilder()
     names = builder.global_table("names", key=str, value=str)
     stream = builder.stream("in", key=str, value=str)
-    stream.join(names, lambda v, name: name, key_selector=lambda k, v: v, value=str).to("out")
+    stream.join(names, lambda v, name: name, key_selector=lambda k, v: v).to("out", value=str)
     types = {"names": (str, str), "in": (str, str), "out": (str, str)}
     app = Application(spark, tmp_path, builder, types).create("names", "in")
     app.write([Row("names", f"n{i}", f"Name {i}", 100) for i in range(20)])

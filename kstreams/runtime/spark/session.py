@@ -24,6 +24,8 @@ COMMON = {
     "spark.databricks.delta.snapshotPartitions": "2",
     # Over TCP the first read of each Python task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
+    # On a busy machine a new Python worker takes longer than the 15 s that it has to report by default.
+    "spark.python.authenticate.socketTimeout": "180s",
 }
 LOCAL = {
     "spark.master": "local[2]",

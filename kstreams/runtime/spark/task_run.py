@@ -91,6 +91,7 @@ class _Run:
             global_stores={} if sub.is_global else _global_stores(program, step),
             memo=self._memo,
             topic_names=program.topic_names,
+            deadlines=self._memo,
         )
 
     def outputs(self, rows: pa.Table, files: StateFiles) -> Iterator[pa.RecordBatch]:
@@ -128,7 +129,7 @@ class _Run:
     def _commit(self, files: StateFiles) -> None:
         live, number = self._live, self._step.number
         counted = {key: value for key, value in self._memo.items() if key.startswith("next_offset:")}
-        live.memo = {**self._task.memo(), **counted}
+        live.memo = {**self._task.memo(), **self._task.deadlines(), **counted}
         changes = live.state.changes()
         live.version = files.write_changes(number, live.version, live.memo, changes)
         live.state.persist(changes, dict.fromkeys(changes, number + 1))

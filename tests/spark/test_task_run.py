@@ -1,0 +1,140 @@
+"""A task in a step reads the state of the step before and writes its own, however often and wherever it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kstreams as ks
+from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.config import Config
+from kstreams.errors import ProcessingError
+from kstreams.processor.layout import lay_out
+from kstreams.runtime.spark.live_states import LIVE
+from kstreams.runtime.spark.program import Program, Step
+from kstreams.runtime.spark.reports import raise_first, split_reports
+from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
+from kstreams.runtime.spark.run import program_of
+from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.shipping import pack, unpack
+from kstreams.runtime.spark.task_run import run_task
+from kstreams.serdes import serde_of
+
+pytestmark = pytest.mark.spark
+
+WORDS = ["a", "b", "a", "c", "a", "b", "c", "c", "a", "b"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    LIVE.clear()
+    yield
+    LIVE.clear()
+
+
+def counting(folder: Path, **settings: Any) -> Program:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).group_by_key().count().to_stream().to("out")
+    return program(builder, folder, **settings)
+
+
+def program(builder: ks.StreamsBuilder, folder: Path, **settings: Any) -> Program:
+    config = Config.of({"application.id": "app", "statestore.cache.max.bytes": 0, **settings})
+    topology, existing = builder.build(), {"in": 1}
+    layout = lay_out(topology, "app", existing)
+    return program_of(topology, config, SparkSettings.of(config), layout, existing, str(folder))
+
+
+def rows(*words: str, start: int = 0) -> pa.Table:
+    records = [Row(word.encode(), b"", start + i, ()) for i, word in enumerate(words)]
+    batch = record_batch(Batch.of_rows(TopicPartition("in", 0), records, start))
+    table = pa.Table.from_batches([batch]).append_column("origin", pa.nulls(len(words), pa.int64()).fill_null(0))
+    return table.cast(ARROW_OUT_SCHEMA)
+
+
+def run(app: Program, step: Step, table: pa.Table) -> list[tuple[str, int]]:
+    """Run the only task of the only sub-topology; keys and values of what it writes."""
+    out, reports = split_reports(pa.Table.from_batches(list(run_task(app, app.sub_topologies[0], 0, step, table))))
+    raise_first(reports)
+    read = serde_of(int).deserialize
+    return [(row.key.decode(), read(row.value)) for batch in batches_of(out) for row in batch.rows()]
+
+
+def run_all(app: Program, *, forget: bool = False, twice: bool = False) -> list[tuple[str, int]]:
+    found = []
+    for number, word in enumerate(WORDS):
+        step = Step(2 * number, 2 * number - 2 if number else -1)
+        if twice:
+            run(app, step, rows(word, start=number))
+        if forget:
+            LIVE.clear()
+        found += run(app, step, rows(word, start=number))
+    return found
+
+
+EXPECTED = [(word, WORDS[: at + 1].count(word)) for at, word in enumerate(WORDS)]
+
+
+def test_each_step_goes_on_with_the_state_of_its_parent(tmp_path: Path) -> None:
+    assert run_all(counting(tmp_path)) == EXPECTED
+
+
+def test_a_worker_that_has_nothing_rebuilds_the_state_from_the_files(tmp_path: Path) -> None:
+    assert run_all(counting(tmp_path), forget=True) == EXPECTED
+
+
+def test_a_step_run_again_by_a_worker_that_is_ahead_gives_the_same(tmp_path: Path) -> None:
+    assert run_all(counting(tmp_path), twice=True) == EXPECTED
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_snapshots_stand_for_the_changes_before_them(tmp_path: Path, forget: bool) -> None:
+    app = counting(tmp_path, **{"spark.kstreams.snapshot.every": 3})
+    assert run_all(app, forget=forget) == EXPECTED
+    assert len(list(tmp_path.rglob("*.snapshot"))) == 2
+    assert len(list(tmp_path.rglob("*.changes"))) < len(WORDS)
+
+
+def test_the_files_of_a_step_are_the_same_bytes_when_it_runs_again(tmp_path: Path) -> None:
+    run_all(counting(tmp_path / "once"))
+    run_all(counting(tmp_path / "twice"), twice=True, forget=True)
+    files = {
+        name: {file.name: file.read_bytes() for file in (tmp_path / name).rglob("*.changes")}
+        for name in ("once", "twice")
+    }
+    assert files["once"] == files["twice"]
+    assert len(files["once"]) == len(WORDS)
+
+
+def test_an_abandoned_step_leaves_no_trace_in_another_one_after_the_same_parent(tmp_path: Path) -> None:
+    app = counting(tmp_path)
+    run(app, Step(0), rows("a"))
+    run(app, Step(1, 0, end=True), rows())
+    assert run(app, Step(2, 0), rows("a", start=1)) == [("a", 2)]
+    assert run(app, Step(4, 2), rows("a", start=2)) == [("a", 3)]
+
+
+def test_a_task_that_fails_keeps_nothing_of_the_step(tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    counted = builder.stream("in", key=str, value=str).group_by_key().count().to_stream()
+    counted.map_values(lambda count: 1 // (3 - count), value=int, name="fragile").to("out")
+    app = program(builder, tmp_path)
+    run(app, Step(0), rows("a", "a"))
+    with pytest.raises(ProcessingError, match="fragile") as caught:
+        run(app, Step(2, 0), rows("a", start=2))
+    assert caught.value.operator == "fragile"
+    assert str(caught.value.cause).startswith("integer division")
+    assert run(app, Step(2, 0), rows("b", start=2)) == [("b", 0)]
+
+
+def test_rows_that_a_shuffle_has_mixed_are_put_in_order(tmp_path: Path) -> None:
+    table = rows("a", "b", "a", "a")
+    assert run(counting(tmp_path), Step(0), table.take([2, 0, 3, 1])) == [("a", 1), ("b", 1), ("a", 2), ("a", 3)]
+
+
+def test_a_program_survives_its_way_to_the_workers(tmp_path: Path) -> None:
+    assert run_all(unpack(pack(counting(tmp_path)))) == EXPECTED
