@@ -33,7 +33,7 @@ class GroupedStore(LiveStore):
             raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
         self._retention_ms = builder.retention_ms
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
-        self._groups = Groups(self._keys, self._values, family, self.second, on_read=self.on_read)
+        self._groups = Groups(self._keys, self._values, family, self.second, self._times, self.on_read)
         self._segment_ms = segment_ms(builder)
         self._swept_ms = -1
 
@@ -69,17 +69,19 @@ class GroupedStore(LiveStore):
         limit_ms = observed_ms - self._retention_ms
         return limit_ms // self._segment_ms * self._segment_ms - 1 if self._segment_ms else limit_ms
 
+    def _times(self) -> tuple[int, int]:
+        """The first and the last time that a row may have."""
+        return self._gone_ms(self.observed_ms) + 1, self.observed_ms
+
     def _alive(self, group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
         """The rows of a group with from <= time <= to, but for those that have expired."""
         return _rows(group, max(from_ms, self._limit_ms() + 1), to_ms)
 
     def _kept(self) -> list[tuple[Any, Place, Any]]:
         """Everything that is not gone: key, place, value."""
-        first_ms = self._gone_ms(self.observed_ms) + 1
+        times = self._times()
         return [
-            (key, place, value)
-            for key in self._groups.every_key()
-            for place, value in _rows(self._groups[key], first_ms, self.observed_ms)
+            (key, place, value) for key in self._groups.every_key() for place, value in _rows(self._groups[key], *times)
         ]
 
     def take_changes(self, timestamp_ms: int) -> Changes:

@@ -73,14 +73,22 @@ class Groups(dict[Any, Group]):
         The bytes below: key, then the two numbers of the place.
     second : struct format
         "I" or "q": how the second number of a place is written; the first always takes 8 bytes.
+    alive : callable
+        The first and the last time that a row may have: nothing else is read from below.
     on_read : callable
         Called before something is read from below.
     """
 
     def __init__(
-        self, keys: Keys, values: Values, family: Family, second: str, *, on_read: Callable[[], None] = lambda: None
+        self,
+        keys: Keys,
+        values: Values,
+        family: Family,
+        second: str,
+        alive: Callable[[], tuple[int, int]],
+        on_read: Callable[[], None],
     ) -> None:
-        self._keys, self._values, self._family, self._on_read = keys, values, family, on_read
+        self._keys, self._values, self._family, self._alive, self._on_read = keys, values, family, alive, on_read
         self.place = struct.Struct(">q" + second)
         self.complete = not family.durable
         self.num_rows = 0
@@ -100,9 +108,11 @@ class Groups(dict[Any, Group]):
 
     def _read(self, key: Any) -> Group:
         group, data, size = Group(), self._keys.to_bytes(key), self.place.size
-        for chunk in self._family.chunks(data + bytes(size), data + b"\xff" * size):
+        first_ms, last_ms = self._alive()  # keeps out most of the longer keys that begin with the same bytes
+        low, high = self.place.pack(max(0, first_ms), 0), self.place.pack(last_ms + 1, 0)
+        for chunk in self._family.chunks(data + low, data + high):
             for found, value in chunk.rows:
-                if len(found) == len(data) + size:  # else a longer key that begins with the same bytes
+                if len(found) == len(data) + size:
                     group.places.append(self.place.unpack(found[-size:]))
                     group.values.append(self._values.of_bytes(value))
         self.num_rows += len(group.places)

@@ -90,10 +90,16 @@ class LiveStore:
         """Called before something is read from below: the first time all of it is loaded when it fits."""
         if not self._loaded:
             self._loaded = True
+            self._row_bytes = _OBJECT_BYTES + self._sampled_bytes()
             self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._row_bytes))
         self._reads += 1
         if self._reads % _READS_PER_LOOK == 0:
             self.make_room()
+
+    def _sampled_bytes(self) -> int:
+        """Bytes of a row, by the first ones that lie below."""
+        rows = next(iter(self.family.chunks(b"", None))).rows
+        return sum(len(key) + len(value) for key, value in rows) // len(rows) if rows else _FIRST_GUESS
 
     def reload(self) -> None:
         """What lies below was changed from outside: what is live is not the truth any more."""

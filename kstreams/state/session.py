@@ -59,4 +59,4 @@ class LiveSessionStore(GroupedStore):
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything that is kept, ordered by (end, start, serialized key), even when it has expired."""
-        return self._between(self._gone_ms(self.observed_ms) + 1, self.observed_ms)
+        return self._between(*self._times())

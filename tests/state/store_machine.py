@@ -19,7 +19,7 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.state import Changes, StateLimits, StoreBuilder, open_task_state
 
 FAST_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a close waits for the disk, thousands of times
-ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=1_000)
+ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=300)
 
 
 def batch_of(changes: Changes, base_offset: int) -> Batch:

@@ -92,6 +92,14 @@ def test_a_scan_that_was_left_open_does_not_keep_the_files(tmp_path: Path) -> No
     reopened.close()
 
 
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path)
+    state.close()
+    state.close()
+    with pytest.raises(StateError, match="are closed: their task has moved or stopped"):
+        state.stores["plain"].get("a")
+
+
 def test_a_store_may_be_named_default_and_come_and_go(tmp_path: Path) -> None:
     default = Stores.key_value("default", key=str, value=int)
     for builders in ([default], [default, TABLE], [TABLE], [default]):
@@ -232,17 +240,23 @@ def filled(directory: Path) -> dict[str, int]:
     return model
 
 
-def test_a_damaged_table_gives_an_error_or_the_truth(tmp_path: Path) -> None:
+def read_all(directory: Path) -> dict[str, int]:
+    state = open_task_state([PLAIN], directory, limits=StateLimits(live_max_bytes=1))
+    try:
+        return dict(state.stores["plain"].all())
+    finally:
+        state.close()
+
+
+def test_a_damaged_table_is_never_read_as_if_it_were_whole(tmp_path: Path) -> None:
     model = filled(tmp_path)
     table = max((tmp_path / "rocksdb").glob("*.sst"), key=lambda path: path.stat().st_size)
     data = bytearray(table.read_bytes())
     for place in range(100, len(data) - 100, 997):
         data[place] ^= 0xFF
     table.write_bytes(bytes(data))
-    state = open_task_state([PLAIN], tmp_path, limits=StateLimits(live_max_bytes=1))
     with pytest.raises(StateError, match="delete the directory"):
-        assert dict(state.stores["plain"].all()) == model
-    state.close()
+        assert read_all(tmp_path) == model
 
 
 def test_a_damaged_database_does_not_open_and_lets_go_of_the_directory(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ class RocksFamily:
         """Bring everything to disk and drop the handles."""
         self._settle()
         self._guarded(self._rows.flush)
-        del self._rows, self._handle, self._db
+        self._rows = self._handle = self._db = None
 
     def _note(self, offset: int | None, observed_ms: int) -> None:
         self.offset = self.offset if offset is None else offset
@@ -221,7 +221,9 @@ class RocksFamily:
             self._guarded(self._db.write, batch, _without_log())
 
     def _settle(self) -> None:
-        """Write what a restore has gathered."""
+        """Write what a restore has gathered: what every other call begins with."""
+        if self._db is None:
+            raise StateError(f"the stores at {self._path} are closed: their task has moved or stopped")
         if not self._gathered:
             return
         gathered = Rows(
@@ -270,8 +272,9 @@ class RocksFamily:
 
 def unreadable(path: Path, error: Exception) -> StateError:
     """The error for a database that RocksDB cannot read or write."""
+    reason = str(error).rstrip(". ")
     return StateError(
-        f"RocksDB at {path} cannot be read or written: {error}. When its files are damaged, delete the directory "
+        f"RocksDB at {path} cannot be read or written: {reason}. When its files are damaged, delete the directory "
         f"{path.parent}: its stores are restored from their changelogs"
     )
 
