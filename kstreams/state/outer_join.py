@@ -82,6 +82,7 @@ class LiveOuterJoinStore(LiveStore):
 
         Order: timestamp, then right rows before left rows, then serialized key, then arrival.
         """
+        self.ready()
         gone: list[tuple[int, bool, bytes, Any, list[Any]]] = []
         for left_side, before_ms in ((False, right_before_ms), (True, left_before_ms)):
             queue = self._queues[left_side]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from kstreams.serdes import IntSerde, StringSerde, serde_of
-from kstreams.state import StoreBuilder, StoreKind
+from kstreams.state import StoreBuilder, StoreKind, open_task_state
 from tests.state.store_machine import StoreMachine, cases_of
 
 KEYS = st.sampled_from(["", "a", "ab", "b"])
@@ -71,3 +72,15 @@ class OuterJoinMachine(StoreMachine):
 
 BUILDER = StoreBuilder("outer", StoreKind.OUTER_JOIN, StringSerde(), serde_of(list[int]), right_value=IntSerde())
 globals().update(cases_of(OuterJoinMachine, {"": BUILDER}))
+
+
+def test_what_waits_is_popped_first_thing_after_a_restart(tmp_path: Path) -> None:
+    """The first thing that a task asks of a reopened store may be what has expired."""
+    builder = StoreBuilder("waiting", StoreKind.OUTER_JOIN, serde_of(str), serde_of(str))
+    state = open_task_state([builder], tmp_path)
+    state.stores["waiting"].put("k", "v", 5, True)
+    state.persist(state.changes(), {"waiting": 1})
+    state.close()
+    again = open_task_state([builder], tmp_path)
+    assert list(again.stores["waiting"].pop_until(10, 10)) == [("k", "v", 5, True)]
+    again.close()

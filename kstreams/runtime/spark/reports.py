@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
@@ -12,6 +13,8 @@ import pyarrow.compute as pc
 
 from kstreams import errors
 from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
+
+_IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
 
 MARK = ""
 """The topic of rows that are none: one per task wakes it, though it has no input, and one comes back from it."""
@@ -64,6 +67,23 @@ def describe(error: errors.KStreamsError) -> TaskError:
     """An error as data."""
     details = (error.operator, error.declared_at, error.record) if isinstance(error, errors.ProcessingError) else ()
     return TaskError(type(error).__name__, str(error), details)
+
+
+def unwrapped(error: Exception) -> Exception:
+    """The KStreamsError inside an exception of Spark, which carries it as text; the exception itself if there is none.
+
+    Examples
+    --------
+    >>> unwrapped(RuntimeError("Job aborted: kstreams.errors.LogError: the log is gone.\n at x"))
+    LogError('the log is gone.')
+    """
+    found = _IN_TEXT.search(str(error))
+    kind = getattr(errors, found[1], None) if found else None
+    if found is None or kind is None:
+        return error
+    shown: Exception = errors.KStreamsError.__new__(kind)
+    Exception.__init__(shown, found[2].strip())
+    return shown
 
 
 def raise_first(reports: Iterable[Report]) -> None:

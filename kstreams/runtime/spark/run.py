@@ -27,7 +27,7 @@ from kstreams.runtime.spark.delta import DeltaSink
 from kstreams.runtime.spark.global_tables import GlobalTables
 from kstreams.runtime.spark.plan import plan_of
 from kstreams.runtime.spark.program import Program, batch_step, end_step
-from kstreams.runtime.spark.reports import Report, dropped_records, raise_first, split_reports
+from kstreams.runtime.spark.reports import Report, dropped_records, raise_first, split_reports, unwrapped
 from kstreams.runtime.spark.rows import positions_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.shipping import pack
@@ -137,11 +137,9 @@ class SparkRunner:
             while not query.awaitTermination(0.2):
                 if stop.is_set():
                     query.stop()
-        except Exception:
+        except Exception as error:
             query.stop()
-            if self._error is not None:
-                raise self._error from None
-            raise
+            raise (self._error or unwrapped(error)) from error
 
     def _batch(self, rows: DataFrame, batch_id: int) -> None:
         """What Spark calls for every micro-batch, again for one that it does not know to be done."""

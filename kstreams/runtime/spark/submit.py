@@ -6,7 +6,6 @@ value. What kstreams depends on (pyarrow, msgspec, ...) must be installed where 
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -65,9 +64,9 @@ def submit(
     require_java()
     with tempfile.TemporaryDirectory(prefix="kstreams-submit-") as folder:
         package = package_kstreams(Path(folder, "kstreams.zip"))
-        request = {"app": str(app), "settings": _plain(settings or {}), "until_end": until_end, "once": once}
         command = submit_command(master, settings or {}, package, arguments, say)
-        command += [str(Path(__file__).with_name("submitted.py")), json.dumps(request)]
+        command += [str(Path(kstreams.__file__).with_name("__main__.py")), "run", str(app), "--engine", "spark"]
+        command += ["--until-end"] * until_end + ["--once"] * once + _ours(settings or {})
         return subprocess.run(command, env=submit_environment(), check=False).returncode
 
 
@@ -111,10 +110,10 @@ def _of_loopback(master: str) -> dict[str, str]:
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings for the driver; Spark's own are on the command line already."""
+def _ours(settings: Mapping[str, Any]) -> list[str]:
+    """Settings for the driver, as its command line takes them; Spark's own are on that of `spark-submit` already."""
     ours = {key: value for key, value in settings.items() if not key.startswith("spark.") or key.startswith(OWN)}
-    return {key: value if isinstance(value, int | float) else str(value) for key, value in ours.items()}
+    return [option for key, value in ours.items() for option in ("--config", f"{key}={value}")]
 
 
 def _spark_home() -> Path:

@@ -6,6 +6,7 @@ again reads and writes the same.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -35,6 +36,7 @@ def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
     """The function for `mapInArrow` that runs every task of a sub-topology whose mark is in its Spark partition."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # what is dropped, the driver tells
         program: Program = unpack(packed)
         rows = table_of(batches)
         marked = pc.equal(rows["topic"], MARK)
