@@ -41,19 +41,10 @@ def results(emit, cache_bytes, rows, cuts):
     config = Config.of({"application.id": "app", "statestore.cache.max.bytes": cache_bytes})
     collected, memo, state = Collected(), {}, open_task_state(part.stores)
     for start, stop in pairwise([0, *sorted(cuts), len(rows)]):
-        task = Task(
-            part,
-            0,
-            state=state,
-            collector=collected,
-            config=config,
-            clock=ManualClock(),
-            application_id="app",
-            memo=memo,
-        )
-        task.process(
-            Batch.of_rows(TopicPartition("in", 0), [Row(k.encode(), b"v", t, ()) for k, t in rows[start:stop]])
-        )
+        parts = {"state": state, "collector": collected, "config": config, "clock": ManualClock(), "memo": memo}
+        task = Task(part, 0, application_id="app", **parts)
+        batch = [Row(key.encode(), b"v", time, ()) for key, time in rows[start:stop]]
+        task.process(Batch.of_rows(TopicPartition("in", 0), batch))
         task.flush()
         memo = task.memo()
     task.end_of_input()

@@ -74,20 +74,28 @@ def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
 
 
 def _record_cache(context: NodeContext, at_once: Emit) -> Emit:
-    pending: dict[Any, tuple[Any, Any, int, Headers]] = {}
-    pop, task = pending.pop, context.task
+    pending: dict[Any, tuple[int, Any, Any, int, Headers]] = {}
+    waiting, task, turn = pending.get, context.task, 0
 
     def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        waiting = pop(key, None)  # taken out and put back: the last update comes last
-        pending[key] = (new, old if waiting is None else waiting[1], timestamp, headers)
+        nonlocal turn
+        turn += 1  # cheaper than to move the key to the end of the dict
+        update = waiting(key)
+        pending[key] = (turn, new, old if update is None else update[2], timestamp, headers)
 
     def flush() -> None:
-        updates = list(pending.items())
+        nonlocal turn
+        updates = sorted(pending.items(), key=_turn_of)
         pending.clear()
-        for key, (new, old, timestamp, headers) in updates:
+        turn = 0
+        for key, (_, new, old, timestamp, headers) in updates:
             if new is not None or old is not None:
                 task.headers = headers
                 at_once(key, new, old, timestamp, headers)
 
     context.at_flush(flush)
     return emit
+
+
+def _turn_of(update: tuple[Any, tuple[int, Any, Any, int, Headers]]) -> int:
+    return update[1][0]
