@@ -26,20 +26,27 @@ class RunLength:
     Examples
     --------
     >>> length = RunLength(most=50_000)
-    >>> length.learn(1000, 10)
+    >>> length.learn(400, 3)
+    >>> length.learn(600, 7)
     >>> length.records
     2000
     """
 
     most: int
     records: int = _FIRST_RUN
+    _seen: int = 0
+    _took_ms: int = 0
 
     def learn(self, records: int, took_ms: int) -> None:
-        """Adapt to a run of `records` that took `took_ms` milliseconds."""
-        if took_ms > _LONG_MS:
-            self.records = max(1, min(self.records, records) // 2)
-        elif took_ms < _SHORT_MS and records >= self.records:
+        """Adapt to a run of `records` that took `took_ms` milliseconds; short runs are taken together."""
+        self._seen, self._took_ms = self._seen + records, self._took_ms + took_ms
+        if self._took_ms > _LONG_MS:
+            self.records = max(1, min(self.records, self._seen) // 2)
+        elif self._seen < self.records:
+            return
+        elif self._took_ms < _SHORT_MS:
             self.records = min(self.most, self.records * 2)
+        self._seen = self._took_ms = 0
 
 
 class ActiveTask:
