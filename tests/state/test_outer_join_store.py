@@ -23,13 +23,12 @@ class OuterJoinMachine(StoreMachine):
         return []
 
     def contents(self, store: Any) -> Any:
-        """Reads a store by emptying a copy of it would need one: the order of what waits must do, and the dump."""
-        dump = self.state.dump(self.builder.name) if store is self.store else None
+        """What can be seen without taking it out: the order of what waits, and how many rows a dump has."""
         firsts = store.first_row(True), store.first_row(False)
         walked = [row := min(filter(None, firsts), default=None)]
         while row is not None:
             walked.append(row := store.row_after(row))
-        return firsts, walked[:-1] or walked, store.last_row(), None if dump is None else len(dump)
+        return firsts, walked[:-1] or walked, store.last_row(), len(store.dump())
 
     def expected(self) -> Any:
         rows = sorted({(time, left, key.encode()) for time, left, key, _ in self.model})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,6 +227,56 @@ def test_a_killed_task_holds_a_committed_prefix(tmp_path: Path) -> None:
 @pytest.mark.parametrize("commits", range(3, 60, 3))
 def test_a_task_killed_at_any_time_holds_a_committed_prefix(tmp_path: Path, commits: int) -> None:
     after_kill(tmp_path, commits)
+
+
+class DiesBetweenBatches:
+    """A database whose process dies after the first batch of a commit."""
+
+    def __init__(self, db: Any) -> None:
+        self._db, self._writes = db, 0
+
+    def write(self, *arguments: Any) -> None:
+        self._writes += 1
+        if self._writes > 1:
+            raise InterruptedError("killed")
+        self._db.write(*arguments)
+
+
+def test_half_a_commit_carries_the_offset_of_the_one_before(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path)
+    store = state.stores["plain"]
+    store.put("0", -1)
+    commit(state, 1)
+    store.put_many([f"{n}" for n in range(25_000)], list(range(25_000)))
+    changes, whole = state.changes(), store.family._db
+    store.family._db = DiesBetweenBatches(whole)
+    with pytest.raises(StateError, match="killed"):
+        state.persist(changes, {"plain": 25_001})
+    store.family._db = whole
+    store.family.offset = 1
+    state.close()
+    reopened = open_task_state([PLAIN], tmp_path)
+    assert reopened.changelog_offset("plain") == 1
+    assert 10_000 <= reopened.stores["plain"].approximate_num_entries() < 25_000
+    reopened.restore("plain", batch(list(zip(*(column.to_pylist() for column in changes["plain"]), strict=True)), 1))
+    assert reopened.changelog_offset("plain") == 25_001
+    assert dict(reopened.stores["plain"].all()) == {f"{n}": n for n in range(25_000)}
+    reopened.close()
+
+
+def test_a_bulk_restore_loses_nothing_that_was_written_before_it(tmp_path: Path) -> None:
+    state = open_task_state([PLAIN], tmp_path / "task")
+    state.stores["plain"].put("before", 1)
+    commit(state, 1)
+    state.restore("plain", batch([(f"{n}".encode(), (n).to_bytes(8, "big"), 0) for n in range(30_000)], 1))
+    assert state.stores["plain"].get("7") == 7
+    shutil.copytree(tmp_path / "task", tmp_path / "killed")  # what a SIGKILL would leave
+    state.close()
+    after = open_task_state([PLAIN], tmp_path / "killed")
+    assert after.changelog_offset("plain") == 30_001
+    assert after.stores["plain"].get("before") == 1
+    assert after.stores["plain"].approximate_num_entries() == 30_001
+    after.close()
 
 
 # --- damage
