@@ -90,6 +90,8 @@ def test_memory_stays_within_its_limit_while_everything_is_read(opened: Any) -> 
 
 def test_uncommitted_entries_are_never_evicted(opened: Any) -> None:
     state, store = opened(Stores.key_value("s", key=str, value=int))
+    store.put("below", 1)
+    commit(state)
     store.put_many([f"{n}" for n in range(5_000)], list(range(5_000)))
     assert state.num_bytes_pending() > 5_000
     for n in range(5_000, 10_000):
