@@ -93,7 +93,7 @@ def application(case: Case) -> Any:
 def prepare(case: Case, app: Any, folder: Path) -> Prepared:
     """Everything that is known of a case before it runs."""
     from kstreams.runtime.spark.chain import in_feeding_order
-    from kstreams.runtime.spark.run import program_of
+    from kstreams.runtime.spark.program import program_of
     from kstreams.runtime.spark.settings import SparkSettings
 
     config, topology = Config.of(_settings(case)), app.builder.build()

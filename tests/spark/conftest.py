@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.runtime.spark.session import spark_session
+from kstreams.runtime.spark.session import QUIET, spark_session
 from kstreams.runtime.spark.settings import SparkSettings
 
 # Small data: compiling plans, and compiling what is compiled, takes longer than running them.
 LITTLE_CPU = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {QUIET}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from chispa import assert_df_equality
 
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.dsl import graph
-from kstreams.errors import ProcessingError
+from kstreams.errors import LogError, ProcessingError
 from kstreams.runtime import spark as engine
 from kstreams.runtime.spark import rules  # noqa: F401 (fills the rule book)
 from kstreams.runtime.spark.obstacles import obstacles
@@ -104,6 +105,101 @@ def test_both_paths_and_the_driver_agree(spark, tmp_path: Path, build: Callable[
         assert changelog(found["auto"]) == changelog(found["task"])
     else:
         assert found["auto"] == found["task"]
+
+
+def windows(builder: ks.StreamsBuilder) -> None:
+    kept = (
+        orders(builder).filter(~ks.col("amount").is_null()).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=5))
+    )
+    final = kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(
+        orders=ks.len(), most=ks.col("amount").max(), mean=ks.col("price").mean(), value=Totals
+    )
+    final.to_stream().map(lambda key, totals: (f"{key.key}@{key.window.start_ms}", totals), key=str, value=Totals).to(
+        "out"
+    )
+
+
+def hopping_counts(builder: ks.StreamsBuilder) -> None:
+    counted = orders(builder).group_by_key().windowed_by(ks.TimeWindows(size=10, advance=5, grace=0)).count()
+    final = counted.suppress(ks.Suppressed.until_window_closes()).to_stream()
+    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
+
+
+def joined_streams(builder: ks.StreamsBuilder) -> None:
+    paid = builder.stream("paid", key=str, value=str)
+    window = ks.JoinWindows(before=3, after=5, grace=100)
+    orders(builder).join(paid, paid_by, windows=window, value=Order, other_value=str).to("out")
+
+
+def paid_by(order: Order, by: str) -> str:
+    return f"{order.item} by {by}"
+
+
+class Totals(msgspec.Struct):
+    orders: int
+    most: int | None
+    mean: float | None
+
+
+TIMED = [Row("in", "ab"[i % 2], Order("tea", i, i / 2 if i % 3 else None), 1 + 3 * i, i % 2) for i in range(20)]
+PAID = [Row("paid", "ab"[i % 2], f"p{i}", 2 + 4 * i, i % 2) for i in range(15)]
+WINDOWED = [(windows, Totals), (hopping_counts, int), (joined_streams, str)]
+
+
+@pytest.mark.parametrize(("build", "value"), WINDOWED, ids=[build.__name__ for build, _ in WINDOWED])
+@pytest.mark.parametrize("per_trigger", [12, 1000])
+def test_final_results_of_windows_are_those_of_the_tasks(
+    spark, tmp_path: Path, build: Callable[..., None], value: type, per_trigger: int
+) -> None:
+    builder = ks.StreamsBuilder()
+    build(builder)
+    types = {"in": (str, Order), "paid": (str, str), "out": (str, value)}
+    found = {}
+    for path in ("relational", "task"):
+        settings = {"spark.kstreams.path": path, "spark.kstreams.max.records": per_trigger}
+        app = Application(spark, tmp_path / path, builder, types, **settings).create("in", "paid")
+        app.write(TIMED).write(PAID).run()
+        found[path] = spark.createDataFrame(
+            [(key, repr(result)) for key, result, _ in app.rows("out")], ["key", "value"]
+        )
+    assert {row.path for row in engine.explain(builder.build(), app_config("relational"))} == {"relational"}
+    assert_df_equality(found["relational"], found["task"], ignore_row_order=True)
+
+
+def test_by_default_windows_run_as_tasks_and_explain_says_what_would_differ() -> None:
+    builder = ks.StreamsBuilder()
+    windows(builder)
+    rows = {row.operator: row for row in engine.explain(builder.build(), app_config("auto"))}
+    assert {row.path for row in rows.values()} == {"task"}
+    assert any("a record that comes too late may still be counted" in row.why for row in rows.values())
+
+
+def test_a_python_function_before_a_window_keeps_it_on_the_task_path() -> None:
+    builder = ks.StreamsBuilder()
+    kept = orders(builder).filter(lambda key, order: order.amount > 1, name="kept").group_by_key()
+    counted = kept.windowed_by(ks.TimeWindows(size=10, grace=0)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count()
+    counted.to_stream(lambda key, count: key.key).to("out", key=str)
+    rows = {row.operator: row for row in engine.explain(builder.build(), app_config("relational"))}
+    assert rows["kept"].why == "a Python function before a window would see the row that ends the input"
+    assert {row.path for row in rows.values()} == {"task"}
+
+
+def test_what_comes_after_the_end_of_a_windowed_query_is_refused(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    hopping_counts(builder)
+    types = {"in": (str, Order), "out": (str, int)}
+    app = Application(spark, tmp_path, builder, types, **{"spark.kstreams.path": "relational"}).create("in")
+    app.write(TIMED[:4]).run()
+    before = app.rows("out")
+    assert app.run().commits == 0
+    app.write(TIMED[4:])
+    with pytest.raises(LogError, match="every row that comes later would be late: run with --reset"):
+        app.run()
+    assert app.rows("out") == before
+
+
+def app_config(path: str) -> Config:
+    return Config.of({"application.id": "app", "spark.kstreams.path": path})
 
 
 def test_the_first_sub_topology_may_be_relational_and_the_second_run_as_tasks() -> None:

@@ -15,10 +15,9 @@ from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.layout import lay_out
 from kstreams.runtime.spark.live_states import LIVE
-from kstreams.runtime.spark.program import Program, Step
+from kstreams.runtime.spark.program import Program, Step, program_of
 from kstreams.runtime.spark.reports import raise_first, split_reports
 from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
-from kstreams.runtime.spark.run import program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.shipping import pack, unpack
 from kstreams.runtime.spark.task_run import run_task

@@ -36,7 +36,7 @@ class Chain:
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: Plan) -> None:
         self._session, self._program, self._packed, self._plan = session, program, packed, plan
-        self._order = in_feeding_order(program)
+        self._order = [number for number in in_feeding_order(program) if number not in plan.streaming]
         self._slots = session.sparkContext.defaultParallelism
         self._read_twice = _feeding(program)
         self._several_read = sum(bool(self._external(number)) for number in self._order) > 1
@@ -63,7 +63,9 @@ class Chain:
 
     def _frame(self, number: int, rows: DataFrame, step: Step) -> DataFrame:
         if number in self._plan.nodes:
-            return relational_rows(self._plan, number, rows, self._program)
+            return relational_rows(
+                self._plan, number, lambda topics: rows.where(F.col("topic").isin(topics)), self._program
+            )
         return self._in_tasks(number, rows, step)
 
     def _in_tasks(self, number: int, rows: DataFrame, step: Step) -> DataFrame:

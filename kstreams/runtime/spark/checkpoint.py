@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 
 from kstreams.errors import TopologyError
@@ -19,6 +20,8 @@ class Checkpoint:
         A folder that driver and executors share.
     topology : Topology
         State belongs to sub-topologies by number, so another topology must not go on with it.
+    streaming : collection of int
+        The sub-topologies that Spark itself keeps the state of: they must stay the same ones.
 
     Raises
     ------
@@ -26,15 +29,15 @@ class Checkpoint:
         When the folder was written for another topology.
     """
 
-    def __init__(self, root: Path, topology: Topology) -> None:
+    def __init__(self, root: Path, topology: Topology, streaming: Collection[int] = ()) -> None:
         self.root = str(root)
-        self.query = f"{self.root}/query"
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.id = _written_once(root / "id", uuid.uuid4().hex)
-        if _written_once(root / "topology.txt", topology.describe()) != topology.describe():
+        shown = topology.describe() + "".join(f"Sub-topology {n}: relational, windowed\n" for n in sorted(streaming))
+        if _written_once(root / "topology.txt", shown) != shown:
             raise TopologyError(
-                f"The checkpoint in {root} was written by another topology: run once with --reset to start anew, "
-                "or give the application another id."
+                f"The checkpoint in {root} was written by another topology or for another path: run once with --reset "
+                "to start anew, or give the application another id."
             )
 
 

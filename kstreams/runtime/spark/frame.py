@@ -18,9 +18,13 @@ from pyspark.sql import functions as F
 from kstreams.errors import KStreamsError, ProcessingError
 from kstreams.expressions import Expr, Operation, Schema
 from kstreams.expressions.frame import to_narwhals
+from kstreams.runtime.spark.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.shipping import pack, unpack
 from kstreams.serdes import Serde
 from kstreams.serdes.json_columns import JsonColumns
+
+EVENT_TIME = "_event_time"
+"""The column that the watermark follows, in windowed queries."""
 
 SQL_TYPES = {
     pa.int64(): "bigint",
@@ -52,7 +56,9 @@ class Frame:
     leaves: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, condition: Column) -> Frame:
-        """The rows for which a condition holds."""
+        """The rows for which a condition holds; the one that ends the input of a windowed query goes on as well."""
+        if EVENT_TIME in self.rows.columns:
+            condition = condition | (F.col(EVENT_TIME) >= F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
         return replace(self, rows=self.rows.where(condition))
 
     def with_computed(self, expressions: Mapping[str, Expr]) -> Frame:

@@ -8,13 +8,15 @@ from functools import cached_property
 from typing import Any
 
 from kstreams.dsl import graph as g
-from kstreams.dsl.analysis.types import TypeOf, Types, flow_types
+from kstreams.dsl.analysis.types import TypeOf, Types, expression_aggregation, flow_types
+from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import KStreamsError
-from kstreams.expressions import Expr, Operation
+from kstreams.expressions import Aggregation, Expr, Operation, counting
 from kstreams.serdes import serde_of
 from kstreams.serdes.json_columns import JsonColumns
+from kstreams.windows import JoinWindows, TimeWindows
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,104 @@ def repartition(node: g.Repartition, facts: Facts) -> str | None:
     return _unknown(made.key, "key") or _unknown(made.value, "value")
 
 
+@obstacles.rule(g.WindowedAggregate)
+def windowed_aggregate(node: g.WindowedAggregate, facts: Facts) -> str | None:
+    if not isinstance(node.windows, TimeWindows):
+        return "its windows have no end"
+    if not isinstance(node.aggregation, g.Count | g.Expressions):
+        return "it aggregates by a Python function"
+    if node.emit is not EmitStrategy.ON_WINDOW_CLOSE and not _suppressed(node, facts):
+        return "every update of a window is asked for"
+    made, taken = facts.types[node.name], facts.of_parent(node)
+    slots = _slots(node, taken)
+    kept_by_order = next((slot for slot in slots if slot.operation in (Operation.FIRST, Operation.LAST)), None)
+    if kept_by_order is not None:
+        return f"{kept_by_order!r} depends on the order of records"
+    reads = (_undecodable(leaf, taken) for slot in slots for leaf in slot.leaves)
+    return _first(reads) or _unknown(made.key, "key") or _unknown(made.value, "value")
+
+
+@obstacles.rule(g.Suppress)
+def suppress(node: g.Suppress, facts: Facts) -> str | None:
+    if not _ends_windows(node, facts):
+        return "what is held back is a change stream"
+    return None
+
+
+@obstacles.rule(g.ToStream)
+def to_stream(node: g.ToStream, facts: Facts) -> str | None:
+    parent = facts.graph[node.parents[0]]
+    final = isinstance(parent, g.Suppress) and _ends_windows(parent, facts)
+    if final or (isinstance(parent, g.WindowedAggregate) and parent.emit is EmitStrategy.ON_WINDOW_CLOSE):
+        return None
+    return _CHANGES
+
+
+@obstacles.rule(g.StreamJoin)
+def stream_join(node: g.StreamJoin, facts: Facts) -> str | None:
+    if isinstance(node, g.OuterStreamJoin):
+        return "unmatched rows wait for the watermarks of both sides, and an idle side holds them back"
+    made, left, right = facts.types[node.name], facts.of_parent(node, 0), facts.of_parent(node, 1)
+    return (
+        _unknown(left.key, "key")
+        or _unknown(left.value.or_declared(node.value, node), "left value")
+        or _unknown(right.value.or_declared(node.other_value, node), "right value")
+        or _unknown(made.value, "result")
+    )
+
+
+def slots_of(node: g.WindowedAggregate, taken: Types) -> Aggregation:
+    """The aggregation of a node that has one of expressions."""
+    return counting() if isinstance(node.aggregation, g.Count) else expression_aggregation(node, taken)
+
+
+def _slots(node: g.WindowedAggregate, taken: Types) -> tuple[Expr, ...]:
+    return slots_of(node, taken).slots
+
+
+def _suppressed(node: g.WindowedAggregate, facts: Facts) -> bool:
+    children = facts.graph.children(node)
+    return bool(children) and all(isinstance(child, g.Suppress) and _ends_windows(child, facts) for child in children)
+
+
+def _ends_windows(node: g.Suppress, facts: Facts) -> bool:
+    parent = facts.graph[node.parents[0]]
+    return node.suppressed.time_limit_ms is None and isinstance(parent, g.WindowedAggregate)
+
+
+def window_of(node: Node) -> TimeWindows | JoinWindows | None:
+    """The windows of a node for which Spark keeps state on the relational path."""
+    return node.windows if isinstance(node, g.WindowedAggregate | g.StreamJoin) else None  # type: ignore[return-value]
+
+
+def windowed_obstacle(node: Node, nodes: Iterable[Node], facts: Facts) -> str | None:
+    """What keeps a node out of a query in which Spark keeps the state of windows."""
+    windowed = [other for other in nodes if window_of(other) is not None]
+    if len(windowed) != 1:
+        return "its sub-topology keeps more than one window's state" if windowed else "its sub-topology keeps state"
+    if isinstance(node, g.Repartition):
+        return "a windowed query reads and writes topics of the log only"
+    before = windowed[0] in facts.graph.downstream(node) and node is not windowed[0]
+    if before and any(not isinstance(function, Expr) for function in _functions(node)):
+        return "a Python function before a window would see the row that ends the input"
+    return None
+
+
+def _functions(node: Node) -> list[Any]:
+    given = [getattr(node, name, None) for name in ("function", "predicate")]
+    return [function for function in (*given, *getattr(node, "predicates", ())) if function is not None]
+
+
+_LATE = (
+    "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
+    "be counted, and one of a partition that lags may not; a record at the epoch itself is dropped"
+)
+DIFFERENCES: dict[type, str] = {
+    g.WindowedAggregate: _LATE,
+    g.StreamJoin: _LATE.replace("counted", "joined"),
+}
+"""In words, what is not exact about the final results of a node on the relational path."""
+
 _CHANGES = "a change stream with tombstones has no form in Spark"
 _REASONS = {
     g.Peek: "its function is called for its effect",
@@ -116,7 +216,6 @@ _REASONS = {
     g.Print: "it prints record by record",
     g.Process: "a processor takes records one by one",
     g.StreamAggregate: _CHANGES,
-    g.Suppress: "what is held back is a change stream",
     g.StreamTableJoin: "Spark has batches, no time between stream and table",
     g.LeftStreamTableJoin: "Spark has batches, no time between stream and table",
     g.OuterStreamJoin: "unmatched rows wait for the watermarks of both sides, and an idle side holds them back",
@@ -127,7 +226,6 @@ _REASONS = {
     g.TableFilter: _CHANGES,
     g.TableMapValues: _CHANGES,
     g.ToTable: _CHANGES,
-    g.ToStream: _CHANGES,
     g.TableAggregate: _CHANGES,
     g.TableGroupBy: _CHANGES,
     g.TableRepartition: _CHANGES,

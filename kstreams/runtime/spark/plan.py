@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.processor.topology import SubTopology, Topology
-from kstreams.runtime.spark.obstacles import Facts, obstacle
+from kstreams.runtime.spark.obstacles import DIFFERENCES, Facts, obstacle, windowed_obstacle
 from kstreams.runtime.spark.settings import PathChoice
 
 TASK, RELATIONAL = "task", "relational"
@@ -34,12 +34,15 @@ class Plan:
         In order of sub-topologies, operators in order of declaration.
     nodes : mapping of int to tuple of Node
         The logical operators of every sub-topology on the relational path.
+    streaming : frozenset of int
+        Those among them for which Spark keeps state: each is a query of its own.
     facts : Facts or None
         The logical graph; None for a topology put together by hand.
     """
 
     decisions: tuple[Decision, ...]
     nodes: Mapping[int, tuple[Node, ...]]
+    streaming: frozenset[int]
     facts: Facts | None
 
 
@@ -48,7 +51,7 @@ def plan_of(topology: Topology, choice: PathChoice = "auto") -> Plan:
     graph: LogicalGraph | None = topology.graph
     if graph is None:
         by_hand = [_by_hand(sub) for sub in topology.sub_topologies]
-        return Plan(tuple(decision for decisions in by_hand for decision in decisions), {}, None)
+        return Plan(tuple(decision for decisions in by_hand for decision in decisions), {}, frozenset(), None)
     facts = Facts(graph)
     decisions: list[Decision] = []
     relational: dict[int, tuple[Node, ...]] = {}
@@ -58,7 +61,8 @@ def plan_of(topology: Topology, choice: PathChoice = "auto") -> Plan:
         if not any(reasons.values()):
             relational[sub.id] = nodes
         decisions += _decisions(sub, nodes, reasons)
-    return Plan(tuple(decisions), relational, facts)
+    streaming = frozenset(sub.id for sub in topology.sub_topologies if sub.id in relational and sub.stores)
+    return Plan(tuple(decisions), relational, streaming, facts)
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
@@ -71,9 +75,19 @@ def _reasons(sub: SubTopology, nodes: tuple[Node, ...], facts: Facts, choice: Pa
     if choice == "task":
         return {node.name: "spark.kstreams.path is task" for node in nodes}
     reasons = {node.name: obstacle(node, facts) for node in nodes}
-    if sub.stores and not any(reasons.values()):
-        reasons[nodes[0].name] = "its sub-topology keeps state"
+    for node in nodes:
+        if reasons[node.name] is None:
+            reasons[node.name] = _second_reason(sub, node, nodes, facts, choice)
     return reasons
+
+
+def _second_reason(
+    sub: SubTopology, node: Node, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice
+) -> str | None:
+    difference = DIFFERENCES.get(type(node))
+    if difference and choice == "auto":
+        return f"only with a difference on the relational path: {difference}"
+    return windowed_obstacle(node, nodes, facts) if sub.stores else None
 
 
 def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, str | None]) -> list[Decision]:
@@ -81,9 +95,14 @@ def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, 
     blocking = next((name for name, reason in reasons.items() if reason), None)
     found = []
     for node in nodes:
-        why = reasons[node.name] or (f"with {blocking}, in one sub-topology" if blocking else "exact: columns and UDFs")
+        why = reasons[node.name] or (f"with {blocking}, in one sub-topology" if blocking else _without_obstacle(node))
         found.append(Decision(node.name, sub.id, path, why, node.declared_at))
     return found
+
+
+def _without_obstacle(node: Node) -> str:
+    difference = DIFFERENCES.get(type(node))
+    return f"final results; {difference}" if difference else "exact: columns and UDFs"
 
 
 def _by_hand(sub: SubTopology) -> list[Decision]:

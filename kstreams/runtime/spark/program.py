@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kstreams.batch import TopicPartition
 from kstreams.config import Config
-from kstreams.processor.topology import SubTopology
+from kstreams.processor.layout import Layout
+from kstreams.processor.topology import SubTopology, Topology
+from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.state_files import NO_STEP
 
 
@@ -93,3 +97,54 @@ class Program:
     def sub_topology(self, number: int) -> SubTopology:
         """The sub-topology with this id."""
         return next(sub for sub in self.sub_topologies if sub.id == number)
+
+
+def program_of(
+    topology: Topology,
+    config: Config,
+    settings: SparkSettings,
+    layout: Layout,
+    existing: Mapping[str, int],
+    checkpoint: str,
+) -> Program:
+    """What the workers are told of an application.
+
+    Parameters
+    ----------
+    existing : mapping of str to int
+        Number of partitions of every topic there is.
+    """
+    tasks = Counter(task.id.sub_topology for task in layout.tasks)
+    read = {topic for topics in layout.inputs.values() for topic in topics}
+    repartition = frozenset(layout.topic_names.values())
+    through = frozenset(topic for topic in fixed_sinks(topology.sub_topologies) if topic in read)
+    prefixed = {t.removeprefix(settings.prefix): n for t, n in existing.items() if t.startswith(settings.prefix)}
+    routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
+    return Program(
+        config=config,
+        sub_topologies=topology.sub_topologies,
+        inputs=layout.inputs,
+        topic_names=layout.topic_names,
+        partitions={**layout.partitions, **prefixed, **routed},
+        tasks=tasks,
+        checkpoint=checkpoint,
+        internal=repartition | through,
+        snapshot_every=settings.snapshot_every,
+    )
+
+
+def source_partitions(program: Program, sub_topologies: Collection[int]) -> list[TopicPartition]:
+    """All partitions of the topics that some sub-topologies read from the log."""
+    topics = {
+        topic
+        for sub in program.sub_topologies
+        if sub.id in sub_topologies and not sub.is_global
+        for topic in program.inputs[sub.id]
+        if topic not in program.internal
+    }
+    return [TopicPartition(topic, p) for topic in sorted(topics) for p in range(program.partitions[topic])]
+
+
+def fixed_sinks(sub_topologies: Iterable[SubTopology]) -> set[str]:
+    """The topics that are written to, by their names in the topology; those chosen per record aside."""
+    return {sink.topic for sub in sub_topologies for sink in sub.sinks if isinstance(sink.topic, str)}

@@ -23,7 +23,7 @@ from kstreams.runtime.spark.frame import Frame, arrow_call
 from kstreams.runtime.spark.obstacles import Facts
 from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program
-from kstreams.serdes import Serde, serde_of
+from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
 
 Rule = Callable[[Any, "Lowering"], Frame | None]
 relational: RuleBook[Rule] = RuleBook("Spark's relational path")
@@ -43,14 +43,14 @@ class Lowering:
     ----------
     facts : Facts
         The graph and what is known of it.
-    rows : DataFrame
-        The records of all topics that the sub-topology reads, as `OUT_SCHEMA`.
+    source : callable
+        Gives the records of some topics, as `OUT_SCHEMA`.
     topic_names : mapping of str to str
         Real names of internal topics.
     """
 
-    def __init__(self, facts: Facts, rows: DataFrame, topic_names: Mapping[str, str]) -> None:
-        self._facts, self._rows, self._topic_names = facts, rows, topic_names
+    def __init__(self, facts: Facts, source: Callable[[list[str]], DataFrame], topic_names: Mapping[str, str]) -> None:
+        self.facts, self._source, self._topic_names = facts, source, topic_names
         self._frames: dict[str, Frame] = {}
         self.outputs: list[Output] = []
 
@@ -64,7 +64,7 @@ class Lowering:
 
     @property
     def graph(self) -> LogicalGraph:
-        return self._facts.graph
+        return self.facts.graph
 
     def parent(self, node: Node, position: int = 0) -> Frame:
         """The frame of a parent."""
@@ -76,7 +76,7 @@ class Lowering:
 
     def types(self, node: Node) -> Types:
         """The types that flow out of a node."""
-        return self._facts.types[node.name]
+        return self.facts.types[node.name]
 
     def serde(self, node: Node, side: str) -> Serde[Any]:
         """The serde of a node's keys or values."""
@@ -85,25 +85,25 @@ class Lowering:
     def read(self, node: Node, topics: Sequence[str]) -> Frame:
         """The records of some topics."""
         real = [self._topic_names.get(topic, topic) for topic in topics]
-        return Frame(self._rows.where(F.col("topic").isin(real)), self.serde(node, "key"), self.serde(node, "value"))
+        return Frame(self._source(real), self.serde(node, "key"), self.serde(node, "value"))
 
     def write(self, topic: str, frame: Frame) -> None:
         """Let a frame go to a topic."""
         self.outputs.append(Output(self._topic_names.get(topic, topic), frame))
 
 
-def relational_rows(plan: Plan, number: int, rows: DataFrame, program: Program) -> DataFrame:
+def relational_rows(plan: Plan, number: int, source: Callable[[list[str]], DataFrame], program: Program) -> DataFrame:
     """What a sub-topology on the relational path writes, as `OUT_SCHEMA`.
 
     Parameters
     ----------
-    rows : DataFrame
-        Its input, as `OUT_SCHEMA`.
+    source : callable
+        Gives the records of some topics, as `OUT_SCHEMA` but for the origin.
     """
     from kstreams.runtime.spark import rules  # noqa: F401 (fills the rule book)
 
     assert plan.facts is not None
-    build = Lowering(plan.facts, _with_origin(rows, number), program.topic_names)
+    build = Lowering(plan.facts, lambda topics: _with_origin(source(topics), number), program.topic_names)
     written = [_rows(output, program) for output in build.run(plan.nodes[number])]
     return reduce(lambda left, right: left.union(right), written)
 
@@ -116,7 +116,10 @@ def _with_origin(rows: DataFrame, number: int) -> DataFrame:
 
 def _rows(output: Output, program: Program) -> DataFrame:
     count = program.partitions.get(output.topic, program.default_partitions)
-    partition = arrow_call("int", _placed, (count,), F.col("key"), F.col("offset"))
+    key, serde = F.col("key"), output.frame.key
+    if isinstance(serde, TimeWindowedSerde):
+        key = key.substr(F.lit(1), F.length(key) - 8)  # windows of one key stay together: only the key inside decides
+    partition = arrow_call("int", _placed, (count,), key, F.col("offset"))
     return output.frame.rows.select(
         F.lit(output.topic).alias("topic"),
         partition.alias("partition"),

@@ -69,19 +69,19 @@ def describe(error: errors.KStreamsError) -> TaskError:
     return TaskError(type(error).__name__, str(error), details)
 
 
-def unwrapped(error: Exception) -> Exception:
-    """The KStreamsError inside an exception of Spark, which carries it as text; the exception itself if there is none.
+def as_kstreams_error(error: Exception) -> errors.KStreamsError:
+    """What ended a query of Spark: the KStreamsError whose text its exception carries, else one with its first line.
 
     Examples
     --------
-    >>> unwrapped(RuntimeError("Job aborted: kstreams.errors.LogError: the log is gone.\n at x"))
+    >>> as_kstreams_error(RuntimeError("Job aborted: kstreams.errors.LogError: the log is gone.\\n at x"))
     LogError('the log is gone.')
     """
     found = _IN_TEXT.search(str(error))
-    kind = getattr(errors, found[1], None) if found else None
+    kind = vars(errors).get(found[1]) if found else None
     if found is None or kind is None:
-        return error
-    shown: Exception = errors.KStreamsError.__new__(kind)
+        return errors.KStreamsError(f"Spark ended the run: {str(error).partition(chr(10))[0]}")
+    shown: errors.KStreamsError = errors.KStreamsError.__new__(kind)
     Exception.__init__(shown, found[2].strip())
     return shown
 

@@ -125,6 +125,12 @@ def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches([batch.cast(ARROW_OUT_SCHEMA) for batch in batches], schema=ARROW_OUT_SCHEMA)
 
 
+FAR_FUTURE_MS = 253_370_764_800_000
+"""The year 9999: the time of the row that ends bounded input for Spark."""
+
+END = ""
+"""Among offsets: not a topic, but how far the end of input was told."""
+
 Offsets = dict[str, dict[str, int]]
 """Topic -> partition (as text: it is JSON) -> next offset."""
 
@@ -157,8 +163,9 @@ def offsets_of(positions: Mapping[TopicPartition, int]) -> Offsets:
 
 
 def positions_of(offsets: Offsets) -> dict[TopicPartition, int]:
-    """The inverse of `offsets_of`."""
-    return {TopicPartition(t, int(p)): offset for t, of_topic in offsets.items() for p, offset in of_topic.items()}
+    """The inverse of `offsets_of`; what is no position is left out."""
+    topics = {topic: of_topic for topic, of_topic in offsets.items() if topic != END}
+    return {TopicPartition(t, int(p)): offset for t, of_topic in topics.items() for p, offset in of_topic.items()}
 
 
 def ranges(start: int, end: int, rows: int) -> Sequence[tuple[int, int]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
+# What goes wrong reaches the user as an error of ours; Spark's own log would bury it.
+QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 # What every session needs, local or not.
 COMMON = {
     "spark.sql.session.timeZone": "UTC",
@@ -39,7 +41,7 @@ LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {QUIET}",
 }
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

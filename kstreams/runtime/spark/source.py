@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError
 from kstreams.log import open_log
 from kstreams.log.api import Log
 from kstreams.runtime.spark.rows import (
+    END,
+    FAR_FUTURE_MS,
     SCHEMA,
     Offsets,
     offsets_of,
@@ -34,6 +37,14 @@ POLL_SECONDS = 10.0
 """How long a reader waits for rows that the log has promised."""
 
 
+def read_stream(
+    session: SparkSession, log_dir: str | Path, topics: Sequence[str], max_records: int, *, ends: bool = False
+) -> DataFrame:
+    """The records of some topics as a stream; `register` comes first."""
+    reader = session.readStream.format("kstreams").option("path", str(log_dir)).option("topics", ",".join(topics))
+    return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
+
+
 def register(session: SparkSession) -> None:
     """Make `format("kstreams")` known to a session."""
     session.dataSource.register(KStreamsSource)
@@ -43,7 +54,9 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     """Topics of an embedded log.
 
     Options: `path` (folder of the log) and `topics` (comma separated) are needed; `maxRecordsPerTrigger` bounds a
-    micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split among Spark tasks.
+    micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split among Spark tasks. With
+    `endOfInput=true` a stream that runs until what is available now ends with one row of a far future, without key:
+    it moves the watermark past every window that is still open.
 
     Examples
     --------
@@ -62,7 +75,8 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         limit = self.options.get("maxRecordsPerTrigger")
-        return StreamReader(Topics.of(self.options), None if limit is None else int(limit))
+        ends = self.options.get("endOfInput", "false") == "true"
+        return StreamReader(Topics.of(self.options), None if limit is None else int(limit), ends=ends)
 
 
 @cache
@@ -161,11 +175,17 @@ EMPTY = OffsetRange(TopicPartition("", 0), 0, 0)
 """Spark wants at least one partition in a batch."""
 
 
+TOLD = 2
+"""The end of input takes two offsets: one with the row, one without, after which Spark closes what is open."""
+
+START_OF_END = [OffsetRange(TopicPartition(END, 0), 0, 1)]
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """The topics as a stream: bounded per trigger, or up to where they ended when the query began."""
 
-    def __init__(self, topics: Topics, limit: int | None) -> None:
-        self._topics, self._limit = topics, limit
+    def __init__(self, topics: Topics, limit: int | None, *, ends: bool = False) -> None:
+        self._topics, self._limit, self._ends = topics, limit, ends
         self._target: dict[TopicPartition, int] | None = None
 
     def initialOffset(self) -> Offsets:
@@ -179,17 +199,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         """As far as the limit allows: every partition's backlog shrinks by the same share, so that times keep step."""
-        begin, end = positions_of(start), self._target or self._topics.end()
+        begin, end, told = positions_of(start), self._target or self._topics.end(), start.get(END, {}).get("0", 0)
+        if told and any(stop > begin.get(source, 0) for source, stop in end.items()):
+            raise LogError(
+                "This query was run until the end of its input, so every row that comes later would be late: "
+                "run with --reset to start anew, or with spark.kstreams.path=auto."
+            )
         backlog = {source: max(0, stop - begin.get(source, 0)) for source, stop in end.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(backlog.values())
         taken = split_evenly(backlog, most)
-        return offsets_of({source: begin.get(source, 0) + rows for source, rows in taken.items()})
+        reached = offsets_of({source: begin.get(source, 0) + rows for source, rows in taken.items()})
+        if self._ends and self._target is not None and not sum(taken.values()):
+            told = min(told + 1, TOLD)
+        return {**reached, END: {"0": told}} if told else reached
 
     def reportLatestOffset(self) -> Offsets:
         return offsets_of(self._topics.end())
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        return self._topics.between(positions_of(start), positions_of(end))
+        ended = START_OF_END if start.get(END) is None and end.get(END) is not None else []
+        return [*self._topics.between(positions_of(start), positions_of(end)), *ended]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.source.topic == END:
+            return iter([record_batch(Batch.of_rows(partition.source, [Row(None, None, FAR_FUTURE_MS, ())]))])
         return self._topics.read(partition)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -11,8 +10,11 @@ from pyarrow import fs
 
 from kstreams.errors import StateError
 from kstreams.runtime.spark.program import Step
-from kstreams.runtime.spark.rows import Offsets
+from kstreams.runtime.spark.rows import END, Offsets
 from kstreams.runtime.spark.state_files import NO_STEP
+
+NO_OFFSET = "-"
+"""What Spark writes for a source that has not read anything yet."""
 
 
 class GlobalTable(NamedTuple):
@@ -87,7 +89,7 @@ def batch_end(checkpoint: str, batch_id: int) -> Offsets:
     try:
         with filesystem.open_input_file(path) as file:
             entry = bytes(file.read()).decode()
-        offsets: Mapping[str, Mapping[str, int]] = json.loads(entry.strip().splitlines()[-1])
+        sources = [json.loads(line) for line in entry.strip().splitlines()[2:] if line != NO_OFFSET]
     except (OSError, ValueError) as error:
         raise StateError(f"{path}, Spark's own record of the batch, cannot be read: {error}") from error
-    return {topic: dict(of_topic) for topic, of_topic in offsets.items()}
+    return {topic: dict(of_topic) for source in sources for topic, of_topic in source.items() if topic != END}

@@ -1,5 +1,5 @@
 """One rule per logical node, for the relational path. Importing this package fills the rule book."""
 
-from kstreams.runtime.spark.rules import stateless
+from kstreams.runtime.spark.rules import joins, stateless, windowed
 
-__all__ = ["stateless"]
+__all__ = ["joins", "stateless", "windowed"]

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from kstreams.dsl import graph as g
 from kstreams.expressions import Expr
-from kstreams.runtime.spark.frame import Frame, arrow_call, encoded, explained
+from kstreams.runtime.spark.frame import EVENT_TIME, Frame, arrow_call, encoded, explained
 from kstreams.runtime.spark.relational import Lowering, relational
 from kstreams.serdes import Serde
 
@@ -85,7 +85,9 @@ def branch(node: g.Branch, build: Lowering) -> Frame:
 @relational.rule(g.Merge)
 def merge(node: g.Merge, build: Lowering) -> Frame:
     frames = [build.parent(node, position) for position in range(len(node.parents))]
-    plain = [frame.rows.select("origin", "offset", "timestamp", "key", "value", "headers") for frame in frames]
+    timed = [EVENT_TIME] if EVENT_TIME in frames[0].rows.columns else []
+    names = ("origin", "offset", "timestamp", "key", "value", "headers", *timed)
+    plain = [frame.rows.select(*names) for frame in frames]
     rows = plain[0]
     for other in plain[1:]:
         rows = rows.unionByName(other)

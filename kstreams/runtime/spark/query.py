@@ -1,0 +1,114 @@
+"""`StepQuery`: one streaming query whose every micro-batch is a step that counts once.
+
+A step counts when the log has committed its rows, its positions and its number in one transaction. Whatever happens
+before that, Spark hands the batch over again, and the step runs again from the same parent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import KStreamsError, StateError
+from kstreams.runtime.spark.delta import DeltaSink
+from kstreams.runtime.spark.program import batch_step, end_step
+from kstreams.runtime.spark.reports import Report, as_kstreams_error, raise_first
+from kstreams.runtime.spark.rows import positions_of
+from kstreams.runtime.spark.sink import LogSink
+from kstreams.runtime.spark.state_files import NO_STEP
+from kstreams.runtime.spark.steps import batch_end
+
+
+class Work(Protocol):
+    """What a step does with its rows."""
+
+    def run(self, step: int, parent: int, rows: DataFrame | None) -> tuple[pa.Table, list[Report]]:
+        """The rows that go to topics, and what the tasks told; `rows` is None at the end of input."""
+        ...
+
+
+OnStep = Callable[[int, Counter[str], list[Report]], None]
+"""Told of every step: records in, records out by topic, reports."""
+
+
+class StepQuery:
+    """One query of an application.
+
+    Parameters
+    ----------
+    checkpoint : str
+        Spark's checkpoint location.
+    rows : DataFrame
+        The stream whose micro-batches are the steps.
+    work : Work
+    sink : LogSink
+        Takes the results, and knows which step was the last.
+    delta : DeltaSink or None
+        Takes the results too.
+    on_step : callable
+    """
+
+    def __init__(
+        self, checkpoint: str, rows: DataFrame, work: Work, sink: LogSink, delta: DeltaSink | None, on_step: OnStep
+    ) -> None:
+        self._checkpoint, self._rows, self._work, self._on_step = checkpoint, rows, work, on_step
+        self.sink, self._delta = sink, delta
+        self._query: StreamingQuery | None = None
+        self._error: KStreamsError | None = None
+
+    def start(self, *, bounded: bool, pause_ms: int) -> None:
+        """Begin to run; a bounded query ends where its topics ended when it was started."""
+        writer = self._rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
+        pace = {"availableNow": True} if bounded else {"processingTime": f"{pause_ms} milliseconds"}
+        self._query = writer.trigger(**pace).start()
+
+    def ended(self, seconds: float) -> bool:
+        """Wait a little; whether the query has ended. Raises what ended it."""
+        assert self._query is not None
+        try:
+            return bool(self._query.awaitTermination(seconds))
+        except Exception as error:
+            raise (self._error or as_kstreams_error(error)) from error
+
+    def stop(self) -> None:
+        """End the query, in the middle of a step if need be, and release what it holds."""
+        if self._query is not None:
+            self._query.stop()
+        self.sink.close()
+
+    def end_input(self) -> None:
+        """Run the step that ends bounded input, if there was any and it was not ended before."""
+        last = self.sink.last_step()
+        if last not in (NO_STEP, end_step(last)):
+            self._apply(end_step(last), last, None, self.sink.positions())
+
+    def _batch(self, rows: DataFrame, batch_id: int) -> None:
+        """What Spark calls for every micro-batch, again for one that it does not know to be done."""
+        step, last = batch_step(batch_id), self.sink.last_step()
+        try:
+            if step <= last:
+                return
+            if last >> 1 != batch_id - 1:
+                raise StateError(
+                    f"The checkpoint {self._checkpoint} goes on with step {step}, but the log knows of "
+                    f"{'none' if last == NO_STEP else last} before it: one of them was replaced. Run with --reset."
+                )
+            self._apply(step, last, rows, positions_of(batch_end(self._checkpoint, batch_id)))
+        except KStreamsError as error:
+            self._error = error
+            raise
+
+    def _apply(self, step: int, parent: int, rows: DataFrame | None, positions: Mapping[TopicPartition, int]) -> None:
+        table, reports = self._work.run(step, parent, rows)
+        raise_first(reports)
+        if self._delta is not None:
+            self._delta.apply(step, table)
+        before = self.sink.positions()
+        written = self.sink.apply(step, table, positions)
+        self._on_step(sum(at - before.get(source, 0) for source, at in positions.items()), written, reports)

@@ -1,0 +1,49 @@
+"""Windowed sub-topologies on the relational path: each a query of its own, for which Spark keeps the state."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kstreams.runtime.spark.frame import EVENT_TIME
+from kstreams.runtime.spark.obstacles import window_of
+from kstreams.runtime.spark.plan import Plan
+from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.relational import relational_rows
+from kstreams.runtime.spark.reports import Report
+from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.source import read_stream
+
+
+class WindowedSteps:
+    """See `Work`: Spark has done the work when it hands over the rows."""
+
+    def run(self, step: int, parent: int, rows: DataFrame | None) -> tuple[pa.Table, list[Report]]:
+        """The rows as they are; the end of input came as data."""
+        assert rows is not None
+        return rows.toArrow(), []
+
+
+def windowed_stream(
+    session: SparkSession, plan: Plan, number: int, program: Program, settings: SparkSettings, *, until_end: bool
+) -> DataFrame:
+    """The rows that a windowed sub-topology writes, as a stream.
+
+    Parameters
+    ----------
+    number : int
+        The sub-topology.
+    until_end : bool
+        Whether all windows close after the last row.
+    """
+    log_dir, windows = program.config["log.dir"], [window_of(node) for node in plan.nodes[number]]
+    # A window is final when the greatest time seen is its end and the grace: the grace is the watermark's delay.
+    grace_ms = max(window.grace_ms for window in windows if window is not None)
+
+    def source(topics: list[str]) -> DataFrame:
+        rows = read_stream(session, log_dir, topics, settings.max_records, ends=until_end)
+        timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
+        return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
+
+    return relational_rows(plan, number, source, program)

@@ -1,0 +1,46 @@
+"""`TaskSteps`: the work of the steps on the task path: plan, global tables, then the chain of sub-topologies."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from kstreams.clock import Clock
+from kstreams.runtime.spark.chain import Chain
+from kstreams.runtime.spark.global_tables import GlobalTables
+from kstreams.runtime.spark.reports import Report, split_reports
+from kstreams.runtime.spark.steps import StepPlan, StepPlans
+
+
+class TaskSteps:
+    """See `Work`.
+
+    Parameters
+    ----------
+    chain : Chain
+    plans : StepPlans
+    global_tables : GlobalTables
+    clock : Clock
+        Asked once per step.
+    """
+
+    def __init__(self, chain: Chain, plans: StepPlans, global_tables: GlobalTables, clock: Clock) -> None:
+        self._chain, self._plans, self._globals, self._clock = chain, plans, global_tables, clock
+
+    def run(self, step: int, parent: int, rows: DataFrame | None) -> tuple[pa.Table, list[Report]]:
+        """Run all tasks once."""
+        written, kept = self._chain.outputs(rows, self._planned(step, parent).step(step))
+        try:
+            return split_reports(written.toArrow())
+        finally:
+            for frame in kept:
+                frame.unpersist()
+
+    def _planned(self, step: int, parent: int) -> StepPlan:
+        known, before = self._plans.get(step), self._plans.get(parent)
+        tables = {} if before is None else before.globals
+        if known is None or known.parent != parent:
+            known = StepPlan(parent, self._clock.now_ms(), self._globals.plan(step, tables))
+            self._plans.put(step, known)
+        self._globals.load(step, known.globals, tables, known.now_ms)
+        return known
