@@ -94,7 +94,7 @@ _USED = (
     Key(
         "columns.min.rows",
         integer(0),
-        500,
+        200,
         "Batches with fewer records go record by record where columns could take them; a large number turns columns "
         "off. The results are the same.",
         own=True,

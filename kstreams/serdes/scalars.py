@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import uuid
 from datetime import UTC, datetime, timedelta
+from types import NoneType
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +52,27 @@ class _FixedWidth:
     def encode_column(self, column: pa.Array) -> pa.Array:
         plain = column.cast(pa.float64() if self.number == ">f8" else pa.int64())
         return _binary(plain.fill_null(0).to_numpy().astype(self.number), column.is_null())
+
+
+class _Number(_FixedWidth):
+    """Rows of numbers go through columns, as long as each is of the very type: others fit, or fail, one by one."""
+
+    type: Any
+
+    def encode_rows(self, values: list[Any]) -> pa.Array:
+        if set(map(type, values)) <= {self.type, NoneType}:
+            try:
+                return self.encode_column(pa.array(values, self.arrow_type))
+            except (pa.ArrowException, OverflowError):
+                pass  # the rows tell which value it is
+        return Serde.encode_rows(cast(Any, self), values)
+
+    def decode_rows(self, column: pa.Array) -> list[Any]:
+        try:
+            rows: list[Any] = self.decode_column(column).to_pylist()
+        except pa.ArrowException:
+            return Serde.decode_rows(cast(Any, self), column)
+        return rows
 
 
 class StringSerde(Serde[str]):
@@ -109,7 +132,7 @@ class BytesSerde(Serde[bytes]):
         return column
 
 
-class IntSerde(_FixedWidth, Serde[int]):
+class IntSerde(_Number, Serde[int]):
     """`int` as 8 bytes, big endian, signed (Kafka's Long)."""
 
     type = int
@@ -129,7 +152,7 @@ class IntSerde(_FixedWidth, Serde[int]):
         return value
 
 
-class FloatSerde(_FixedWidth, Serde[float]):
+class FloatSerde(_Number, Serde[float]):
     """`float` as 8 bytes, big endian (Kafka's Double)."""
 
     type = float
