@@ -48,17 +48,6 @@ def choice(*allowed: str) -> Kind:
     return Kind(" | ".join(allowed), read)
 
 
-def handler() -> Kind:
-    """What to do about an error: the word fail or continue, or a function that answers one of them."""
-
-    def read(value: Any) -> Any:
-        if callable(value) or value in ("fail", "continue"):
-            return value
-        raise ValueError("allowed are fail, continue, or a function that answers one of them")
-
-    return Kind("fail | continue | function", read)
-
-
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("a whole number is needed")

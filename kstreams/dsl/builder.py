@@ -74,7 +74,8 @@ class StreamsBuilder:
     Parameters
     ----------
     config : mapping, optional
-        Settings that shape the topology.
+        Settings that shape the topology: `default.key.serde`, `default.value.serde`, `default.timestamp.extractor`
+        and `default.dsl.store` ("rocksDB" or "in_memory") stand in where a source or table says nothing.
 
     Examples
     --------
@@ -132,7 +133,7 @@ class StreamsBuilder:
         names = () if isinstance(topics, re.Pattern) else (topics,) if isinstance(topics, str) else tuple(topics)
         if not names and pattern is None:
             raise TopologyError(f"stream() at {declared_at()} was given no topic to read: name at least one")
-        consumed = Consumed(key, value, timestamp_extractor, offset_reset)
+        consumed = self._consumed(key, value, timestamp_extractor, offset_reset)
         node = StreamSource(topics=names, pattern=pattern, consumed=consumed)
         return KStream(self._graph, self._graph.add(node, self._graph.names.given_or_next(name, "KSTREAM-SOURCE-")))
 
@@ -156,7 +157,7 @@ class StreamsBuilder:
         materialized : str or Materialized, optional
             Names the store; without it there is one only if something looks into the table.
         """
-        consumed = Consumed(key, value, timestamp_extractor, offset_reset)
+        consumed = self._consumed(key, value, timestamp_extractor, offset_reset)
         kept = Materialized.of(materialized)
         store, source, table = self._table_names(topic, kept, name)
         node = TableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
@@ -185,7 +186,7 @@ class StreamsBuilder:
         if kept.history_retention_ms is not None:
             raise TopologyError(f"the global table of {topic!r} at {declared_at()} cannot be versioned: read a table()")
         store, source, table = self._table_names(topic, kept, name)
-        consumed = Consumed(key, value, timestamp_extractor)
+        consumed = self._consumed(key, value, timestamp_extractor)
         node = GlobalTableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
         return GlobalKTable(self._graph, self._graph.add(node, table))
 
@@ -207,7 +208,19 @@ class StreamsBuilder:
             logger.warning("topology.optimization is not applied yet: the topology is built as it was declared")
         for apply in PASSES:
             graph = apply(graph)
-        return Lowering(graph, self._graph.stores).run()
+        in_memory = self.config.get("default.dsl.store") == "in_memory"
+        return Lowering(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb").run()
+
+    def _consumed(
+        self, key: Typing, value: Typing, extractor: TimestampExtractor | None, offset_reset: OffsetReset = None
+    ) -> Consumed:
+        default = self.config.get
+        return Consumed(
+            default("default.key.serde") if key is None else key,
+            default("default.value.serde") if value is None else value,
+            default("default.timestamp.extractor") if extractor is None else extractor,
+            offset_reset,
+        )
 
     def _table_names(self, topic: str, kept: Materialized, name: str | None) -> tuple[str, str, str]:
         names = self._graph.names

@@ -32,10 +32,14 @@ class Lowering:
         What the user said, after all passes.
     stores : iterable of StoreBuilder
         Stores that the user added.
+    default_store : {"rocksdb", "memory"}
+        Where tables that do not say live.
     """
 
-    def __init__(self, graph: LogicalGraph, stores: Iterable[StoreBuilder] = ()) -> None:
-        self.graph = graph
+    def __init__(
+        self, graph: LogicalGraph, stores: Iterable[StoreBuilder] = (), default_store: str = "rocksdb"
+    ) -> None:
+        self.graph, self._default_store = graph, default_store
         self.topology = Topology()
         self.topology.graph = graph
         for store in stores:
@@ -132,7 +136,7 @@ class Lowering:
         store = StoreBuilder(
             name,
             kind,
-            store=materialized.store,
+            store=materialized.store or self._default_store,
             logging=materialized.logging and not is_global,
             changelog_config=materialized.changelog_config,
             **settings,

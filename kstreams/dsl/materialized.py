@@ -17,8 +17,8 @@ class Materialized:
     ----------
     name : str, optional
         Names the store, so that it can be asked questions and keeps its name when the topology changes.
-    store : {"rocksdb", "memory"}
-        Where it lives.
+    store : {"rocksdb", "memory"}, optional
+        Where it lives; without it, where `default.dsl.store` says: in RocksDB.
     caching : bool
         Whether updates of a key between two commits are forwarded as one.
     logging : bool or mapping of str to str
@@ -42,7 +42,7 @@ class Materialized:
     """
 
     name: str | None
-    store: str
+    store: str | None
     caching: bool
     logging: bool
     changelog_config: Mapping[str, str] = field(hash=False)
@@ -53,13 +53,13 @@ class Materialized:
         self,
         name: str | None = None,
         *,
-        store: str = "rocksdb",
+        store: str | None = None,
         caching: bool = True,
         logging: bool | Mapping[str, str] = True,
         retention: Duration | None = None,
         history_retention: Duration | None = None,
     ) -> None:
-        if store not in {"rocksdb", "memory"}:
+        if store not in {None, "rocksdb", "memory"}:
             raise ValueError(f'a store is kept in "rocksdb" or "memory", not in {store!r}')
         put = object.__setattr__
         put(self, "name", None if name is None else validate_name(name))

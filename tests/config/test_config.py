@@ -70,7 +70,6 @@ def test_defaults_can_be_put_under_and_settings_over() -> None:
         ({"application.id": "a/b"}, "only letters, digits"),
         ({"log.durability": "always"}, "allowed are none, os, fsync"),
         ({"statestore.cache.max.bytes": "ten"}, "a number of bytes is needed"),
-        ({"processing.exception.handler": "ignore"}, "allowed are fail, continue"),
         ({"zzzz": 1}, "unknown configuration key zzzz"),
     ],
 )
