@@ -10,6 +10,7 @@ import importlib
 import os
 import pkgutil
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PLAIN = "plain loop"
+_UNIT = re.compile(r" \([a-z]+\)$")
 
 
 def main() -> None:
@@ -58,14 +60,14 @@ def _table(figures: dict[str, float]) -> str:
 
 
 def _shown(what: str, figure: float) -> str:
-    return f"{figure:,.3f}" if what.endswith(")") else f"{figure / 1e6:,.3f} M/s"
+    return f"{figure:,.3f}" if _UNIT.search(what) else f"{figure / 1e6:,.3f} M/s"
 
 
 def _ratio(what: str, figures: dict[str, float]) -> str:
     """To the plain loop of the same case: 'case: plain loop' for 'case: anything'."""
     case = what.rpartition(": ")[0]
     plain = figures.get(f"{case}: {PLAIN}" if case else PLAIN)
-    return f"{figures[what] / plain:.2f}" if plain and not what.endswith(")") else ""
+    return f"{figures[what] / plain:.2f}" if plain and not _UNIT.search(what) else ""
 
 
 def _machine() -> str:

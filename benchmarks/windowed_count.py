@@ -30,9 +30,9 @@ def run() -> dict[str, float]:
             log, count = Path(folder) / "log", len(keys)
             raw = keys.cast(pa.binary())
             job.write(log, "in", raw, raw, timestamps)
-            figures[f"{case}: count()"] = job.rate(_count(), log, count)
+            figures[f"{case}: count"] = job.rate(_count(), log, count)
             figures[f"{case}: aggregate by expression"] = job.rate(_by_expression(), log, count)
-            figures[f"{case}: count(), record by record"] = job.rate(_count(), log, count, columns_min_rows=10**9)
+            figures[f"{case}: count, record by record"] = job.rate(_count(), log, count, columns_min_rows=10**9)
             figures[f"{case}: Python aggregator"] = job.rate(_by_function(), log, count)
     return figures
 
