@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,10 @@ def reset(topology: Topology, config: Config) -> None:
 
     remove_checkpoint(SparkSettings.of(config).checkpoint / config.application_id)
     with open_log(config["log.dir"]) as log, log.admin() as admin:
-        admin.delete_group(f"{config.application_id}-spark")
+        base = f"{config.application_id}-spark"
+        for group in admin.groups():
+            if group == base or re.fullmatch(rf"{re.escape(base)}-\d+", group):  # one for each windowed query
+                admin.delete_group(group)
 
 
 def explain(topology: Topology, config: Config) -> list[Any]:

@@ -63,6 +63,8 @@ class Frame:
 
     def with_computed(self, expressions: Mapping[str, Expr]) -> Frame:
         """The same rows with a column for each named expression."""
+        if not expressions:
+            return self
         frame = self._decoded([leaf for expr in expressions.values() for leaf in expr.leaves])
         schema = Schema(self.key.type, self.value.type)
         named = {

@@ -35,7 +35,10 @@ def windowed_aggregate(node: g.WindowedAggregate, build: Lowering) -> Frame:
     span = F.window(EVENT_TIME, f"{windows.size_ms} milliseconds", f"{windows.advance_ms} milliseconds")
     slots = [_slot(i, slot).alias(f"_slot_{i}") for i, slot in enumerate(aggregation.slots)]
     grouped = frame.rows.groupBy(span.alias("_window"), "key").agg(*slots, F.max("timestamp").alias("timestamp"))
-    return _finished(node, build, grouped.where(F.col("key").isNotNull()), aggregation)
+    # Told of keys alone, Spark would drop null keys before the watermark has seen the row that ends the input.
+    keyed = F.col("key").isNotNull() | (F.col("timestamp") < 0)
+    since_epoch = F.col("_window.start") >= F.timestamp_millis(F.lit(0))
+    return _finished(node, build, grouped.where(keyed).where(since_epoch), aggregation)
 
 
 @relational.rule(g.Suppress, g.ToStream)
