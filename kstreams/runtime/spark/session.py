@@ -35,6 +35,7 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "kstreams.runtime.spark.quiet_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # On a local disk it halves a trigger. It fences two drivers on one checkpoint less well, hence local only.
@@ -77,9 +78,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     builder = SparkSession.builder.appName("kstreams")
     for key, value in session_conf(settings, submitted="PYSPARK_GATEWAY_PORT" in os.environ, say=say).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    return builder.getOrCreate()
 
 
 def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say = quiet) -> dict[str, str]:
