@@ -42,6 +42,7 @@ class LiveWindowStore(LiveStore):
         self._starts: list[int] = []  # of the frames, ascending
         self._swept_ms = -1  # starts up to here are gone below too
         self._starts_of: dict[Any, list[int]] | None = None  # by key, ascending; made when fetches need it
+        self._is_written_in_place = False  # then no such map is kept
 
     def put(self, key: Any, value: Any, start_ms: int) -> None:
         """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
@@ -74,6 +75,22 @@ class LiveWindowStore(LiveStore):
         value = frame[key if live is None else live(key)]
         public = self._values.public
         return value if public is None or value is None else public(value)
+
+    @property
+    def has_plain_frames(self) -> bool:
+        """Whether keys and values live as the objects that they are: then `frame` may be used."""
+        return self._keys.direct and self._values.public is None
+
+    def frame(self, start_ms: int) -> Entries:
+        """The entries of one start, to be read and written in place until the next commit (see `Entries`).
+
+        What is written to a window that has expired goes nowhere.
+        """
+        self._starts_of, self._is_written_in_place = None, True
+        frame = self._frames.get(start_ms)
+        if frame is None:
+            frame = self._open(start_ms)
+        return Entries(self._keys, self._values, self.family) if frame is None else frame
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
         """The values of many windows, in their order."""
@@ -131,7 +148,7 @@ class LiveWindowStore(LiveStore):
         near = bisect_left(self._starts, from_ms), bisect_right(self._starts, to_ms)
         if self._starts_of is None:
             few = near[1] - near[0] <= _MANY_STARTS
-            if few or not all(frame.complete for frame in self._frames.values()):
+            if few or self._is_written_in_place or not all(frame.complete for frame in self._frames.values()):
                 return self._starts[slice(*near)]
             self._starts_of = self._index()
         live = self._keys.live

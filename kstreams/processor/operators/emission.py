@@ -8,11 +8,12 @@ went.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain, count
 from typing import Any, TypeAlias
 
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
-from kstreams.record import Change, Headers
+from kstreams.record import Change, Headers, Window, Windowed
 
 make_tuple: Callable[[type, tuple[Any, ...]], Any] = tuple.__new__
 """Makes a named tuple in half the time of calling it: `make_tuple(Change, (new, old, True))`."""
@@ -20,7 +21,7 @@ make_tuple: Callable[[type, tuple[Any, ...]], Any] = tuple.__new__
 Emit: TypeAlias = Callable[[Any, Any, Any, int, Headers], None]
 """`emit(key, new, old, timestamp, headers)`: what follows the write of one update to the store.
 
-The key of a windowed table is given as (key, start of the window in ms); `old` is the value the store held before."""
+`old` is the value the store held before."""
 
 
 def emitter(
@@ -29,7 +30,6 @@ def emitter(
     *,
     caching: bool,
     sends_old: bool,
-    shape: Callable[[Any], Any] | None = None,
     result: Callable[[Any], Any] | None = None,
 ) -> Emit:
     """The `emit` of a table node in one task.
@@ -40,27 +40,57 @@ def emitter(
         Whether the table wants the record cache; the application may have turned it off.
     sends_old : bool
         Whether old values go along.
-    shape : callable, optional
-        Makes the key that is forwarded.
     result : callable, optional
         Makes the value that is forwarded of the state that is stored.
     """
-    at_once = _at_once(forward, sends_old, shape or _same, result)
-    return _record_cache(context, at_once) if caching and context.caching else at_once
+    at_once = _at_once(forward, sends_old, result)
+    return _record_cache(context, at_once)(None) if caching and context.caching else at_once
 
 
-def _same(key: Any) -> Any:
-    return key
+def window_emitter(
+    context: NodeContext,
+    forward: Forward,
+    size_ms: int,
+    *,
+    caching: bool,
+    sends_old: bool,
+    result: Callable[[Any], Any] | None = None,
+) -> Callable[[int], Emit]:
+    """The `emit` of a windowed table by the start (ms) of the window; each serves until the next flush.
+
+    The parameters are those of `emitter`.
+    """
+    at_once = _at_once(forward, sends_old, result)
+    of_window = _record_cache(context, at_once) if caching and context.caching else _uncached(at_once)
+
+    emits: dict[int, Emit] = {}
+
+    def of_start(start_ms: int) -> Emit:
+        emit = emits.get(start_ms)
+        if emit is None:
+            emit = emits[start_ms] = of_window(Window(start_ms, start_ms + size_ms))
+        return emit
+
+    context.at_flush(emits.clear)
+    return of_start
 
 
-def _at_once(
-    forward: Forward, sends_old: bool, shape: Callable[[Any], Any], result: Callable[[Any], Any] | None
-) -> Emit:
+def _uncached(at_once: Emit) -> Callable[[Window], Emit]:
+    def of_window(window: Window) -> Emit:
+        def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+            at_once(make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
+
+        return emit
+
+    return of_window
+
+
+def _at_once(forward: Forward, sends_old: bool, result: Callable[[Any], Any] | None) -> Emit:
     def emit_new(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        forward(shape(key), make_tuple(Change, (new, None, True)), timestamp)
+        forward(key, make_tuple(Change, (new, None, True)), timestamp)
 
     def emit_both(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        forward(shape(key), make_tuple(Change, (new, old, True)), timestamp)
+        forward(key, make_tuple(Change, (new, old, True)), timestamp)
 
     emit = emit_both if sends_old else emit_new
     return emit if result is None else _with_results(emit, result)
@@ -73,29 +103,34 @@ def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
     return emit_results
 
 
-def _record_cache(context: NodeContext, at_once: Emit) -> Emit:
-    pending: dict[Any, tuple[int, Any, Any, int, Headers]] = {}
-    waiting, task, turn = pending.get, context.task, 0
+def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+    """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
+    waiting: dict[Window | None, dict[Any, tuple[int, Any, Window | None, Any, Any, int, Headers]]] = {}
+    task, next_turn = context.task, count().__next__
 
-    def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        nonlocal turn
-        turn += 1  # cheaper than to move the key to the end of the dict
-        update = waiting(key)
-        pending[key] = (turn, new, old if update is None else update[2], timestamp, headers)
+    def of_window(window: Window | None) -> Emit:
+        pending = waiting.setdefault(window, {})
+        earlier = pending.get
+
+        def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+            update = earlier(key)
+            if update is not None:
+                old = update[4]
+            # The turn in front is cheaper than to move the key to the end of the dict.
+            pending[key] = (next_turn(), key, window, new, old, timestamp, headers)
+
+        return emit
 
     def flush() -> None:
-        nonlocal turn
-        updates = sorted(pending.items(), key=_turn_of)
-        pending.clear()
-        turn = 0
-        for key, (_, new, old, timestamp, headers) in updates:
+        updates = sorted(chain.from_iterable(pending.values() for pending in waiting.values()))
+        for window, pending in list(waiting.items()):
+            pending.clear()
+            if window is not None:
+                del waiting[window]
+        for _, key, window, new, old, timestamp, headers in updates:
             if new is not None or old is not None:
                 task.headers = headers
-                at_once(key, new, old, timestamp, headers)
+                at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
 
     context.at_flush(flush)
-    return emit
-
-
-def _turn_of(update: tuple[Any, tuple[int, Any, Any, int, Headers]]) -> int:
-    return update[1][0]
+    return of_window

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward, ValueGetter
 from kstreams.processor.operators.aggregate import Aggregator
-from kstreams.processor.operators.emission import Emit, emitter, make_tuple
+from kstreams.processor.operators.emission import Emit, make_tuple, window_emitter
 from kstreams.processor.operators.table import KeptRows
-from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
+from kstreams.record import Change, Headers, ValueAndTimestamp, Window, Windowed
 
 Step = Callable[[Any, Any, Any], Any]
 
@@ -32,12 +32,9 @@ LATE = "late: its window is closed"
 class Parts(NamedTuple):
     """What the update of one window is made of."""
 
-    get: Callable[[Any, int], Any]
-    put: Callable[[Any, Any, int], None]
     step: Step
     initial: Callable[[], Any]
     before_first: Callable[[], Any]
-    emit: Emit
     cached: bool
 
 
@@ -63,14 +60,26 @@ class Windows(Protocol):
 class LiveWindows:
     """The live parts of a windowed aggregation, shared by its closure and its columnar form."""
 
-    __slots__ = ("before_first", "close_windows", "closed_until_ms", "emit", "next_close_ms", "store", "stream_time_ms")
+    __slots__ = (
+        "before_first",
+        "close_windows",
+        "closed_until_ms",
+        "emit_of",
+        "next_close_ms",
+        "store",
+        "stream_time_ms",
+    )
 
-    def __init__(self, store: Any, emit: Emit, before_first: Callable[[], Any]) -> None:
-        self.store, self.emit, self.before_first = store, emit, before_first
+    def __init__(self, store: Any, emit_of: Callable[[int], Emit], before_first: Callable[[], Any]) -> None:
+        self.store, self.emit_of, self.before_first = store, emit_of, before_first
         self.stream_time_ms = -1
         self.closed_until_ms = -1  # the greatest start that was emitted
         self.next_close_ms = 0  # stream time at which there may be something to emit
         self.close_windows: Callable[[int], None] = _nothing_closes
+
+    def emit(self, place: tuple[Any, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        """Emit one update of a key and window, given by its start."""
+        self.emit_of(place[1])(place[0], new, old, timestamp, headers)
 
 
 def _nothing_closes(timestamp: int) -> None:
@@ -88,19 +97,17 @@ class WindowedAggregateOperator:
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
         before_first = self.aggregator.before_first(self.kept, cached=self._caches(context))
-        live = LiveWindows(context.state_store(self.kept.store), self._emit(context, forward), before_first)
+        live = LiveWindows(context.state_store(self.kept.store), self._emit_of(context, forward), before_first)
         live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
         context.live = live
         step, wrap = self.aggregator.bind()
-        build = _tumbling if self.windows.advance_ms == self.windows.size_ms else _hopping
-        process = build(self.windows, live, self._parts(live, step, context), context)
+        is_tumbling = self.windows.advance_ms == self.windows.size_ms
+        build = _tumbling if is_tumbling and live.store.has_plain_frames else _window_by_window
+        parts = Parts(step, self.aggregator.initial, before_first, self._caches(context))
+        process = build(self.windows, live, parts, context)
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
-
-    def _parts(self, live: LiveWindows, step: Step, context: NodeContext) -> Parts:
-        get, put, initial, cached = live.store.get, live.store.put, self.aggregator.initial, self._caches(context)
-        return Parts(get, put, step, initial, live.before_first, live.emit, cached)
 
     def _caches(self, context: NodeContext) -> bool:
         return self.kept.caching and context.caching
@@ -108,15 +115,15 @@ class WindowedAggregateOperator:
     def _closing(self, process: Forward, live: LiveWindows, context: NodeContext) -> Forward:
         return _closing_before(process, live) if self._caches(context) else _closing_after(process, live)
 
-    def _emit(self, context: NodeContext, forward: Forward) -> Emit:
+    def _emit_of(self, context: NodeContext, forward: Forward) -> Callable[[int], Emit]:
         if self.emits_on_close:
-            return _emit_nothing
-        return emitter(
+            return _no_emit
+        return window_emitter(
             context,
             forward,
+            self.windows.size_ms,
             caching=self.kept.caching,
             sends_old=self.kept.sends_old,
-            shape=_windowed_key(self.windows.size_ms),
             result=self.aggregator.result,
         )
 
@@ -144,12 +151,8 @@ def _emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Any) ->
     return None
 
 
-def _windowed_key(size_ms: int) -> Callable[[tuple[Any, int]], Any]:
-    def shape(key: tuple[Any, int]) -> Any:
-        start_ms = key[1]
-        return make_tuple(Windowed, (key[0], make_tuple(Window, (start_ms, start_ms + size_ms))))
-
-    return shape
+def _no_emit(start_ms: int) -> Emit:
+    return _emit_nothing
 
 
 def _final_emitter(
@@ -184,33 +187,24 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
     return process_then_close
 
 
-def _updater(parts: Parts, context: NodeContext) -> Update:
-    get, put, step, initial, before_first, emit, cached = parts
-    task = context.task
-
-    def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
-        row = get(key, start_ms)
-        if row is None:
-            old, latest, new = before_first(), timestamp, step(key, value, initial())
-        else:
-            old, latest = row
-            latest = timestamp if timestamp > latest else latest
-            new = step(key, value, old)
-        if new is None:
-            put(key, None, start_ms)
-            latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
-        else:
-            put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
-        emit((key, start_ms), new, old, latest, task.headers)
-
-    return update
-
-
 def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
-    """`_updater` inside: one call less per record for the windows that are used most."""
-    get, put, step, initial, before_first, emit, cached = parts
+    """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
+    step, initial, before_first, cached = parts
     size_ms, until_closed_ms = windows.size_ms, windows.size_ms + windows.grace_ms
     task, dropped = context.task, context.dropped
+    held_ms = -1
+    entries: Any
+    known: Callable[[Any], Any]
+    emit: Emit
+
+    def hold(start_ms: int) -> None:
+        nonlocal held_ms, entries, known, emit
+        held_ms, entries, emit = start_ms, live.store.frame(start_ms), live.emit_of(start_ms)
+        known = entries.get
+
+    def let_go() -> None:
+        nonlocal held_ms
+        held_ms = -1
 
     def process(key: Any, value: Any, timestamp: int) -> None:
         if key is None:
@@ -222,6 +216,30 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeCo
         elif start_ms + until_closed_ms <= live.stream_time_ms:
             dropped(LATE)
             return
+        if start_ms != held_ms:
+            hold(start_ms)
+        row = known(key)
+        if row is None and not entries.complete:
+            row = entries[key]  # it may lie below
+        if row is None:
+            old, latest, new = before_first(), timestamp, step(key, value, initial())
+        else:
+            old, latest = row
+            latest = timestamp if timestamp > latest else latest
+            new = step(key, value, old)
+        entries[key] = None if new is None else make_tuple(ValueAndTimestamp, (new, latest))
+        entries.changed[key] = None
+        emit(key, new, old, timestamp if new is None and cached else latest, task.headers)
+
+    context.at_flush(let_go)
+    return process
+
+
+def _updater(live: LiveWindows, parts: Parts, context: NodeContext) -> Update:
+    step, initial, before_first, cached = parts
+    get, put, emit_of, task = live.store.get, live.store.put, live.emit_of, context.task
+
+    def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
         row = get(key, start_ms)
         if row is None:
             old, latest, new = before_first(), timestamp, step(key, value, initial())
@@ -234,13 +252,13 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeCo
             latest = timestamp if cached else latest
         else:
             put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
-        emit((key, start_ms), new, old, latest, task.headers)
+        emit_of(start_ms)(key, new, old, latest, task.headers)
 
-    return process
+    return update
 
 
-def _hopping(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
-    update, starts_at, dropped = _updater(parts, context), windows.starts_at, context.dropped
+def _window_by_window(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
+    update, starts_at, dropped = _updater(live, parts, context), windows.starts_at, context.dropped
     until_closed_ms = windows.size_ms + windows.grace_ms
 
     def process(key: Any, value: Any, timestamp: int) -> None:

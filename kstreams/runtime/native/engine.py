@@ -13,6 +13,7 @@ from kstreams.errors import KStreamsError
 from kstreams.log import open_log
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.explain import explain
+from kstreams.runtime.native.garbage import seldom_collected
 from kstreams.runtime.native.locks import lock_application, state_folder
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.streams import KafkaStreams
@@ -36,15 +37,19 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run until `stop` is set or the input ends; raises what ended it."""
+    """Run until `stop` is set or the input ends; raises what ended it.
+
+    Python collects garbage seldom meanwhile; who runs a `KafkaStreams` inside another program decides that there.
+    """
     stop = stop or threading.Event()
     streams = KafkaStreams(topology, config)
-    streams.start(once=once, until_end=until_end)
-    for tick in itertools.count(1):
-        if stop.is_set() or streams.wait(_TICK_S):
-            break
-        if on_progress is not None and tick % _TICKS_PER_REPORT == 0:
-            on_progress(streams.progress())
+    with seldom_collected():
+        streams.start(once=once, until_end=until_end)
+        for tick in itertools.count(1):
+            if stop.is_set() or streams.wait(_TICK_S):
+                break
+            if on_progress is not None and tick % _TICKS_PER_REPORT == 0:
+                on_progress(streams.progress())
     if not streams.close(_STOP_S):
         raise KStreamsError("the application did not stop in time: an operator is still busy with its records")
     streams.wait(0)
