@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,4 +46,5 @@ class Shell:
 def kstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "path", sys.path[:])  # an application's folder comes first there; not for other tests
     return Shell(tmp_path, monkeypatch, capsys)

@@ -115,10 +115,10 @@ def test_an_error_of_a_function_names_operator_line_and_record(shout):
 
 
 def test_a_value_that_does_not_decode_names_its_record(kstreams):
-    (kstreams.folder / "numbers.py").write_text(SHOUT.replace("value=str)\nwords", "value=int)\nwords"))
+    (kstreams.folder / "measures.py").write_text(SHOUT.replace("value=str)\nwords", "value=int)\nwords"))
     kstreams.ok("topics", "create", "words")
     kstreams.ok("produce", "words", stdin="no number\n")
-    outcome = kstreams("run", "numbers.py", "--once")
+    outcome = kstreams("run", "measures.py", "--once")
     assert outcome.status == 1
     assert "words-0@0" in outcome.err
 
