@@ -20,6 +20,11 @@ def headers_column(rows: Sequence[Headers]) -> pa.Array | None:
     return pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
 
 
+def rows_of_headers(column: pa.Array) -> list[Headers]:
+    """The headers of every row of such a column, as tuples of (name, value)."""
+    return [tuple((h["name"], h["value"]) for h in row or ()) for row in column.to_pylist()]
+
+
 class TopicPartition(NamedTuple):
     """One partition of one topic."""
 
@@ -113,7 +118,7 @@ class Batch:
         """The headers of every row, as tuples of (name, value)."""
         if self.headers is None:
             return [()] * len(self)
-        return [tuple((h["name"], h["value"]) for h in row or ()) for row in self.headers.to_pylist()]
+        return rows_of_headers(self.headers)
 
     def rows(self) -> Iterator[Row]:
         """The records one by one, still serialized."""

@@ -17,7 +17,7 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
-from kstreams.processor.columns.region import Region, live_regions
+from kstreams.processor.columns.region import Bound, Region, live_regions
 from kstreams.processor.context import Callbacks, Run, TaskContext
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.operator import Forward
@@ -100,7 +100,7 @@ class Task:
         forwards = bind(sub_topology, context, self._outputs, callbacks)
         context.is_new, context.deadlines = False, {}
         self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
-        self._regions = live_regions(sub_topology, context, self._outputs, callbacks.lives)
+        self._regions = live_regions(Bound(sub_topology, context, self._outputs, callbacks.lives, forwards))
         settles = [region.settle for region in self._regions.values()]
         self._at_flush = [*settles, *in_order_of(sub_topology, callbacks.at_flush)]
         # Operator by operator: what one still holds must reach the next before that one ends.

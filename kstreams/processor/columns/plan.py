@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,7 +13,8 @@ from kstreams.processor.columns.evaluation import columns_needed
 from kstreams.processor.columns.forms import Fold, Project
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.view import View
-from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology
+from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.operators.process import Process
 from kstreams.serdes import BytesSerde, Serde
 
 NUMBERS = (int, float)
@@ -22,14 +23,21 @@ KEYS = (str, int, bytes)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """Where a way through a region ends: a sink, or a step that folds; and what arrives there."""
+    """Where a way through a region ends, and what arrives there.
+
+    It ends at a sink, or a step that folds; or it leaves the region at a step that takes records one by one, and then
+    `leaves_since` says in words why.
+    """
 
     node: Sink | Step
     view: View
+    leaves_since: str | None = None
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
         """All that must be computed of the source's records."""
+        if self.leaves_since is not None:
+            return self.view.changed
         where = () if self.view.where is None else (self.view.where,)
         return (*where, self.view.key, *self.values)
 
@@ -55,8 +63,12 @@ class Plan:
     @property
     def leaves(self) -> tuple[Expr, ...]:
         """What is read of the source's records, each once."""
-        found = {repr(leaf): leaf for target in self.targets for expr in target.expressions for leaf in expr.leaves}
-        return tuple(found.values())
+        return leaves_of([expr for target in self.targets for expr in target.expressions])
+
+
+def leaves_of(expressions: Iterable[Expr]) -> tuple[Expr, ...]:
+    """What expressions read of a record, each once."""
+    return tuple({repr(leaf): leaf for expr in expressions for leaf in expr.leaves}.values())
 
 
 Planned: TypeAlias = Plan | str
@@ -93,14 +105,13 @@ def plan_regions(sub_topology: SubTopology, *, caching: bool = True) -> dict[str
 def _plan(sub_topology: SubTopology, source: Source, caching: bool) -> Planned:
     if sub_topology.is_global:
         return "global tables are read record by record"
-    schema = Schema(_type(source.key), _type(source.value))
     try:
-        plan = Plan(source, schema, tuple(_targets(sub_topology, source, View(schema))))
+        _check_processors(sub_topology)
+        schema = Schema(_type(source.key), _type(source.value))
+        ways = _Ways(sub_topology, source, schema, caching)
+        plan = Plan(source, schema, tuple(ways.behind(source, View(schema))))
+        _check_worth(plan)
         _check_ways_apart(sub_topology, plan)
-        for target in plan.targets:
-            _check_types(target, schema)
-            _check_fold(target, schema, caching)
-        SourceColumns(source, plan.leaves)
     except (_Refused, KStreamsError) as refusal:
         return str(refusal)
     return plan
@@ -110,23 +121,62 @@ def _type(serde: Serde[Any] | None) -> Any:
     return (serde or BytesSerde()).type
 
 
-def _targets(sub_topology: SubTopology, node: Node, view: View) -> Iterator[Target]:
-    children = [child for child in sub_topology.nodes if node.name in getattr(child, "parents", ())]
-    if not children:
-        raise _Refused(f"{node.name} leads nowhere")
-    for child in children:
-        if len(child.parents) > 1:  # type: ignore[union-attr]
+class _Ways:
+    """Finds the ways through a region; where columns cannot go on, rows do."""
+
+    def __init__(self, sub_topology: SubTopology, source: Source, schema: Schema, caching: bool) -> None:
+        self._nodes, self._source, self._schema, self._caching = sub_topology.nodes, source, schema, caching
+
+    def behind(self, node: Node, view: View) -> list[Target]:
+        """The ways of the records of `view`, which come out of `node`."""
+        children = [child for child in self._nodes if node.name in parents_of(child)]
+        if not children:
+            raise _Refused(f"{node.name} leads nowhere")
+        return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
+
+    def _through(self, child: Sink | Step, view: View) -> list[Target]:
+        try:
+            return self._in_columns(child, view)
+        except (_Refused, KStreamsError) as refusal:
+            return [Target(child, view, str(refusal))]
+
+    def _in_columns(self, child: Sink | Step, view: View) -> list[Target]:
+        if len(child.parents) > 1:
             raise _Refused(f"ways meet in {child.name}")
-        if isinstance(child, Sink):
-            _check_sink(child)
-            yield Target(child, view)
-        elif fold_of(child) is not None:
-            yield Target(child, view)  # type: ignore[arg-type]
-        else:
-            form = child.columns  # type: ignore[union-attr]
-            if not isinstance(form, Project):
-                raise _Refused(f"{child.name} takes records one by one: it is not made of expressions")
-            yield from _targets(sub_topology, child, view.then(form))
+        if isinstance(child, Sink) or fold_of(child) is not None:
+            target = Target(child, view)
+            self._check(target)
+            return [target]
+        if not isinstance(child.columns, Project):
+            raise _Refused(f"{child.name} takes records one by one: it is not made of expressions")
+        new = view.then(child.columns)
+        self._check_expressions(new.changed)
+        return self.behind(child, new)
+
+    def _check(self, target: Target) -> None:
+        if isinstance(target.node, Sink):
+            _check_sink(target.node)
+        self._check_expressions(target.expressions)
+        _check_fold(target, self._schema, self._caching)
+
+    def _check_expressions(self, expressions: tuple[Expr, ...]) -> None:
+        _check_types(expressions, self._schema)
+        SourceColumns(self._source, leaves_of(expressions))
+
+
+def _check_processors(sub_topology: SubTopology) -> None:
+    for node in sub_topology.nodes:
+        if isinstance(node, Step) and isinstance(node.operator, Process):
+            raise _Refused(f"{node.name} may want to be called as stream time goes on, between any two records")
+
+
+def _check_worth(plan: Plan) -> None:
+    """A region pays where columns end by themselves, or where fewer records leave it than enter."""
+    exits = [target for target in plan.targets if target.leaves_since is not None]
+    if len(exits) == len(plan.targets):
+        for target in exits:
+            if target.view.where is None:
+                raise _Refused(str(target.leaves_since))
 
 
 def _check_sink(sink: Sink) -> None:
@@ -138,7 +188,8 @@ def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
     """Ways that meet again, in a node, a store or a topic, would show in which order they were taken."""
     met: Counter[str] = Counter()
     for target in plan.targets:
-        met.update({name for node in _behind(sub_topology, target.node) for name in _places(node)})
+        behind = _behind(sub_topology, target.node)
+        met.update(dict.fromkeys(name for node in behind for name in _places(node, sub_topology)).keys())
     for name, times in met.items():
         if times > 1:
             raise _Refused(f"ways meet in {name}")
@@ -152,14 +203,17 @@ def _behind(sub_topology: SubTopology, start: Node) -> list[Node]:
     return found
 
 
-def _places(node: Node) -> set[str]:
-    if isinstance(node, Sink):
-        return {node.name, node.topic if isinstance(node.topic, str) else "any topic"}
-    return {node.name, *getattr(node, "stores", ())}
+def _places(node: Node, sub_topology: SubTopology) -> list[str]:
+    """What a node touches, under names; a sink that chooses its topic may write to any."""
+    if not isinstance(node, Sink):
+        return [node.name, *getattr(node, "stores", ())]
+    if isinstance(node.topic, str):
+        return [node.name, node.topic]
+    return [node.name, "any topic", *(sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str))]
 
 
-def _check_types(target: Target, schema: Schema) -> None:
-    for expr in target.expressions:
+def _check_types(expressions: tuple[Expr, ...], schema: Schema) -> None:
+    for expr in expressions:
         kind = type_of(expr, schema).kind
         if kind is Any and not expr.operation.is_leaf:
             raise SerdeError(f"the type of {expr!r} is not known")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.evaluation import Evaluation
+from kstreams.processor.columns.exit_target import ExitTarget
 from kstreams.processor.columns.fold_target import FoldTarget
 from kstreams.processor.columns.plan import Plan, Target, plan_regions
 from kstreams.processor.columns.selection import Selected
@@ -18,10 +19,24 @@ from kstreams.processor.columns.sink_target import SinkTarget
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.windowing import stream_times
 from kstreams.processor.context import Run, TaskContext
-from kstreams.processor.nodes import Sink, SubTopology
+from kstreams.processor.nodes import Sink, Source, SubTopology
+from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Outputs
 
-LiveTarget: TypeAlias = SinkTarget | FoldTarget
+LiveTarget: TypeAlias = SinkTarget | FoldTarget | ExitTarget
+
+
+class Bound(NamedTuple):
+    """The parts of a task that a region works with.
+
+    `lives` is what operators share with their columnar forms, `forwards` their closures; both by the name of the step.
+    """
+
+    sub_topology: SubTopology
+    context: TaskContext
+    outputs: Outputs
+    lives: Mapping[str, Any]
+    forwards: Mapping[str, Forward]
 
 
 class Region:
@@ -31,31 +46,17 @@ class Region:
     ----------
     plan : Plan
         What to do.
-    sub_topology : SubTopology
-        Tells which stores others read.
-    context : TaskContext
+    task : Bound
         Of the task.
-    outputs : Outputs
-        Of the task.
-    lives : mapping of str to object
-        What the bound operators share, by the name of their step.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        sub_topology: SubTopology,
-        context: TaskContext,
-        outputs: Outputs,
-        lives: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, plan: Plan, task: Bound) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
-        expressions = [expr for target in plan.targets for expr in target.expressions]
-        self._evaluation = Evaluation(expressions)
-        self._context = context
-        self._ways = [(target, _live(target, plan, sub_topology, context, outputs, lives)) for target in plan.targets]
+        self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
+        self._context = task.context
+        self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
         self._takes_headers = all(live.takes_headers for _, live in self._ways)
-        self._min_rows = context.config["columns.min.rows"]
+        self._min_rows = task.context.config["columns.min.rows"]
 
     def process(self, batch: Batch) -> bool:
         """Process a whole batch; False when it must go the record path, with nothing done yet but `settle`."""
@@ -75,9 +76,11 @@ class Region:
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
         context, times = self._context, batch.timestamps.to_numpy()
         # Without timestamps left to loop over, the run stands at its last record.
-        context.run = Run(batch.source.topic, batch.offsets, stream_times(times, context.stream_time), [])
+        at_end = Run(batch.source.topic, batch.offsets, stream_times(times, context.stream_time), [])
         for act in prepared:
+            context.run = at_end
             act()
+        context.run = at_end
 
     def settle(self) -> None:
         """Bring the stores up to all that was processed: before a flush, and before anybody else looks at them."""
@@ -85,29 +88,18 @@ class Region:
             live.settle()
 
 
-def _live(
-    target: Target,
-    plan: Plan,
-    sub_topology: SubTopology,
-    context: TaskContext,
-    outputs: Outputs,
-    lives: Mapping[str, Any],
-) -> LiveTarget:
-    if isinstance(target.node, Sink):
-        return SinkTarget(target, plan.source, outputs)
-    stores = set(target.node.stores)
-    others = [node for node in sub_topology.nodes if node.name != target.node.name]
-    shared = any(stores & set(getattr(node, "stores", ())) for node in others)
-    return FoldTarget(target, lives[target.node.name], context, waits=not shared)
+def _live(target: Target, source: Source, task: Bound) -> LiveTarget:
+    node = target.node
+    if target.leaves_since is not None:
+        return ExitTarget(target, source, task.forwards[node.name], task.context)
+    if isinstance(node, Sink):
+        return SinkTarget(target, source, task.outputs)
+    others = [other for other in task.sub_topology.nodes if other.name != node.name]
+    shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in others)
+    return FoldTarget(target, task.lives[node.name], task.context, waits=not shared)
 
 
-def live_regions(
-    sub_topology: SubTopology, context: TaskContext, outputs: Outputs, lives: Mapping[str, Any]
-) -> dict[str, Region]:
+def live_regions(task: Bound) -> dict[str, Region]:
     """The regions of one task, by the name of the source where each begins."""
-    plans = plan_regions(sub_topology, caching=context.caching)
-    return {
-        name: Region(plan, sub_topology, context, outputs, lives)
-        for name, plan in plans.items()
-        if isinstance(plan, Plan) and not context.follows_time
-    }
+    plans = plan_regions(task.sub_topology, caching=task.context.caching)
+    return {name: Region(plan, task) for name, plan in plans.items() if isinstance(plan, Plan)}

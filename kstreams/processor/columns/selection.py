@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, rows_of_headers
 from kstreams.expressions import Expr
 from kstreams.processor.columns.source_columns import Columns
-from kstreams.processor.columns.windowing import Integers
+from kstreams.processor.columns.windowing import Integers, stream_times
+from kstreams.record import Headers
 
 
 class Selected:
@@ -24,12 +24,11 @@ class Selected:
         Which of the columns says what goes through.
     """
 
-    __slots__ = ("_batch", "_columns", "_mask", "_places")
+    __slots__ = ("_batch", "_columns", "_mask")
 
     def __init__(self, batch: Batch, columns: Columns, where: Expr | None) -> None:
         self._batch, self._columns = batch, columns
         self._mask: pa.Array | None = None
-        self._places: pa.Array | None = None
         if where is not None:
             self._mask = columns[repr(where)].fill_null(False)
 
@@ -46,16 +45,38 @@ class Selected:
         times: Integers = self.of_timestamps().to_numpy()
         return times
 
+    def stream_times(self, before: int) -> Integers:
+        """The stream time (ms) at each row, `before` the batch at first: records that do not come through count too."""
+        return self._of_each(stream_times(self._batch.timestamps.to_numpy(), before))
+
     def headers(self) -> pa.Array | None:
         """Headers, None when no record of the batch has any."""
         return None if self._batch.headers is None else self._through(self._batch.headers)
 
-    def last_row(self) -> int:
-        """Position in the batch of the last row that goes through, -1 when there is none."""
-        if self._mask is None:
-            return len(self._batch) - 1
-        found = np.flatnonzero(self._mask.to_numpy(zero_copy_only=False))
-        return int(found[-1]) if len(found) else -1
+    def header_rows(self) -> list[Headers] | None:
+        """Headers as tuples, None when no record of the batch has any."""
+        headers = self.headers()
+        return None if headers is None else rows_of_headers(headers)
+
+    @property
+    def topic(self) -> str:
+        """Where the records came from."""
+        return self._batch.source.topic
+
+    def offsets(self) -> Integers:
+        """The offset of each row."""
+        return self._of_each(self._batch.offsets)
+
+    def raw_keys(self) -> pa.Array:
+        """Keys, still serialized."""
+        return self._through(self._batch.keys)
+
+    def raw_values(self) -> pa.Array:
+        """Values, still serialized."""
+        return self._through(self._batch.values)
+
+    def _of_each(self, numbers: Integers) -> Integers:
+        return numbers if self._mask is None else numbers[self._mask.to_numpy(zero_copy_only=False)]
 
     def _through(self, column: pa.Array) -> pa.Array:
         return column if self._mask is None else column.filter(self._mask)

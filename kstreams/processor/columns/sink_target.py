@@ -7,11 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.errors import SerdeError
 from kstreams.expressions import Operation
-from kstreams.processor.columns.evaluation import columns_needed
 from kstreams.processor.columns.plan import Target
 from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.view_rows import ViewRows
 from kstreams.processor.nodes import Sink, Source
 from kstreams.processor.outputs import Outputs
 from kstreams.serdes import BytesSerde, Serde
@@ -37,9 +36,8 @@ class SinkTarget:
         assert isinstance(sink, Sink)
         self._sink, self._view, self._outputs = sink, target.view, outputs
         self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
-        self._source_value = source.value or BytesSerde()
-        self._parts = columns_needed(self._view.value)
-        self._make: Any = self._view.result or dict
+        self._is_opaque = (source.value or BytesSerde()).arrow_type is None
+        self._rows = ViewRows(self._view, source)
 
     def prepare(self, selected: Selected) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
@@ -52,25 +50,10 @@ class SinkTarget:
         """Nothing is held back."""
 
     def _values(self, selected: Selected) -> pa.Array:
-        if self._view.value.operation is Operation.STRUCT:
-            return self._value.encode_rows(self._built(selected))
-        column = selected.of(self._parts[0])
-        if self._view.value.operation is Operation.VALUE and self._source_value.arrow_type is None:
-            return self._value.encode_rows(self._source_value.decode_rows(column))
-        return _encoded(self._value, column)
-
-    def _built(self, selected: Selected) -> list[Any]:
-        try:
-            return self._rows(selected)
-        except Exception as error:
-            raise SerdeError(f"{self._make!r} cannot be built: {error}") from error
-
-    def _rows(self, selected: Selected) -> list[Any]:
-        columns = [selected.of(part).to_pylist() for part in self._parts]
-        names, make = self._view.value.detail, self._make
-        if getattr(make, "__struct_fields__", None) == names and not make.__struct_config__.kw_only:
-            return list(map(make, *columns))
-        return [make(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+        operation = self._view.value.operation
+        if operation is Operation.STRUCT or (operation is Operation.VALUE and self._is_opaque):
+            return self._value.encode_rows(self._rows.values(selected))
+        return _encoded(self._value, selected.of(self._view.value))
 
 
 def _encoded(serde: Serde[Any], column: pa.Array) -> pa.Array:

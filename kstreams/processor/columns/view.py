@@ -11,6 +11,7 @@ from typing import Any
 
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr, Operation, Schema, key, literal, type_of, value
+from kstreams.processor.columns.evaluation import columns_needed
 from kstreams.processor.columns.forms import Project
 
 
@@ -35,6 +36,14 @@ class View:
     key: Expr = key
     value: Expr = value
     result: Any = None
+
+    @property
+    def changed(self) -> tuple[Expr, ...]:
+        """What must be computed to make its rows; keys and values that no step changed are decoded as they are."""
+        where = () if self.where is None else (self.where,)
+        key = () if self.key.operation is Operation.KEY else (self.key,)
+        value = () if self.value.operation is Operation.VALUE else columns_needed(self.value)
+        return (*where, *key, *value)
 
     def then(self, step: Project) -> View:
         """The view after one more step.

@@ -36,11 +36,13 @@ def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:
 
 
 def _explain_region(sub: SubTopology, plan: Plan, found: dict[str, tuple[str, str]]) -> None:
-    ends = {target.node.name for target in plan.targets}
     for node in _behind(sub, {plan.source.name}):
         found.setdefault(node, ("columns", "made of expressions"))
-    for node in _behind(sub, ends) - ends:
-        found[node] = ("records", f"behind {' and '.join(sorted(ends))}, where columns end")
+    for target in plan.targets:
+        end = target.node.name
+        found |= dict.fromkeys(_behind(sub, {end}) - {end}, ("records", f"behind {end}, where columns end"))
+        if target.leaves_since is not None:
+            found[end] = ("records", target.leaves_since)
 
 
 def _behind(sub: SubTopology, starts: set[str]) -> set[str]:
