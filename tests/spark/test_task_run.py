@@ -135,5 +135,13 @@ def test_rows_that_a_shuffle_has_mixed_are_put_in_order(tmp_path: Path) -> None:
     assert run(counting(tmp_path), Step(0), table.take([2, 0, 3, 1])) == [("a", 1), ("b", 1), ("a", 2), ("a", 3)]
 
 
+def test_a_reduce_knows_its_first_value_in_another_process(tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    lengths = builder.stream("in", key=str, value=str).map_values(len, value=int).group_by_key()
+    lengths.reduce(lambda a, b: a + b + 1).to_stream().to("out")
+    packed = pack(program(builder, tmp_path))
+    assert run(unpack(packed), Step(0), rows("a", "a", "b", "a")) == [("a", 0), ("a", 1), ("b", 0), ("a", 2)]
+
+
 def test_a_program_survives_its_way_to_the_workers(tmp_path: Path) -> None:
     assert run_all(unpack(pack(counting(tmp_path)))) == EXPECTED

@@ -95,12 +95,12 @@ def _fold(node: Aggregate, build: Lowering) -> Lowered:
     return Lowered(Aggregator(fold.initializer, fold.aggregator), serde, None)
 
 
-_FIRST = object()
-"""Stands for the aggregate of a `reduce` that has seen no value."""
+class _NoValue:
+    """Stands for the aggregate of a `reduce` that has seen no value. A class is itself again in another process."""
 
 
 def _no_value() -> object:
-    return _FIRST
+    return _NoValue
 
 
 def _reduce(node: Aggregate, build: Lowering) -> Lowered:
@@ -109,7 +109,7 @@ def _reduce(node: Aggregate, build: Lowering) -> Lowered:
     reducer, serde = reduce.reducer, build.value_serde(node, "to keep its aggregates")
 
     def step(key: Any, value: Any, aggregate: Any) -> Any:
-        return value if aggregate is _FIRST else reducer(aggregate, value)
+        return value if aggregate is _NoValue else reducer(aggregate, value)
 
     return Lowered(Aggregator(_no_value, step, has_initial=False), serde, None)
 

@@ -48,19 +48,19 @@ def _fold(fold: TableFold) -> Functions:
     return fold.initializer, fold.adder, fold.subtractor
 
 
-_FIRST = object()
-"""Stands for the aggregate of a `reduce` that has no row."""
+class _NoRow:
+    """Stands for the aggregate of a `reduce` that has no row. A class is itself again in another process."""
 
 
 def _no_row() -> object:
-    return _FIRST
+    return _NoRow
 
 
 def _reduce(reduce: TableReduce) -> Functions:
     adder, subtractor = reduce.adder, reduce.subtractor
 
     def add(key: Any, row: Any, aggregate: Any) -> Any:
-        return row if aggregate is _FIRST else adder(aggregate, row)
+        return row if aggregate is _NoRow else adder(aggregate, row)
 
     return _no_row, add, lambda key, row, aggregate: subtractor(aggregate, row)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -75,6 +76,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     if active is not None:
         return active
     say("starting Spark (some seconds)")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what is raised to the caller anyway
     builder = SparkSession.builder.appName("kstreams")
     for key, value in session_conf(settings, submitted="PYSPARK_GATEWAY_PORT" in os.environ, say=say).items():
         builder = builder.config(key, value)
