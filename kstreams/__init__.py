@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kstreams.processor.punctuation import PunctuationType
     from kstreams.processor.topology import Topology
     from kstreams.record import Change, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
+    from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.serdes import Serde, serde_of
     from kstreams.state.stores import Stores
     from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
@@ -46,6 +47,7 @@ _HOMES = {
     "kstreams.processor.punctuation": ("PunctuationType",),
     "kstreams.processor.topology": ("Topology",),
     "kstreams.record": ("Change", "Record", "RecordMetadata", "ValueAndTimestamp", "Window", "Windowed"),
+    "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.serdes": ("Serde", "serde_of"),
     "kstreams.state.stores": ("Stores",),
     "kstreams.windows": ("JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
@@ -63,6 +65,7 @@ __all__ = [
     "KStream",
     "KStreamsError",
     "KTable",
+    "KafkaStreams",
     "Materialized",
     "Processor",
     "PunctuationType",
