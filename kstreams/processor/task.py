@@ -101,7 +101,7 @@ class Task:
         context.is_new, context.deadlines = False, {}
         self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
         self._regions = live_regions(Bound(sub_topology, context, self._outputs, callbacks.lives, forwards))
-        settles = [region.settle for region in self._regions.values()]
+        self._settles = settles = [region.settle for region in self._regions.values()]
         self._at_flush = [*settles, *in_order_of(sub_topology, callbacks.at_flush)]
         # Operator by operator: what one still holds must reach the next before that one ends.
         flush, end = callbacks.at_flush, callbacks.at_end_of_input
@@ -179,6 +179,15 @@ class Task:
     def send(self) -> None:
         """Hand to the collector what was written so far. To be called whenever nothing waits to be processed."""
         self._outputs.send()
+
+    def settle(self) -> None:
+        """Bring the stores up to all that was processed: aggregations in columns let records wait for more.
+
+        To be called before anybody outside of the task looks into a store; a flush does it as well.
+        """
+        with self._explained():
+            for settle in self._settles:
+                settle()
 
     def flush(self) -> None:
         """Forward what the record cache holds, and hand all output to the collector. Comes before every commit."""

@@ -161,3 +161,19 @@ def test_repartition_topics_are_purged_of_what_was_committed(world: World) -> No
     world.write("lines", lines(100, 100))
     world.run(word_count())
     assert world.table("counts", value=int) == counted(200)
+
+
+def test_questions_see_what_an_aggregation_in_columns_has_not_put_into_its_store_yet(world: World) -> None:
+    world.create("in")
+    world.write("in", [(f"k{i % 3}", "x", i) for i in range(300)])
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).group_by_key().count(materialized="counts")
+    never = 10**9
+    with world.streams(builder.build(), columns_min_rows=1, commit_interval_ms=never, poll_ms=5) as streams:
+        streams.start()
+        for _ in range(3000):
+            streams.wait(0.01)
+            if streams.state is State.RUNNING and streams.progress().records_in == 300:
+                break
+        store = streams.store("counts")
+        assert {key: pair.value for key, pair in store.all()} == {"k0": 100, "k1": 100, "k2": 100}

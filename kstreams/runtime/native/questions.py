@@ -19,7 +19,7 @@ class Questions:
     --------
     >>> questions = Questions()
     >>> asked = questions.put(lambda: 6 * 7)
-    >>> questions.answer()
+    >>> questions.answer(settle=lambda: None)
     >>> asked.result()
     42
     """
@@ -40,9 +40,20 @@ class Questions:
         """Put a question and wait for the answer; raises TimeoutError when the thread is busy for half a minute."""
         return self.put(question).result(_WAIT_S)
 
-    def answer(self) -> None:
-        """Answer what waits; for the owning thread."""
-        while (waiting := self._next()) is not None:
+    def answer(self, settle: Callable[[], None]) -> None:
+        """Answer what waits; for the owning thread.
+
+        Parameters
+        ----------
+        settle : callable
+            Brings the stores up to all that was processed. What it raises ends the thread, not just the question.
+        """
+        while not self._waiting.empty():
+            settle()
+            self._answer_next()
+
+    def _answer_next(self) -> None:
+        if (waiting := self._next()) is not None:
             question, future = waiting
             try:
                 future.set_result(question())

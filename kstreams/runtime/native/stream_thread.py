@@ -97,7 +97,7 @@ class StreamThread:
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
         self.is_busy = polled or any(worked)
-        self.questions.answer()
+        self.questions.answer(self._settle)
         self.outbox.flush()
         if not any(slices.is_open for slices in self._slices):
             self.outbox.flush_merged()
@@ -197,6 +197,11 @@ class StreamThread:
         task.punctuate()
         task.task.send()
         return worked
+
+    def _settle(self) -> None:
+        with self._job.global_tables.reading():
+            for task in self.tasks:
+                task.task.settle()
 
     def _commit_early(self) -> bool:
         return sum(task.bytes_pending for task in self.tasks) > self._most_pending
