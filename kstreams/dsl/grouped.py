@@ -132,13 +132,13 @@ class KGroupedStream(Handle, Generic[K, V]):
     ) -> KTable[Any, Any]:
         kept = Materialized.of(materialized)
         described = (materialized, key, value) != (None, None, None)
-        store = self.store_name(kind, kept, burns=described and isinstance(aggregation, Count))
+        store = self._store_name(kind, kept, burns=described and isinstance(aggregation, Count))
         node = StreamAggregate(
             aggregation=aggregation, store=store, grouped=self._grouped, key=key, value=value, materialized=kept
         )
-        return self.add_aggregate(node, kind, store, name)
+        return self._add_aggregate(node, kind, store, name)
 
-    def store_name(self, kind: str, kept: Materialized, *, burns: bool) -> str:
+    def _store_name(self, kind: str, kept: Materialized, *, burns: bool) -> str:
         """The store's name; a count that is described but not named takes one number more, as in Kafka Streams."""
         if kept.name is not None:
             return kept.name
@@ -146,7 +146,7 @@ class KGroupedStream(Handle, Generic[K, V]):
             self._graph.names.next("KSTREAM-AGGREGATE-STATE-STORE-")
         return self._graph.names.next(f"KSTREAM-{kind}-STATE-STORE-")
 
-    def add_aggregate(self, node: Any, kind: str, store: str, name: str | None) -> KTable[Any, Any]:
+    def _add_aggregate(self, node: Any, kind: str, store: str, name: str | None) -> KTable[Any, Any]:
         """Add an aggregation, after a repartition if a key was changed."""
         from kstreams.dsl.ktable import KTable
 

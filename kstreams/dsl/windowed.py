@@ -100,7 +100,7 @@ class TimeWindowedKStream(Generic[K, V]):
     ) -> KTable[Any, Any]:
         kept = self._checked(Materialized.of(materialized))
         described = (materialized, key, value) != (None, None, None)
-        store = self._grouped.store_name(kind, kept, burns=described and isinstance(aggregation, Count))
+        store = self._grouped._store_name(kind, kept, burns=described and isinstance(aggregation, Count))
         node = WindowedAggregate(
             aggregation=aggregation,
             windows=self._windows,
@@ -111,7 +111,7 @@ class TimeWindowedKStream(Generic[K, V]):
             value=value,
             materialized=kept,
         )
-        return self._grouped.add_aggregate(node, kind, store, name)
+        return self._grouped._add_aggregate(node, kind, store, name)
 
     def _checked(self, kept: Materialized) -> Materialized:
         needed = self._windows.retention_ms if isinstance(self._windows, TimeWindows) else 0
