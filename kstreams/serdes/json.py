@@ -1,18 +1,13 @@
-"""Typed JSON, written and checked by msgspec."""
+"""Typed JSON."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from kstreams.errors import SerdeError
-from kstreams.serdes.base import Serde, decode_error
-
-_encode = msgspec.json.Encoder().encode
+from kstreams.serdes.typed import TypedSerde
 
 
-class JsonSerde(Serde[Any]):
+class JsonSerde(TypedSerde):
     """Values of one type as JSON; what is read is checked against the type.
 
     Parameters
@@ -26,33 +21,6 @@ class JsonSerde(Serde[Any]):
     b'{"a":1}'
     """
 
-    def __init__(self, kind: Any) -> None:
-        try:
-            self._decode = msgspec.json.Decoder(kind).decode
-        except (TypeError, NameError) as error:
-            raise SerdeError(f"{kind!r} has no serde; declare a supported type or pass a Serde: {error}") from error
-        self.type = kind
-
-    def serialize(self, value: Any) -> bytes:
-        try:
-            return _encode(value)
-        except (TypeError, ValueError, msgspec.MsgspecError) as error:
-            raise SerdeError(f"{value!r} cannot be written as JSON: {error}") from error
-
-    def deserialize(self, data: bytes) -> Any:
-        try:
-            return self._decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise decode_error(f"JSON of {self.type}", data, error) from error
-
-    def __reduce__(self) -> Any:
-        return JsonSerde, (self.type,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, JsonSerde) and self.type == other.type
-
-    def __hash__(self) -> int:
-        return hash(str(self.type))
-
-    def __repr__(self) -> str:
-        return f"JsonSerde({getattr(self.type, '__name__', self.type)})"
+    format = "JSON"
+    encoder = msgspec.json.Encoder()
+    decoder = msgspec.json.Decoder
