@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams.batch import Batch, Row
 from kstreams.errors import ProcessingError, SerdeError
+from kstreams.processor.columns import thinning
 from kstreams.processor.columns.plan import Plan, plan_regions
 from kstreams.processor.columns.region import Region
 from tests.columns.both_paths import assert_same, assert_same_if_columns, cut, reason, run
@@ -214,21 +215,35 @@ class Idle(ks.Processor[Any, Any, Any, Any]):
         pass
 
 
-def test_a_batch_does_go_through_columns_to_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    def build() -> ks.Topology:
-        builder = ks.StreamsBuilder()
-        large = builder.stream("in", key=str, value=Order).filter(amount > 2)
-        large.map_values(doubled, value=Order).to("out", key=str, value=Order)
-        return builder.build()
+def large_doubled() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    large = builder.stream("in", key=str, value=Order).filter(amount > 2)
+    large.map_values(doubled, value=Order).to("out", key=str, value=Order)
+    return builder.build()
 
-    taken: list[bool] = []
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each batch, whether it went through columns."""
+    found: list[bool] = []
     process = Region.process
 
     def watched(region: Region, batch: Batch) -> bool:
-        taken.append(process(region, batch))
-        return taken[-1]
+        found.append(process(region, batch))
+        return found[-1]
 
     monkeypatch.setattr(Region, "process", watched)
-    seen = assert_same(build, [orders(9)])
+    return found
+
+
+def test_a_batch_does_go_through_columns_to_the_step(taken: list[bool]) -> None:
+    seen = assert_same(large_doubled, [orders(9)])
     assert len(seen.outputs["out"]) == 6
     assert taken == [True, False]
+
+
+def test_while_most_records_come_through_they_go_one_by_one(taken: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "WORTH", 1 / 2)
+    most, few = orders(12), orders(4)
+    run(large_doubled(), [few, most, *[few] * 17], columns=True)
+    assert taken == [True, *[False] * 17, True]

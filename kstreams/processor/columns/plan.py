@@ -65,6 +65,11 @@ class Plan:
         """What is read of the source's records, each once."""
         return leaves_of([expr for target in self.targets for expr in target.expressions])
 
+    @property
+    def only_thins(self) -> bool:
+        """Whether all ways leave the region: what it saves are the records that do not come so far."""
+        return all(target.leaves_since is not None for target in self.targets)
+
 
 def leaves_of(expressions: Iterable[Expr]) -> tuple[Expr, ...]:
     """What expressions read of a record, each once."""
@@ -171,12 +176,10 @@ def _check_processors(sub_topology: SubTopology) -> None:
 
 
 def _check_worth(plan: Plan) -> None:
-    """A region pays where columns end by themselves, or where fewer records leave it than enter."""
-    exits = [target for target in plan.targets if target.leaves_since is not None]
-    if len(exits) == len(plan.targets):
-        for target in exits:
-            if target.view.where is None:
-                raise _Refused(str(target.leaves_since))
+    """Where all records leave the region as they are, or with a new key or value, it would be a detour."""
+    for target in plan.targets if plan.only_thins else ():
+        if target.view.where is None:
+            raise _Refused(str(target.leaves_since))
 
 
 def _check_sink(sink: Sink) -> None:

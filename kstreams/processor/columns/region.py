@@ -17,6 +17,7 @@ from kstreams.processor.columns.plan import Plan, Target, plan_regions
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.sink_target import SinkTarget
 from kstreams.processor.columns.source_columns import SourceColumns
+from kstreams.processor.columns.thinning import Thinning
 from kstreams.processor.columns.windowing import stream_times
 from kstreams.processor.context import Run, TaskContext
 from kstreams.processor.nodes import Sink, Source, SubTopology
@@ -56,22 +57,33 @@ class Region:
         self._context = task.context
         self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
         self._takes_headers = all(live.takes_headers for _, live in self._ways)
+        self._thinning = Thinning() if plan.only_thins else None
         self._min_rows = task.context.config["columns.min.rows"]
 
     def process(self, batch: Batch) -> bool:
         """Process a whole batch; False when it must go the record path, with nothing done yet but `settle`."""
-        if len(batch) < self._min_rows or (batch.headers is not None and not self._takes_headers):
-            self.settle()
-            return False
-        try:
-            columns = self._evaluation.compute(self._columns.decode(batch))
-            prepared = [live.prepare(Selected(batch, columns, target.view.where)) for target, live in self._ways]
-        except (Inexact, SerdeError, pa.ArrowException, OverflowError):
-            # The record path finds the record that is to blame, or computes what columns cannot.
+        prepared = None if self._declines(batch) else self._prepared(batch)
+        if prepared is None:
             self.settle()
             return False
         self._act(batch, prepared)
         return True
+
+    def _declines(self, batch: Batch) -> bool:
+        if len(batch) < self._min_rows or (batch.headers is not None and not self._takes_headers):
+            return True
+        return self._thinning is not None and self._thinning.rests()
+
+    def _prepared(self, batch: Batch) -> list[Callable[[], None]] | None:
+        """What is to be done for each way; None when the batch must go the record path, or had better."""
+        try:
+            columns = self._evaluation.compute(self._columns.decode(batch))
+            ways = [(live, Selected(batch, columns, target.view.where)) for target, live in self._ways]
+            if self._thinning is not None and not self._thinning.pays(sum(len(rows) for _, rows in ways), len(batch)):
+                return None
+            return [live.prepare(rows) for live, rows in ways]
+        except (Inexact, SerdeError, pa.ArrowException, OverflowError):
+            return None  # the record path finds the record that is to blame, or computes what columns cannot
 
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
         context, times = self._context, batch.timestamps.to_numpy()

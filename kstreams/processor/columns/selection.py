@@ -32,6 +32,9 @@ class Selected:
         if where is not None:
             self._mask = columns[repr(where)].fill_null(False)
 
+    def __len__(self) -> int:
+        return len(self._batch) if self._mask is None else self._mask.true_count
+
     def of(self, expr: Expr) -> pa.Array:
         """The values of an expression; a literal has one for every row."""
         return self._through(self._columns[repr(expr)])

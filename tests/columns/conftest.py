@@ -1,0 +1,16 @@
+"""Here columns are taken wherever they can be, whether it pays or not: what they do is looked at, not how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kstreams.processor.columns import thinning
+
+
+@pytest.fixture(autouse=True, scope="package")
+def columns_always() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thinning, "WORTH", 1.0)
+        yield
