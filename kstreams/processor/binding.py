@@ -7,6 +7,7 @@ from functools import singledispatch
 from types import TracebackType
 from typing import Any
 
+from kstreams.processor.chain import Link, Statement, StatementOperator, passing_on
 from kstreams.processor.context import Callbacks, NodeContext, TaskContext
 from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology
 from kstreams.processor.operator import Forward
@@ -20,12 +21,40 @@ def bind(
 
     Children are called in order of declaration, each with its whole subtree before the next.
     """
-    children = children_of(sub_topology)
-    bound: dict[str, Forward] = {}
-    for node in reversed(sub_topology.nodes):
-        below = {child: bound[child] for child in children[node.name]}
-        bound[node.name] = _closure(node, NodeContext(node.name, context, below, callbacks), outputs)
-    return bound
+    return _Closures(sub_topology, context, outputs, callbacks)
+
+
+class _Closures(dict[str, Forward]):
+    """Closures by node; that of a chain of simple steps is compiled for each place where somebody enters it."""
+
+    def __init__(self, sub_topology: SubTopology, context: TaskContext, outputs: Outputs, callbacks: Callbacks) -> None:
+        self._context, self._outputs, self._callbacks = context, outputs, callbacks
+        self._children = children_of(sub_topology)
+        self._chains: dict[str, tuple[Link, ...]] = {}
+        for node in reversed(sub_topology.nodes):
+            self._add(node)
+
+    def _add(self, node: Node) -> None:
+        statement = _statement(node, self._outputs)
+        if statement is None:
+            below = {child: self[child] for child in self._children[node.name]}
+            bound = NodeContext(node.name, self._context, below, self._callbacks)
+            self[node.name] = _closure(node, bound, self._outputs)
+        else:
+            self._chains[node.name] = (Link(node.name, statement), *self._rest(node.name))
+
+    def _rest(self, name: str) -> tuple[Link, ...]:
+        """What follows a simple step: the chain of its only child, or a call of all its children."""
+        children = self._children[name]
+        if not children:
+            return ()
+        if len(children) == 1 and children[0] in self._chains:
+            return self._chains[children[0]]
+        return (Link(name, passing_on(forward_to_all([self[child] for child in children]))),)
+
+    def __missing__(self, name: str) -> Forward:
+        closure = self[name] = self._callbacks.chained(self._chains[name])
+        return closure
 
 
 def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
@@ -35,6 +64,15 @@ def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
         for parent in () if isinstance(node, Source) else node.parents:
             children[parent].append(node.name)
     return children
+
+
+def _statement(node: Node, outputs: Outputs) -> Statement | None:
+    """What a simple step or a sink does with a record; None for all that need a closure of their own."""
+    if isinstance(node, Sink):
+        return outputs.statement_for(node)
+    if isinstance(node, Step) and isinstance(node.operator, StatementOperator):
+        return node.operator.statement()
+    return None
 
 
 @singledispatch
@@ -49,6 +87,7 @@ def _(node: Source, context: NodeContext, outputs: Outputs) -> Forward:
 
 @_closure.register
 def _(node: Step, context: NodeContext, outputs: Outputs) -> Forward:
+    assert not isinstance(node.operator, StatementOperator)  # those stand in chains
     closure = context.named(node.operator.bind(context, forward_to_all(list(context.children.values()))))
     context.share()
     return closure
@@ -92,6 +131,6 @@ def failed_operator(traceback: TracebackType | None, callbacks: Callbacks) -> st
     """The operator whose closure is the innermost one of a traceback; None when no closure had been entered."""
     found = None
     while traceback is not None:
-        found = callbacks.codes.get(traceback.tb_frame.f_code, found)
+        found = callbacks.operator_at(traceback.tb_frame.f_code, traceback.tb_lineno) or found
         traceback = traceback.tb_next
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import length_hint
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar, cast
@@ -14,6 +14,7 @@ import numpy as np
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import TopologyError
+from kstreams.processor.chain import Link, compiled
 from kstreams.processor.operator import Forward
 from kstreams.processor.punctuation import Cancellable, Punctuations, PunctuationType
 from kstreams.record import Headers
@@ -268,13 +269,25 @@ class NodeContext:
 class Callbacks:
     """What the operators of one task registered while they were bound."""
 
-    __slots__ = ("at_close", "at_end_of_input", "at_flush", "codes", "lives", "memo", "remembered")
+    __slots__ = ("at_close", "at_end_of_input", "at_flush", "chains", "codes", "lives", "memo", "remembered")
 
     def __init__(self, memo: Mapping[str, int]) -> None:
         self.memo = memo
         self.codes: dict[CodeType, str] = {}  # which operator a closure belongs to
+        self.chains: dict[CodeType, tuple[str, ...]] = {}  # and each line of the closure of a chain, below its first
         self.lives: dict[str, Any] = {}  # what operators share with their columnar forms, by node
         self.remembered: dict[str, Callable[[], int]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
         self.at_close: list[tuple[str, Callable[[], None]]] = []
+
+    def chained(self, links: Sequence[Link]) -> Forward:
+        """One closure for a chain of simple steps, known by its lines as `named` ones are by their code."""
+        chain, nodes = compiled(links)
+        self.chains[cast("FunctionType", chain).__code__] = nodes
+        return chain
+
+    def operator_at(self, code: CodeType, line: int) -> str | None:
+        """The operator that a line of code belongs to; None when it is of none."""
+        nodes = self.chains.get(code)
+        return self.codes.get(code) if nodes is None else nodes[line - code.co_firstlineno - 1]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from kstreams.processor.chain import StatementOperator
 from kstreams.processor.operator import ColumnForm, Operator
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder
@@ -32,7 +33,7 @@ class Step:
 
     name: str
     parents: tuple[str, ...]
-    operator: Operator
+    operator: Operator | StatementOperator
     stores: tuple[str, ...] = ()
     columns: ColumnForm | None = None
     declared_at: str | None = None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from kstreams.batch import headers_column
 from kstreams.errors import SerdeError
 from kstreams.log.partitioning import partitions_of
+from kstreams.processor.chain import Statement
 from kstreams.processor.context import RecordContext, TaskContext
 from kstreams.processor.nodes import Sink
 from kstreams.processor.operator import Forward
@@ -22,6 +23,11 @@ MANY_ROWS = 4_096
 
 BY_KEY = -1
 """In `partitions` of `Collector.send`: leave the choice to the key."""
+
+
+_APPEND = """\
+if {context}.headers: {headers}[len({keys})] = {context}.headers
+{add_key}(key); {add_value}(value); {add_timestamp}(timestamp)"""
 
 
 class Collector(Protocol):
@@ -122,8 +128,17 @@ class Outputs:
         """The closure that appends to the topic of a sink."""
         if callable(sink.topic):
             return self._chosen(sink, sink.topic)
-        rows = self._topics.setdefault(sink.topic, TopicRows())
-        return self._alone(rows.of(sink)) if sink.topic in self._exclusive else self._in_turns(sink, rows)
+        return self._in_turns(sink, self._topics.setdefault(sink.topic, TopicRows()))
+
+    def statement_for(self, sink: Sink) -> Statement | None:
+        """The end of a chain that appends to the topic of a sink; None when it must choose a place per record."""
+        if not isinstance(sink.topic, str) or sink.topic not in self._exclusive:
+            return None
+        rows = self._topics.setdefault(sink.topic, TopicRows()).of(sink)
+        names = {"context": self._context, "headers": rows.headers, "keys": rows.keys}
+        columns = {"key": rows.keys, "value": rows.values, "timestamp": rows.timestamps}
+        names |= {f"add_{name}": column.append for name, column in columns.items()}
+        return Statement(_APPEND, names)
 
     def send_if_many(self) -> None:
         """Send once enough rows have gathered to be worth a bulk."""
@@ -173,20 +188,6 @@ class Outputs:
             inner = run.sink.key.inner.encode_rows([None if key is None else key.key for key in run.keys])
             return partitions_of(inner, self._collector.partitions(topic))
         return None
-
-    def _alone(self, rows: Rows) -> Forward:
-        context = self._context
-        keys, headers = rows.keys, rows.headers
-        add_key, add_value, add_timestamp = keys.append, rows.values.append, rows.timestamps.append
-
-        def sink(key: Any, value: Any, timestamp: int) -> None:
-            if context.headers:
-                headers[len(keys)] = context.headers
-            add_key(key)
-            add_value(value)
-            add_timestamp(timestamp)
-
-        return sink
 
     def _in_turns(self, sink: Sink, topic: TopicRows) -> Forward:
         context = self._context

@@ -1,4 +1,4 @@
-"""Operators that keep nothing: each binds to one closure, chosen once, without a test per record.
+"""Operators that keep nothing: most are one statement, which the chain they stand in is compiled of.
 
 A function takes what its `Takes` says: values, keys and values, or (expressions) the timestamp as well.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TextIO, TypeAlias
 
+from kstreams.processor.chain import Statement, StatementOperator
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
 
@@ -22,92 +23,35 @@ class Takes(Enum):
     KEY_VALUE = ("key", "value")
     RECORD = ("key", "value", "timestamp")
 
+    @property
+    def arguments(self) -> str:
+        """As they are written in a call."""
+        return ", ".join(self.value)
+
 
 @dataclass(frozen=True, slots=True)
-class FilterOperator:
+class FilterOperator(StatementOperator):
     """Forwards the records for which the predicate holds, or for which it does not."""
 
     predicate: Callable[..., Any]
     negate: bool = False
     takes: Takes = Takes.KEY_VALUE
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        return _FILTERS[self.takes, self.negate](self.predicate, forward)
-
-
-def _keep(predicate: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        if predicate(key, value):
-            forward(key, value, timestamp)
-
-    return process
-
-
-def _drop(predicate: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        if not predicate(key, value):
-            forward(key, value, timestamp)
-
-    return process
-
-
-def _keep_record(predicate: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        if predicate(key, value, timestamp):
-            forward(key, value, timestamp)
-
-    return process
-
-
-def _drop_record(predicate: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        if not predicate(key, value, timestamp):
-            forward(key, value, timestamp)
-
-    return process
-
-
-_FILTERS = {
-    (Takes.KEY_VALUE, False): _keep,
-    (Takes.KEY_VALUE, True): _drop,
-    (Takes.RECORD, False): _keep_record,
-    (Takes.RECORD, True): _drop_record,
-}
+    def statement(self) -> Statement:
+        refuses = "" if self.negate else "not "
+        text = f"if {refuses}{{predicate}}({self.takes.arguments}): return"
+        return Statement(text, {"predicate": self.predicate})
 
 
 @dataclass(frozen=True, slots=True)
-class MapValuesOperator:
+class MapValuesOperator(StatementOperator):
     """A new value for each record."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.VALUE
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        return _VALUE_MAPPERS[self.takes](self.function, forward)
-
-
-def _map_value(function: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        forward(key, function(value), timestamp)
-
-    return process
-
-
-def _map_key_value(function: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        forward(key, function(key, value), timestamp)
-
-    return process
-
-
-def _map_record(function: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        forward(key, function(key, value, timestamp), timestamp)
-
-    return process
-
-
-_VALUE_MAPPERS = {Takes.VALUE: _map_value, Takes.KEY_VALUE: _map_key_value, Takes.RECORD: _map_record}
+    def statement(self) -> Statement:
+        return Statement(f"value = {{function}}({self.takes.arguments})", {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,47 +97,24 @@ _VALUE_FLAT_MAPPERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class SelectKeyOperator:
+class SelectKeyOperator(StatementOperator):
     """A new key for each record."""
 
     function: Callable[..., Any]
     takes: Takes = Takes.KEY_VALUE
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        return _KEY_SELECTORS[self.takes](self.function, forward)
-
-
-def _select_key(function: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        forward(function(key, value), value, timestamp)
-
-    return process
-
-
-def _select_key_of_record(function: Callable[..., Any], forward: Forward) -> Forward:
-    def process(key: Any, value: Any, timestamp: int) -> None:
-        forward(function(key, value, timestamp), value, timestamp)
-
-    return process
-
-
-_KEY_SELECTORS = {Takes.KEY_VALUE: _select_key, Takes.RECORD: _select_key_of_record}
+    def statement(self) -> Statement:
+        return Statement(f"key = {{function}}({self.takes.arguments})", {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
-class MapOperator:
+class MapOperator(StatementOperator):
     """A new key and value for each record."""
 
     function: Callable[[Any, Any], tuple[Any, Any]]
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        function = self.function
-
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            new_key, new_value = function(key, value)
-            forward(new_key, new_value, timestamp)
-
-        return process
+    def statement(self) -> Statement:
+        return Statement("key, value = {function}(key, value)", {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,34 +134,23 @@ class FlatMapOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class PeekOperator:
+class PeekOperator(StatementOperator):
     """Shows each record to a function and forwards it."""
 
     function: Callable[[Any, Any], Any]
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        function = self.function
-
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            function(key, value)
-            forward(key, value, timestamp)
-
-        return process
+    def statement(self) -> Statement:
+        return Statement("{function}(key, value)", {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
-class ForeachOperator:
+class ForeachOperator(StatementOperator):
     """Gives each record to a function; nothing comes out."""
 
     function: Callable[[Any, Any], Any]
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        function = self.function
-
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            function(key, value)
-
-        return process
+    def statement(self) -> Statement:
+        return Statement("{function}(key, value)", {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,23 +170,19 @@ class PrintOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class PassOperator:
+class PassOperator(StatementOperator):
     """Forwards everything: where streams merge, and where a branch leaves a split."""
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        return forward
+    def statement(self) -> Statement:
+        return Statement("", {})
 
 
 @dataclass(frozen=True, slots=True)
-class DropNullKeys:
+class DropNullKeys(StatementOperator):
     """Stands before a repartition topic: a record without a key has no place in it."""
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            if key is not None:
-                forward(key, value, timestamp)
-
-        return process
+    def statement(self) -> Statement:
+        return Statement("if key is None: return", {})
 
 
 @dataclass(frozen=True, slots=True)

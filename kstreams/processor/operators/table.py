@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.chain import Statement, StatementOperator
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward, TableView, ValueGetter
 from kstreams.processor.operators.emission import emitter, make_tuple
@@ -91,14 +92,11 @@ class VersionedTableSourceOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class ToStreamOperator:
+class ToStreamOperator(StatementOperator):
     """The new values of a table as records."""
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        def process(key: Any, change: Any, timestamp: int) -> None:
-            forward(key, change[0], timestamp)
-
-        return process
+    def statement(self) -> Statement:
+        return Statement("value = value[0]", {})  # of the Change
 
 
 Mapper = Callable[[Any, Any, int], Any]
