@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kstreams.errors import KStreamsError, ProcessingError
 from kstreams.expressions import Expr, Operation, Schema
 from kstreams.expressions.frame import to_narwhals
 from kstreams.runtime.spark.rows import FAR_FUTURE_MS
@@ -145,20 +144,6 @@ def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, .
         return work(*unpack(packed), *arrays)
 
     return F.arrow_udf(call, returned)(*columns)
-
-
-def explained(function: Callable[..., Any], name: str, declared_at: str) -> Callable[..., Any]:
-    """The user's function, with errors that name operator and line; a batch of columns knows no single record."""
-
-    def call(*arguments: Any) -> Any:
-        try:
-            return function(*arguments)
-        except KStreamsError:
-            raise
-        except Exception as error:
-            raise ProcessingError(name, declared_at, "of a batch on Spark's relational path", error) from error
-
-    return call
 
 
 def _fields(kind: Any, fields: list[str], column: pa.Array) -> pa.Array:

@@ -23,6 +23,7 @@ from kstreams.runtime.spark.frame import Frame, arrow_call
 from kstreams.runtime.spark.obstacles import Facts
 from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.user_function import UserFunction, origin_column
 from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
 
 Rule = Callable[[Any, "Lowering"], Frame | None]
@@ -47,10 +48,18 @@ class Lowering:
         Gives the records of some topics, as `OUT_SCHEMA`.
     topic_names : mapping of str to str
         Real names of internal topics.
+    topics : sequence of str
+        Real names of the topics that the sub-topology reads.
     """
 
-    def __init__(self, facts: Facts, source: Callable[[list[str]], DataFrame], topic_names: Mapping[str, str]) -> None:
-        self.facts, self._source, self._topic_names = facts, source, topic_names
+    def __init__(
+        self,
+        facts: Facts,
+        source: Callable[[list[str]], DataFrame],
+        topic_names: Mapping[str, str],
+        topics: Sequence[str],
+    ) -> None:
+        self.facts, self._source, self._topic_names, self._topics = facts, source, topic_names, tuple(topics)
         self._frames: dict[str, Frame] = {}
         self.outputs: list[Output] = []
 
@@ -82,6 +91,10 @@ class Lowering:
         """The serde of a node's keys or values."""
         return serde_of(getattr(self.types(node), side).kind)
 
+    def function(self, node: Node, function: Any, reads: tuple[Serde[Any], ...]) -> UserFunction:
+        """A Python function that the user gave for a node."""
+        return UserFunction(function, node.name, node.declared_at, reads, self._topics)
+
     def read(self, node: Node, topics: Sequence[str]) -> Frame:
         """The records of some topics."""
         real = [self._topic_names.get(topic, topic) for topic in topics]
@@ -103,15 +116,14 @@ def relational_rows(plan: Plan, number: int, source: Callable[[list[str]], DataF
     from kstreams.runtime.spark import rules  # noqa: F401 (fills the rule book)
 
     assert plan.facts is not None
-    build = Lowering(plan.facts, lambda topics: _with_origin(source(topics), number), program.topic_names)
+    build = Lowering(
+        plan.facts,
+        lambda topics: source(topics).withColumn("origin", origin_column(number)),
+        program.topic_names,
+        program.inputs[number],
+    )
     written = [_rows(output, program) for output in build.run(plan.nodes[number])]
     return reduce(lambda left, right: left.union(right), written)
-
-
-def _with_origin(rows: DataFrame, number: int) -> DataFrame:
-    """Name the topic partition that each row comes from: the rows of one stay in order."""
-    topic = F.crc32(F.col("topic").cast("binary")) % (1 << 20)
-    return rows.withColumn("origin", (F.lit(number << 40) + topic * (1 << 20) + F.col("partition")).cast("bigint"))
 
 
 def _rows(output: Output, program: Program) -> DataFrame:

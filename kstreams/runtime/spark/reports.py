@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from collections.abc import Iterable
 
 import msgspec
 import pyarrow as pa
@@ -14,6 +13,13 @@ import pyarrow.compute as pc
 from kstreams import errors
 from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
 
+_KINDS: dict[str, type[errors.KStreamsError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.KStreamsError) and kind is not errors.ProcessingError
+}
+_FAILURE = re.compile(r"(.+?)(?: \(declared at (.*?)\))? failed on record (.*?): (.*)", re.DOTALL)
+"""What a ProcessingError says."""
 _IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
 
 MARK = ""
@@ -25,7 +31,6 @@ class TaskError(msgspec.Struct, frozen=True):
 
     kind: str
     message: str
-    details: tuple[str | None, ...] = ()  # operator, where it was declared, record
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -65,8 +70,7 @@ def dropped_records(reports: Iterable[Report]) -> Counter[tuple[str, str]]:
 
 def describe(error: errors.KStreamsError) -> TaskError:
     """An error as data."""
-    details = (error.operator, error.declared_at, error.record) if isinstance(error, errors.ProcessingError) else ()
-    return TaskError(type(error).__name__, str(error), details)
+    return TaskError(type(error).__name__, str(error))
 
 
 def as_kstreams_error(error: Exception) -> errors.KStreamsError:
@@ -78,28 +82,24 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
     LogError('the log is gone.')
     """
     found = _IN_TEXT.search(str(error))
-    kind = vars(errors).get(found[1]) if found else None
-    if found is None or kind is None:
+    if found is None:
         return errors.KStreamsError(f"Spark ended the run: {str(error).partition(chr(10))[0]}")
-    shown: errors.KStreamsError = errors.KStreamsError.__new__(kind)
-    Exception.__init__(shown, found[2].strip())
-    return shown
+    return _made(found[1], found[2].strip())
 
 
 def raise_first(reports: Iterable[Report]) -> None:
     """Raise the error of the first task that had one."""
     for told in reports:
         if told.error is not None:
-            _raise(told.error)
+            raise _made(told.error.kind, told.error.message)
 
 
-def _raise(found: TaskError) -> NoReturn:
-    if found.details:
-        operator, declared_at, record = found.details
-        cause = found.message.partition(f"failed on record {record}: ")[2]
-        raise errors.ProcessingError(str(operator), declared_at, str(record), _remote(cause))
-    kinds: Mapping[str, type[errors.KStreamsError]] = vars(errors)
-    raise kinds.get(found.kind, errors.KStreamsError)(found.message)
+def _made(kind: str, message: str) -> errors.KStreamsError:
+    """The error of this kind with this message."""
+    failure = _FAILURE.fullmatch(message) if kind == errors.ProcessingError.__name__ else None
+    if failure is not None:
+        return errors.ProcessingError(failure[1], failure[2], failure[3], _remote(failure[4]))
+    return _KINDS.get(kind, errors.KStreamsError)(message)
 
 
 def _remote(text: str) -> Exception:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from kstreams.dsl import graph as g
-from kstreams.runtime.spark.frame import EVENT_TIME, Frame, arrow_call, explained
+from kstreams.runtime.spark.frame import EVENT_TIME, Frame, arrow_call
 from kstreams.runtime.spark.relational import Lowering, relational
+from kstreams.runtime.spark.user_function import UserFunction
 from kstreams.serdes import Serde, serde_of
 
 COLUMNS = ("key", "value", "timestamp", "headers", "origin", "offset", EVENT_TIME)
@@ -22,12 +22,11 @@ def stream_join(node: g.StreamJoin, build: Lowering) -> Frame:
     left, right = build.parent(node, 0), build.parent(node, 1)
     pairs = _side(left, "left").join(_side(right, "right"), _within(node))
     result = serde_of(build.types(node).value.kind)
-    values = [F.col("left_value"), F.col("right_value")]
+    values = [F.col("left_value"), F.col("right_value"), F.col("left_origin"), F.col("left_offset")]
     reads: tuple[Serde[Any], ...] = (left.value, right.value)
     if node.with_key:
         values, reads = [F.col("left_key"), *values], (left.key, *reads)
-    joiner = explained(node.joiner, node.name, node.declared_at)
-    joined = arrow_call("binary", _joined, (joiner, reads, result), *values)
+    joined = arrow_call("binary", _joined, (build.function(node, node.joiner, reads), result), *values)
     return Frame(_rows(pairs, joined), left.key, result)
 
 
@@ -58,8 +57,5 @@ def _rows(pairs: DataFrame, joined: Column) -> DataFrame:
     )
 
 
-def _joined(
-    joiner: Callable[..., Any], reads: tuple[Serde[Any], ...], result: Serde[Any], *columns: pa.Array
-) -> pa.Array:
-    decoded = (serde.decode_rows(column) for serde, column in zip(reads, columns, strict=True))
-    return result.encode_rows([joiner(*arguments) for arguments in zip(*decoded, strict=True)])
+def _joined(joiner: UserFunction, result: Serde[Any], *columns: pa.Array) -> pa.Array:
+    return result.encode_rows(joiner.results(*columns))

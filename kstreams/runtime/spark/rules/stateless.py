@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 
 from kstreams.dsl import graph as g
 from kstreams.expressions import Expr
-from kstreams.runtime.spark.frame import EVENT_TIME, Frame, arrow_call, encoded, explained
+from kstreams.runtime.spark.frame import EVENT_TIME, Frame, arrow_call, encoded
 from kstreams.runtime.spark.relational import Lowering, relational
+from kstreams.runtime.spark.user_function import PLACE, UserFunction
 from kstreams.serdes import Serde
 
 PAIR = "struct<key: binary, value: binary>"
@@ -26,7 +27,7 @@ def stream_source(node: g.StreamSource, build: Lowering) -> Frame:
 
 @relational.rule(g.Filter)
 def filter_(node: g.Filter, build: Lowering) -> Frame:
-    frame, holds = condition(node.predicate, build.parent(node), node)
+    frame, holds = condition(node.predicate, build.parent(node), node, build)
     return frame.where(~holds if node.negate else holds)
 
 
@@ -36,7 +37,7 @@ def map_values(node: g.MapValues, build: Lowering) -> Frame:
     if isinstance(node.function, Expr):
         frame = frame.with_computed({"_new": node.function})
         return frame.with_value(encoded(serde, F.col("_new")), serde)
-    return frame.with_value(_mapped(node, node.function, node.with_key, frame, serde), serde)
+    return frame.with_value(_mapped(node, node.with_key, build, serde), serde)
 
 
 @relational.rule(g.SelectKey)
@@ -45,7 +46,7 @@ def select_key(node: g.SelectKey, build: Lowering) -> Frame:
     if isinstance(node.function, Expr):
         frame = frame.with_computed({"_new": node.function})
         return frame.with_key(encoded(serde, F.col("_new")), serde)
-    return frame.with_key(_mapped(node, node.function, True, frame, serde), serde)
+    return frame.with_key(_mapped(node, True, build, serde), serde)
 
 
 @relational.rule(g.Map)
@@ -61,8 +62,8 @@ def flat_map(node: g.FlatMap, build: Lowering) -> Frame:
 @relational.rule(g.FlatMapValues)
 def flat_map_values(node: g.FlatMapValues, build: Lowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
-    given = (_function(node, node.function), _reads(frame, node.with_key), serde)
-    made = arrow_call("array<binary>", _flat_values, given, *_columns(node.with_key))
+    function = build.function(node, node.function, _reads(frame, node.with_key))
+    made = arrow_call("array<binary>", _flat_values, (function, serde), *_columns(node.with_key))
     return frame.with_value(F.explode(made), serde)
 
 
@@ -70,7 +71,7 @@ def flat_map_values(node: g.FlatMapValues, build: Lowering) -> Frame:
 def split(node: g.Split, build: Lowering) -> Frame:
     frame, taken = build.parent(node), F.lit(len(node.predicates))
     for number, predicate in reversed(list(enumerate(node.predicates))):
-        frame, holds = condition(predicate, frame, node, f"_holds_{number}")
+        frame, holds = condition(predicate, frame, node, build, f"_holds_{number}")
         taken = F.when(holds, number).otherwise(taken)
     return replace(frame, rows=frame.rows.withColumn("_branch", taken))
 
@@ -109,12 +110,14 @@ def repartition(node: g.Repartition, build: Lowering) -> Frame | None:
     return None
 
 
-def condition(predicate: Any, frame: Frame, node: g.Node, name: str = "_holds") -> tuple[Frame, Column]:
+def condition(
+    predicate: Any, frame: Frame, node: g.Node, build: Lowering, name: str = "_holds"
+) -> tuple[Frame, Column]:
     """A predicate as a column that is never null."""
     if isinstance(predicate, Expr):
         return frame.with_computed({name: predicate}), F.coalesce(F.col(name), F.lit(False))
-    given = (_function(node, predicate), _reads(frame, True))
-    return frame, arrow_call("boolean", _predicate, given, *_columns(True))
+    function = build.function(node, predicate, _reads(frame, True))
+    return frame, arrow_call("boolean", _predicate, (function,), *_columns(True))
 
 
 def _as_declared(frame: Frame, node: g.To | g.Repartition, build: Lowering) -> Frame:
@@ -127,22 +130,22 @@ def _as_declared(frame: Frame, node: g.To | g.Repartition, build: Lowering) -> F
     return frame
 
 
-def _mapped(node: g.Node, function: Any, with_key: bool, frame: Frame, serde: Serde[Any]) -> Column:
-    given = (_function(node, function), _reads(frame, with_key), serde)
-    return arrow_call("binary", _map, given, *_columns(with_key))
+def _mapped(node: g.MapValues | g.SelectKey, with_key: bool, build: Lowering, serde: Serde[Any]) -> Column:
+    function = build.function(node, node.function, _reads(build.parent(node), with_key))
+    return arrow_call("binary", _map, (function, serde), *_columns(with_key))
 
 
 def _with_pairs(
-    node: Any, build: Lowering, returned: str, work: Callable[..., pa.Array], each: Callable[[Column], Column]
+    node: g.Map | g.FlatMap,
+    build: Lowering,
+    returned: str,
+    work: Callable[..., pa.Array],
+    each: Callable[[Column], Column],
 ) -> Frame:
     frame, key, value = build.parent(node), build.serde(node, "key"), build.serde(node, "value")
-    given = (_function(node, node.function), _reads(frame, True), (key, value))
+    given = (build.function(node, node.function, _reads(frame, True)), (key, value))
     rows = frame.rows.withColumn("_pair", each(arrow_call(returned, work, given, *_columns(True))))
     return replace(frame, rows=rows).with_key(F.col("_pair.key"), key).with_value(F.col("_pair.value"), value)
-
-
-def _function(node: g.Node, function: Any) -> Callable[..., Any]:
-    return explained(function, node.name, node.declared_at)
 
 
 def _reads(frame: Frame, with_key: bool) -> tuple[Serde[Any], ...]:
@@ -150,37 +153,31 @@ def _reads(frame: Frame, with_key: bool) -> tuple[Serde[Any], ...]:
 
 
 def _columns(with_key: bool) -> list[Column]:
-    return [F.col("key"), F.col("value")] if with_key else [F.col("value")]
+    return [F.col(name) for name in (("key", "value", *PLACE) if with_key else ("value", *PLACE))]
 
 
 # What the UDFs do with whole Arrow arrays.
 
 
-def _results(function: Callable[..., Any], reads: tuple[Serde[Any], ...], columns: tuple[pa.Array, ...]) -> list[Any]:
-    decoded = (serde.decode_rows(column) for serde, column in zip(reads, columns, strict=True))
-    return [function(*arguments) for arguments in zip(*decoded, strict=True)]
+def _predicate(function: UserFunction, *columns: pa.Array) -> pa.Array:
+    return pa.array([bool(holds) for holds in function.results(*columns)], pa.bool_())
 
 
-def _predicate(function: Any, reads: tuple[Serde[Any], ...], *columns: pa.Array) -> pa.Array:
-    return pa.array([bool(holds) for holds in _results(function, reads, columns)], pa.bool_())
+def _map(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
+    return serde.encode_rows(function.results(*columns))
 
 
-def _map(function: Any, reads: tuple[Serde[Any], ...], serde: Serde[Any], *columns: pa.Array) -> pa.Array:
-    return serde.encode_rows(_results(function, reads, columns))
+def _map_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
+    return _struct(function.results(*columns), serdes)
 
 
-def _map_pairs(function: Any, reads: Any, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
-    pairs = _results(function, reads, columns)
-    return _struct(pairs, serdes)
-
-
-def _flat_pairs(function: Any, reads: Any, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
-    lists = [list(pairs) for pairs in _results(function, reads, columns)]
+def _flat_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
+    lists = function.listed().results(*columns)
     return pa.ListArray.from_arrays(_ends(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
 
 
-def _flat_values(function: Any, reads: Any, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
-    lists = [list(values) for values in _results(function, reads, columns)]
+def _flat_values(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
+    lists = function.listed().results(*columns)
     return pa.ListArray.from_arrays(_ends(lists), serde.encode_rows([value for values in lists for value in values]))
 
 

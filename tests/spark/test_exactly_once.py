@@ -1,0 +1,88 @@
+"""Every step counts once, wherever a run was interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kstreams.errors import FencedError, LogError, StateError
+from kstreams.log import open_log
+from kstreams.runtime.spark.sink import LogSink
+from tests.spark.running import Application
+from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
+
+pytestmark = pytest.mark.spark
+
+COUNTS = {"the": 3, "cat": 3, "dog": 2, "and": 1, "a": 1}
+
+
+@pytest.fixture
+def words(spark, tmp_path: Path) -> Application:
+    settings = {"spark.kstreams.max.records": 2}
+    return Application(spark, tmp_path, word_count(), WORD_TYPES, **settings).create("lines").write(LINES)
+
+
+def test_a_batch_that_spark_hands_over_again_is_not_written_again(words: Application, tmp_path: Path) -> None:
+    words.run(until_end=False)
+    before = words.rows("counts")
+    newest = max(
+        (tmp_path / "checkpoint" / "app" / "query" / "commits").glob("[0-9]*"), key=lambda file: int(file.name)
+    )
+    newest.unlink()
+    assert words.run(until_end=False).commits == 0
+    assert words.rows("counts") == before
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_run_that_dies_at_the_commit_goes_on_with_the_same_step(
+    words: Application, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    apply, steps = LogSink.apply, []
+
+    def dying(self, step, rows, positions):
+        steps.append(step)
+        if len(steps) == 2 and moment == "before":
+            raise LogError("the disk is gone")
+        written = apply(self, step, rows, positions)
+        if len(steps) == 2:
+            raise LogError("the disk is gone")
+        return written
+
+    monkeypatch.setattr(LogSink, "apply", dying)
+    with pytest.raises(LogError, match="the disk is gone"):
+        words.run()
+    words.run()
+    assert words.table("counts") == COUNTS
+    assert len(words.rows("counts")) == sum(COUNTS.values())
+    assert steps == ([0, 2, 2, 3] if moment == "before" else [0, 2, 3])
+
+
+def test_a_newer_driver_keeps_an_older_one_from_committing(words: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = LogSink.apply
+
+    def overtaken(self, step, rows, positions):
+        with open_log(words.folder / "log") as log:
+            log.producer({"transactional.id": "app-spark"}).close()
+        return apply(self, step, rows, positions)
+
+    monkeypatch.setattr(LogSink, "apply", overtaken)
+    with pytest.raises(FencedError):
+        words.run()
+    assert words.rows("counts") == []
+
+
+def test_a_log_that_knows_nothing_of_the_checkpoint_is_noticed(words: Application) -> None:
+    words.run(until_end=False)
+    with open_log(words.folder / "log") as log, log.admin() as admin:
+        admin.delete_group("app-spark")
+    words.write(LINES)
+    with pytest.raises(StateError, match="goes on with step 4, but the log knows of none before it"):
+        words.run()
+
+
+def test_a_new_checkpoint_starts_anew(words: Application, tmp_path: Path) -> None:
+    words.run()
+    words.run(**{"spark.kstreams.checkpoint": str(tmp_path / "another")})
+    assert len(words.rows("counts")) == 2 * sum(COUNTS.values())
+    assert words.table("counts") == COUNTS
