@@ -158,13 +158,13 @@ class Entries(dict[Any, Any]):
         """Keys and live values that changed since the last call."""
         if self._ordered is not None:
             self._in_order()
-        taken = self._earlier | self.changed
-        self._earlier.clear()
-        self.changed.clear()
+        taken = self._earlier | self.changed if self._earlier else self.changed
+        self._earlier, self.changed = {}, {}
         self._handed = self._handed | taken if self._handed else taken
         keys = list(taken)
         values = list(map(self.get, keys))
-        self._deleted += [key for key, value in zip(keys, values, strict=True) if value is None]
+        if None in values:
+            self._deleted += [key for key, value in zip(keys, values, strict=True) if value is None]
         return keys, values
 
     def written(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from kstreams.record import ValueAndTimestamp, Window, Windowed
 from kstreams.state import Stores, open_task_state
@@ -71,6 +71,16 @@ class WindowMachine(StoreMachine):
         self.store.put_many([self.key(key) for key, _, _ in rows], [start for _, start, _ in rows], values)
         for (key, start, _), value in zip(rows, values, strict=True):
             self.put_in_model(key, start, value)
+
+    @precondition(lambda self: self.store.has_plain_frames)
+    @rule(rows=st.lists(st.tuples(KEYS, st.none() | NUMBERS), min_size=1), start=STARTS)
+    def write_in_place(self, rows: list[tuple[str, int | None]], start: int) -> None:
+        frame = self.store.frame(start)
+        for key, number in rows:
+            assert start <= self.store.observed_ms - RETENTION or frame[key] == self.alive().get((start, key))
+            frame[key] = None if number is None else self.value(number)
+            frame.changed[key] = None
+            self.put_in_model(key, start, frame[key])
 
     @rule(key=KEYS, start=STARTS)
     def get(self, key: str, start: int) -> None:
