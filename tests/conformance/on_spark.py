@@ -186,20 +186,22 @@ def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
 
 
 def _load(program: Program, sub: SubTopology, step: Any, rows: pa.Table) -> None:
+    from kstreams.runtime.spark.rows import batches_of
     from kstreams.runtime.spark.task_run import run_task
 
-    for _ in run_task(program, sub, 0, step, _read_by(program, sub.id, rows)):
+    for _ in run_task(program, sub, 0, step, batches_of(_read_by(program, sub.id, rows))):
         pass  # only its state matters
 
 
 def _step(case: Prepared, step: Any, rows: pa.Table) -> list[pa.Table]:
     """The output of every sub-topology; what goes to a repartition topic is read by the ones after it."""
+    from kstreams.runtime.spark.rows import batches_of
     from kstreams.runtime.spark.task_run import run_task
 
     produced = [rows]
     for number in case.order:
         mine = pa.concat_tables([_read_by(case.program, number, table) for table in produced])
-        batches = run_task(case.program, case.program.sub_topology(number), 0, step, mine)
+        batches = run_task(case.program, case.program.sub_topology(number), 0, step, batches_of(mine))
         produced.append(pa.Table.from_batches(list(batches)))
     return produced[1:]
 

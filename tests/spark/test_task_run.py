@@ -57,7 +57,9 @@ def rows(*words: str, start: int = 0) -> pa.Table:
 
 def run(app: Program, step: Step, table: pa.Table) -> list[tuple[str, int]]:
     """Run the only task of the only sub-topology; keys and values of what it writes."""
-    out, reports = split_reports(pa.Table.from_batches(list(run_task(app, app.sub_topologies[0], 0, step, table))))
+    out, reports = split_reports(
+        pa.Table.from_batches(list(run_task(app, app.sub_topologies[0], 0, step, batches_of(table))))
+    )
     raise_first(reports)
     read = serde_of(int).deserialize
     return [(row.key.decode(), read(row.value)) for batch in batches_of(out) for row in batch.rows()]

@@ -1,7 +1,7 @@
 """The task path of one step: all sub-topologies one after the other, as one Spark plan.
 
-Each sub-topology's input is shuffled to its tasks, and what a task writes to a repartition topic is the input of the
-next sub-topology within the same step.
+A task reads its own partitions of source topics itself, straight from the log. What tasks write to a repartition topic
+is shuffled to the tasks of the next sub-topology within the same step.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kstreams.runtime.spark.program import Program, Step
 from kstreams.runtime.spark.relational import relational_rows
 from kstreams.runtime.spark.reports import MARK
 from kstreams.runtime.spark.rows import OUT_SCHEMA
+from kstreams.runtime.spark.spans import Moves, encode_spans, spans_of
 from kstreams.runtime.spark.task_run import tasks_in_arrow
 
 
@@ -39,66 +40,79 @@ class Chain:
         self._order = [number for number in in_feeding_order(program) if number not in plan.streaming]
         self._slots = session.sparkContext.defaultParallelism
         self._read_twice = _feeding(program)
-        self._several_read = sum(bool(self._external(number)) for number in self._order) > 1
+        relational = [number for number in self._order if number in plan.nodes]
+        self._several_read = sum(bool(self._external(number)) for number in relational) > 1
 
-    def outputs(self, rows: DataFrame | None, step: Step) -> tuple[DataFrame, list[DataFrame]]:
+    def outputs(self, rows: DataFrame | None, moves: Moves, step: Step) -> tuple[DataFrame, list[DataFrame]]:
         """The rows that one step writes to topics, with the counts of its tasks, and what to unpersist afterwards.
 
         Parameters
         ----------
         rows : DataFrame or None
-            The new rows of all source topics; None when there are none.
+            The new rows of all source topics, for what is relational; None when there are none.
+        moves : mapping
+            Which rows those are, for tasks: each reads its own partitions by itself.
         """
         kept: list[DataFrame] = []
         if rows is not None and self._several_read:
             kept.append(rows := rows.persist())
         written: dict[int, DataFrame] = {}
         for number in self._order:
-            frame = self._frame(number, self._input(number, rows, written), step)
+            handed_over = self._handed_over(number, written)
+            if number in self._plan.nodes:
+                frame = self._relational(number, rows, handed_over)
+            else:
+                frame = self._in_tasks(number, moves, handed_over, step)
             if number in self._read_twice:
                 kept.append(frame := frame.persist())
             written[number] = frame
         visible = [frame.where(~F.col("topic").isin(*self._hidden())) for frame in written.values()]
         return reduce(lambda left, right: left.union(right), visible), kept
 
-    def _frame(self, number: int, rows: DataFrame, step: Step) -> DataFrame:
-        if number in self._plan.nodes:
-            return relational_rows(
-                self._plan, number, lambda topics: rows.where(F.col("topic").isin(topics)), self._program
-            )
-        return self._in_tasks(number, rows, step)
+    def _relational(self, number: int, rows: DataFrame | None, handed_over: list[DataFrame]) -> DataFrame:
+        external = [] if rows is None else [rows.withColumn("origin", F.lit(0).cast("bigint"))]
+        given = [*external, *handed_over] or [self._marks(number, {}).limit(0)]
+        united = reduce(lambda left, right: left.union(right), given)
+        return relational_rows(
+            self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), self._program
+        )
 
-    def _in_tasks(self, number: int, rows: DataFrame, step: Step) -> DataFrame:
-        slots = min(self._slots, self._program.tasks[number])
-        placed = rows.repartitionById(slots, F.col("partition") % slots)
-        return placed.mapInArrow(tasks_in_arrow(self._packed, number, step), OUT_SCHEMA)
+    def _in_tasks(self, number: int, moves: Moves, handed_over: list[DataFrame], step: Step) -> DataFrame:
+        marks, slots = self._marks(number, moves), min(self._slots, self._program.tasks[number])
+        if handed_over:
+            united = reduce(lambda left, right: left.union(right), [marks, *handed_over])
+            marks = united.repartitionById(slots, F.col("partition") % slots)
+        return marks.mapInArrow(tasks_in_arrow(self._packed, number, step), OUT_SCHEMA)
 
-    def _input(self, number: int, rows: DataFrame | None, written: Mapping[int, DataFrame]) -> DataFrame:
-        """Marks that wake every task, rows of source topics, and rows of repartition topics written in this step."""
-        parts = [] if number in self._plan.nodes else [self._marks(number)]
-        if rows is not None and (external := self._external(number)):
-            parts.append(rows.where(F.col("topic").isin(*external)).withColumn("origin", F.lit(0).cast("bigint")))
+    def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
+        """The rows of repartition topics that sub-topologies before this one wrote in this step."""
         internal = [topic for topic in self._program.inputs[number] if topic in self._program.internal]
-        parts += [
-            written[writer].where(F.col("topic").isin(*internal))
-            for writer in writers_of(self._program, internal)
-            if writer in written
-        ]
-        return reduce(lambda left, right: left.union(right), parts or [self._marks(number).limit(0)])
+        writers = [writer for writer in writers_of(self._program, internal) if writer in written]
+        return [written[writer].where(F.col("topic").isin(*internal)) for writer in writers]
 
-    def _marks(self, number: int) -> DataFrame:
-        count = self._program.tasks[number]
-        columns = "cast(id as int), 0L, 0L, cast(null as binary), cast(null as binary), null, 0L"
-        return self._session.range(0, count, 1, 1).selectExpr(f"'{MARK}'", *columns.split(", ")).toDF(*_NAMES)
+    def _marks(self, number: int, moves: Moves) -> DataFrame:
+        """A row for every task: it wakes the task and tells it which records of the log are its own."""
+        count, topics = self._program.tasks[number], self._external(number)
+        told = [F.lit(bytearray(encode_spans(spans_of(moves, topics, p)))) for p in range(count)]
+        slots = min(self._slots, count)
+        nothing, zero = F.lit(None).cast("binary"), F.lit(0).cast("bigint")
+        columns = {
+            "topic": F.lit(MARK),
+            "partition": F.col("id").cast("int"),
+            "offset": zero,
+            "timestamp": zero,
+            "key": nothing,
+            "value": F.element_at(F.array(*told), F.col("id").cast("int") + 1),
+            "headers": F.lit(None).cast("array<struct<name: string, value: binary>>"),
+            "origin": zero,
+        }
+        return self._session.range(0, count, 1, slots).select(*(c.alias(name) for name, c in columns.items()))
 
     def _external(self, number: int) -> list[str]:
         return [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
 
     def _hidden(self) -> list[str]:
         return [*self._program.topic_names.values(), "\0"]  # isin() wants at least one
-
-
-_NAMES = ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "origin")
 
 
 def writers_of(program: Program, topics: Collection[str]) -> list[int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterator
 
+from kstreams.batch import Batch
 from kstreams.processor.topology import SubTopology
 from kstreams.runtime.spark.program import Program, Step
-from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA, offsets_of, positions_of
+from kstreams.runtime.spark.rows import offsets_of, positions_of
 from kstreams.runtime.spark.source import Topics
 from kstreams.runtime.spark.state_files import NO_STEP
 from kstreams.runtime.spark.steps import GlobalTable
@@ -21,12 +22,10 @@ class GlobalTables:
     Parameters
     ----------
     program : Program
-    log_dir : str
-        Folder of the embedded log.
     """
 
-    def __init__(self, program: Program, log_dir: str) -> None:
-        self._program, self._log_dir = program, log_dir
+    def __init__(self, program: Program) -> None:
+        self._program = program
         self._subs = [sub for sub in program.sub_topologies if sub.is_global]
 
     def plan(self, step: int, before: dict[int, GlobalTable]) -> dict[int, GlobalTable]:
@@ -38,24 +37,19 @@ class GlobalTables:
         for sub in self._subs:
             if wanted[sub.id].step == step:
                 last = before.get(sub.id, GlobalTable(NO_STEP, {}))
-                rows = self._rows(sub, last, wanted[sub.id])
-                for _ in run_task(self._program, sub, 0, Step(step, last.step, now_ms), rows):
+                batches = self._batches(sub, last, wanted[sub.id])
+                for _ in run_task(self._program, sub, 0, Step(step, last.step, now_ms), batches):
                     pass  # only its state matters
 
     def _plan(self, sub: SubTopology, step: int, before: GlobalTable | None) -> GlobalTable:
         end = offsets_of(self._topics(sub).end())
         return before if before is not None and before.offsets == end else GlobalTable(step, end)
 
-    def _rows(self, sub: SubTopology, last: GlobalTable, wanted: GlobalTable) -> pa.Table:
+    def _batches(self, sub: SubTopology, last: GlobalTable, wanted: GlobalTable) -> Iterator[Batch]:
         topics = self._topics(sub)
         start = topics.beginning() | positions_of(last.offsets)
-        spans = topics.between(start, positions_of(wanted.offsets))
-        batches = [batch.append_column("origin", _zeros(batch)) for span in spans for batch in topics.read(span)]
-        return pa.Table.from_batches([batch.cast(ARROW_OUT_SCHEMA) for batch in batches], schema=ARROW_OUT_SCHEMA)
+        for span in topics.between(start, positions_of(wanted.offsets)):
+            yield from topics.read(span)
 
     def _topics(self, sub: SubTopology) -> Topics:
-        return Topics(self._log_dir, self._program.inputs[sub.id], 1 << 60)
-
-
-def _zeros(batch: pa.RecordBatch) -> pa.Array:
-    return pa.repeat(pa.scalar(0, pa.int64()), len(batch))
+        return Topics(self._program.log_dir, self._program.inputs[sub.id], 1 << 60)

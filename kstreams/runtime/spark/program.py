@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
@@ -56,6 +57,8 @@ class Program:
     Parameters
     ----------
     config : Config
+    log_dir : str
+        Folder of the embedded log, on a file system that all workers share.
     sub_topologies : tuple of SubTopology
         All of them, those of global tables too.
     inputs : mapping of int to tuple of str
@@ -76,6 +79,7 @@ class Program:
     """
 
     config: Config
+    log_dir: str
     sub_topologies: tuple[SubTopology, ...]
     inputs: Mapping[int, tuple[str, ...]]
     topic_names: Mapping[str, str]
@@ -122,6 +126,7 @@ def program_of(
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
     return Program(
         config=config,
+        log_dir=str(Path(config["log.dir"]).absolute()),
         sub_topologies=topology.sub_topologies,
         inputs=layout.inputs,
         topic_names=layout.topic_names,

@@ -21,6 +21,7 @@ from kstreams.runtime.spark.program import batch_step, end_step
 from kstreams.runtime.spark.reports import Report, as_kstreams_error, raise_first
 from kstreams.runtime.spark.rows import positions_of
 from kstreams.runtime.spark.sink import LogSink
+from kstreams.runtime.spark.spans import Moves
 from kstreams.runtime.spark.state_files import NO_STEP
 from kstreams.runtime.spark.steps import batch_end
 
@@ -28,8 +29,11 @@ from kstreams.runtime.spark.steps import batch_end
 class Work(Protocol):
     """What a step does with its rows."""
 
-    def run(self, step: int, parent: int, rows: DataFrame | None) -> tuple[pa.Table, list[Report]]:
-        """The rows that go to topics, and what the tasks told; `rows` is None at the end of input."""
+    def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
+        """The rows that go to topics, and what the tasks told.
+
+        `rows` are the new records, and `moves` tells which they are; None and nothing at the end of input.
+        """
         ...
 
 
@@ -105,10 +109,11 @@ class StepQuery:
             raise
 
     def _apply(self, step: int, parent: int, rows: DataFrame | None, positions: Mapping[TopicPartition, int]) -> None:
-        table, reports = self._work.run(step, parent, rows)
+        before = self.sink.positions()
+        moves = {source: (before[source], at) for source, at in positions.items()}
+        table, reports = self._work.run(step, parent, rows, moves)
         raise_first(reports)
         if self._delta is not None:
             self._delta.apply(step, table)
-        before = self.sink.positions()
         written = self.sink.apply(step, table, positions)
-        self._on_step(sum(at - before.get(source, 0) for source, at in positions.items()), written, reports)
+        self._on_step(sum(end - start for start, end in moves.values()), written, reports)

@@ -119,10 +119,9 @@ class SparkRunner:
     def _tasks(self) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
         chain = Chain(self._session, self._program, pack(self._program), self._plan)
-        tables = GlobalTables(self._program, str(self._config["log.dir"]))
-        work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, self._clock)
+        work = TaskSteps(chain, StepPlans(self._checkpoint.root), GlobalTables(self._program), self._clock)
         sources = source_partitions(self._program, numbers)
-        rows = read_stream(self._session, self._config["log.dir"], _topics(sources), self._settings.max_records)
+        rows = read_stream(self._session, self._program.log_dir, _topics(sources), self._settings.max_records)
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:

@@ -130,16 +130,16 @@ class Topics:
             for low, high in ranges(first, last, self.rows_per_task)
         ]
 
-    def read(self, span: OffsetRange) -> Iterator[pa.RecordBatch]:
+    def read(self, span: OffsetRange) -> Iterator[Batch]:
         """The rows of a range, straight from the mapped files."""
         with log_at(self.path).consumer() as consumer:
             consumer.assign([span.source])
             consumer.seek(span.source, span.start)
             while consumer.position(span.source) < span.end:
-                batches = consumer.poll(POLL_SECONDS)
+                batches = consumer.poll(POLL_SECONDS, span.end - span.start)
                 if not batches and consumer.position(span.source) < span.end:
                     raise LogError(f"{span.source} ends before offset {span.end}, which Spark was told it has")
-                yield from (record_batch(rows) for batch in batches if len(rows := _before(batch, span.end)))
+                yield from (rows for batch in batches if len(rows := _before(batch, span.end)))
 
     def _require_present(self, wanted: Sequence[tuple[TopicPartition, int]]) -> None:
         with log_at(self.path).admin() as admin:
@@ -168,7 +168,7 @@ class BoundedReader(DataSourceReader):  # type: ignore[misc]
         return self._topics.between(self._topics.beginning(), self._topics.end()) or [EMPTY]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return iter(()) if partition.start == partition.end else self._topics.read(partition)
+        return iter(()) if partition.start == partition.end else map(record_batch, self._topics.read(partition))
 
 
 EMPTY = OffsetRange(TopicPartition("", 0), 0, 0)
@@ -223,4 +223,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.source.topic == END:
             return iter([record_batch(Batch.of_rows(partition.source, [Row(None, None, FAR_FUTURE_MS, ())]))])
-        return self._topics.read(partition)
+        return map(record_batch, self._topics.read(partition))

@@ -14,12 +14,13 @@ from kstreams.runtime.spark.relational import relational_rows
 from kstreams.runtime.spark.reports import Report
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.source import read_stream
+from kstreams.runtime.spark.spans import Moves
 
 
 class WindowedSteps:
     """See `Work`: Spark has done the work when it hands over the rows."""
 
-    def run(self, step: int, parent: int, rows: DataFrame | None) -> tuple[pa.Table, list[Report]]:
+    def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
         """The rows as they are; the end of input came as data."""
         assert rows is not None
         return rows.toArrow(), []
@@ -37,12 +38,12 @@ def windowed_stream(
     until_end : bool
         Whether all windows close after the last row.
     """
-    log_dir, windows = program.config["log.dir"], [window_of(node) for node in plan.nodes[number]]
+    windows = [window_of(node) for node in plan.nodes[number]]
     # A window is final when the greatest time seen is its end and the grace: the grace is the watermark's delay.
     grace_ms = max(window.grace_ms for window in windows if window is not None)
 
     def source(topics: list[str]) -> DataFrame:
-        rows = read_stream(session, log_dir, topics, settings.max_records, ends=until_end)
+        rows = read_stream(session, program.log_dir, topics, settings.max_records, ends=until_end)
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.errors import KStreamsError
 from kstreams.processor.partition_group import PartitionGroup
@@ -26,6 +26,8 @@ from kstreams.runtime.spark.program import Program, Step
 from kstreams.runtime.spark.reports import MARK, describe, report
 from kstreams.runtime.spark.rows import batches_of, table_of
 from kstreams.runtime.spark.shipping import unpack
+from kstreams.runtime.spark.source import Topics
+from kstreams.runtime.spark.spans import Span, decode_spans
 from kstreams.runtime.spark.state_files import StateFiles
 from kstreams.state.api import StateStore
 
@@ -40,32 +42,42 @@ def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
         program: Program = unpack(packed)
         rows = table_of(batches)
         marked = pc.equal(rows["topic"], MARK)
-        for partition in sorted(rows.filter(marked)["partition"].to_pylist()):
-            mine = pc.and_(pc.equal(rows["partition"], partition), pc.invert(marked))
-            yield from run_task(program, program.sub_topology(sub_topology), partition, step, rows.filter(mine))
+        handed_over = rows.filter(pc.invert(marked))
+        for mark in sorted(rows.filter(marked).to_pylist(), key=lambda mark: int(mark["partition"])):
+            mine = handed_over.filter(pc.equal(handed_over["partition"], mark["partition"]))
+            given = [*from_log(program, decode_spans(mark["value"])), *batches_of(mine)]
+            yield from run_task(program, program.sub_topology(sub_topology), mark["partition"], step, given)
 
     return run
 
 
+def from_log(program: Program, spans: Iterable[Span]) -> Iterator[Batch]:
+    """The records of a task's own partitions, read by the task itself: they never pass through Spark."""
+    for topic, partition, start, end in spans:
+        source, topics = TopicPartition(topic, partition), Topics(program.log_dir, [topic], end - start)
+        for piece in topics.between({source: start}, {source: end}):
+            yield from topics.read(piece)
+
+
 def run_task(
-    program: Program, sub: SubTopology, partition: int, step: Step, rows: pa.Table
+    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch]
 ) -> Iterator[pa.RecordBatch]:
     """Run one task in one step.
 
     Parameters
     ----------
-    rows : pyarrow Table
-        Its input, columns as in `ARROW_OUT_SCHEMA`, in any order.
+    given : iterable of Batch
+        Its input, the batches of one partition in order.
 
     Yields
     ------
     pyarrow RecordBatch
-        Its output in the same columns, and one row with its counts.
+        Its output, columns as in `ARROW_OUT_SCHEMA`, and one row with its counts.
     """
     name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
     live = LIVE.at(name, files, sub.stores, files.version_at(step.parent))
     try:
-        yield from _Run(program, sub, partition, step, live).outputs(rows, files)
+        yield from _Run(program, sub, partition, step, live).outputs(given, files)
     except KStreamsError as error:
         LIVE.drop(name)
         yield report(partition, error=describe(error))
@@ -96,9 +108,9 @@ class _Run:
             deadlines=self._memo,
         )
 
-    def outputs(self, rows: pa.Table, files: StateFiles) -> Iterator[pa.RecordBatch]:
+    def outputs(self, given: Iterable[Batch], files: StateFiles) -> Iterator[pa.RecordBatch]:
         """Process, commit, and give what came out."""
-        for batch in self._input(rows):
+        for batch in self._input(given):
             self._task.process(batch)
             yield from self._collector.drain()
         self._task.punctuate()
@@ -111,12 +123,13 @@ class _Run:
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
         yield report(self._partition, dropped=dropped)
 
-    def _input(self, rows: pa.Table) -> Iterator[Batch]:
-        batches = [self._numbered(batch) for batch in batches_of(rows)]
-        group = PartitionGroup(sorted(batch.source for batch in batches), stamp=self._task.stamp)
+    def _input(self, given: Iterable[Batch]) -> Iterator[Batch]:
+        batches = [self._numbered(batch) for batch in given]
+        group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)
         for batch in batches:
             group.add(batch)
-        return iter(lambda: group.next_run(len(rows)), None)
+        longest = max(map(len, batches), default=0)
+        return iter(lambda: group.next_run(longest), None)
 
     def _numbered(self, batch: Batch) -> Batch:
         """Rows of a repartition topic have no offsets of a log: they are counted here, from step to step."""

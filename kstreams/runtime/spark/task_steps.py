@@ -9,6 +9,7 @@ from kstreams.clock import Clock
 from kstreams.runtime.spark.chain import Chain
 from kstreams.runtime.spark.global_tables import GlobalTables
 from kstreams.runtime.spark.reports import Report, split_reports
+from kstreams.runtime.spark.spans import Moves
 from kstreams.runtime.spark.steps import StepPlan, StepPlans
 
 
@@ -27,9 +28,9 @@ class TaskSteps:
     def __init__(self, chain: Chain, plans: StepPlans, global_tables: GlobalTables, clock: Clock) -> None:
         self._chain, self._plans, self._globals, self._clock = chain, plans, global_tables, clock
 
-    def run(self, step: int, parent: int, rows: DataFrame | None) -> tuple[pa.Table, list[Report]]:
+    def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
         """Run all tasks once."""
-        written, kept = self._chain.outputs(rows, self._planned(step, parent).step(step))
+        written, kept = self._chain.outputs(rows, moves, self._planned(step, parent).step(step))
         try:
             return split_reports(written.toArrow())
         finally:

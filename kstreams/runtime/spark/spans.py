@@ -1,0 +1,47 @@
+"""`Span`: which records of a topic partition a task reads in a step, as the driver tells its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from kstreams.batch import TopicPartition
+
+
+class Span(NamedTuple):
+    """The records [start, end) of one topic partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+Moves = Mapping[TopicPartition, tuple[int, int]]
+"""Where every source partition stood before a step, and where it stands after it."""
+
+
+def spans_of(moves: Moves, topics: Iterable[str], partition: int) -> list[Span]:
+    """What the task of a partition reads: that partition of every topic, where there is something new.
+
+    Examples
+    --------
+    >>> moves = {TopicPartition("a", 0): (0, 5), TopicPartition("a", 1): (2, 3), TopicPartition("b", 1): (4, 4)}
+    >>> spans_of(moves, ["a", "b"], 1)
+    [Span(topic='a', partition=1, start=2, end=3)]
+    """
+    sources = [TopicPartition(topic, partition) for topic in topics]
+    moved = [(source, *moves[source]) for source in sources if source in moves]
+    return [Span(*source, start, end) for source, start, end in moved if end > start]
+
+
+def encode_spans(spans: Iterable[Span]) -> bytes:
+    """Spans as bytes, for the row that wakes a task."""
+    return msgspec.json.encode(list(spans))
+
+
+def decode_spans(data: bytes) -> list[Span]:
+    """The inverse of `encode_spans`."""
+    return msgspec.json.decode(data, type=list[Span])
