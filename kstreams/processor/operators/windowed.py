@@ -194,31 +194,26 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeCo
     task, dropped = context.task, context.dropped
     held_ms = -1
     entries: Any
-    known: Callable[[Any], Any]
     emit: Emit
 
     def hold(start_ms: int) -> None:
-        nonlocal held_ms, entries, known, emit
+        nonlocal held_ms, entries, emit
         held_ms, entries, emit = start_ms, live.store.frame(start_ms), live.emit_of(start_ms)
-        known = entries.get
 
     def let_go() -> None:
         nonlocal held_ms
         held_ms = -1
 
     def process(key: Any, value: Any, timestamp: int) -> None:
-        if key is None:
-            dropped("null key")
-            return
         start_ms = timestamp - timestamp % size_ms
-        if timestamp > live.stream_time_ms:
-            live.stream_time_ms = timestamp
-        elif start_ms + until_closed_ms <= live.stream_time_ms:
-            dropped(LATE)
+        if key is None or start_ms + until_closed_ms <= live.stream_time_ms:
+            dropped("null key" if key is None else LATE)
             return
+        if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
+            live.stream_time_ms = timestamp
         if start_ms != held_ms:
             hold(start_ms)
-        row = known(key)
+        row = entries.get(key)
         if row is None and not entries.complete:
             row = entries[key]  # it may lie below
         if row is None:
