@@ -13,6 +13,7 @@ from kstreams.dsl.graph import Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.expressions import Expr
+from kstreams.processor.chain import StatementOperator
 from kstreams.processor.operator import ColumnForm, Operator, TableView
 from kstreams.processor.topology import Sink, Source, Step, Topology
 from kstreams.serdes import Serde
@@ -101,7 +102,7 @@ class Lowering:
     def step(
         self,
         node: Node,
-        operator: Operator,
+        operator: Operator | StatementOperator,
         *,
         name: str | None = None,
         parents: tuple[str, ...] | None = None,
