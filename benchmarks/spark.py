@@ -74,7 +74,7 @@ def _spark_own(session: Any, log: Path, checkpoint: Path) -> float:
 def _kstreams(session: Any, log: Path, checkpoint: Path, path: str) -> float:
     from kstreams.clock import SystemClock
     from kstreams.config import Config
-    from kstreams.runtime.spark.run import SparkRunner
+    from kstreams.runtime.spark.runner import SparkRunner
 
     settings = {
         "application.id": f"bench-{path}",

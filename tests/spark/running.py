@@ -12,7 +12,7 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.processor.topology import Topology
-from kstreams.runtime.spark.run import Progress, SparkRunner
+from kstreams.runtime.spark.runner import Progress, SparkRunner
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
+from kstreams.config import Config
 from kstreams.errors import FencedError, LogError, StateError
 from kstreams.log import open_log
+from kstreams.runtime import spark as engine
 from kstreams.runtime.spark.sink import LogSink
 from tests.spark.running import Application
 from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
@@ -85,4 +88,27 @@ def test_a_new_checkpoint_starts_anew(words: Application, tmp_path: Path) -> Non
     words.run()
     words.run(**{"spark.kstreams.checkpoint": str(tmp_path / "another")})
     assert len(words.rows("counts")) == 2 * sum(COUNTS.values())
+    assert words.table("counts") == COUNTS
+
+
+def test_after_a_reset_everything_is_processed_again(words: Application) -> None:
+    config, told = Config.of(words.settings), []
+    engine.run(words.topology, config, until_end=True, on_progress=lambda progress: told.append(progress.records_in))
+    assert told[-1] == len(LINES)
+    engine.run(words.topology, config, until_end=True)
+    assert len(words.rows("counts")) == sum(COUNTS.values())
+    engine.reset(words.topology, config)
+    engine.run(words.topology, config, until_end=True)
+    assert len(words.rows("counts")) == 2 * sum(COUNTS.values())
+    assert words.table("counts") == COUNTS
+
+
+def test_a_run_without_end_goes_on_until_it_is_stopped(words: Application) -> None:
+    stop, config = threading.Event(), Config.of(words.settings)
+    engine.run(
+        words.topology,
+        config,
+        on_progress=lambda progress: stop.set() if progress.lag == 0 else None,
+        stop=stop,
+    )
     assert words.table("counts") == COUNTS

@@ -54,7 +54,7 @@ def run(
 
     session = spark_session(SparkSettings.of(config), say)
     from kstreams.log import open_log
-    from kstreams.runtime.spark.run import SparkRunner
+    from kstreams.runtime.spark.runner import SparkRunner
 
     with open_log(config["log.dir"], durability=config["log.durability"]) as log:
         runner = SparkRunner(topology, config, session, log, SystemClock(), on_progress)
