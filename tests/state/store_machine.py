@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,23 @@ from kstreams.state import Changes, StateLimits, StoreBuilder, open_task_state
 
 FAST_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a close waits for the disk, thousands of times
 ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=300)
+
+
+def image_of_a_moment(directory: Path) -> Path:
+    """A copy of files between which nothing changed: RocksDB compacts and deletes in threads of its own."""
+    while True:
+        image = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=FAST_DISK))
+        with suppress(OSError):  # a file that was listed is gone: shutil.Error is one too
+            before = _listing(directory)
+            shutil.copytree(directory, image, dirs_exist_ok=True)
+            if _listing(directory) == before:
+                return image
+        shutil.rmtree(image)
+
+
+def _listing(directory: Path) -> list[tuple[Path, int, int]]:
+    files = ((path, path.stat()) for path in directory.rglob("*"))
+    return sorted((path, found.st_size, found.st_mtime_ns) for path, found in files)
 
 
 def batch_of(changes: Changes, base_offset: int) -> Batch:
@@ -109,8 +127,7 @@ class StoreMachine(RuleBasedStateMachine):
     def a_killed_process_left_a_committed_prefix(self) -> None:
         """What the files hold at any moment is what a SIGKILL leaves: there is no log of writes in memory."""
         assert self.directory is not None
-        image = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=FAST_DISK))
-        shutil.copytree(self.directory, image, dirs_exist_ok=True)
+        image = image_of_a_moment(self.directory)
         after = open_task_state([self.builder], image, limits=self.limits)
         self.replay(after, after.changelog_offset(self.builder.name) or 0)
         self.model, present = self.committed, self.model
