@@ -128,6 +128,7 @@ def _present(found: Tables) -> Tables:
 
 def _cuts(case: Case, app: Any) -> Iterator[Cut]:
     now_ms, offsets = 0, dict.fromkeys(app.inputs, 0)
+    yield Cut(now_ms, _rows("", [], {}, 0))  # the tasks are there before the first record
     for topic, items in groupby(case["input"], lambda item: item.get("topic")):
         if topic is None:
             for item in items:
