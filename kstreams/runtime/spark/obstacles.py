@@ -184,8 +184,10 @@ def window_of(node: Node) -> TimeWindows | JoinWindows | None:
 def windowed_obstacle(node: Node, nodes: Iterable[Node], facts: Facts) -> str | None:
     """What keeps a node out of a query in which Spark keeps the state of windows."""
     windowed = [other for other in nodes if window_of(other) is not None]
-    if len(windowed) != 1:
-        return "its sub-topology keeps more than one window's state" if windowed else "its sub-topology keeps state"
+    if not windowed:
+        return "its sub-topology keeps state"
+    if len(windowed) > 1:
+        return f"only one of {len(windowed)} windows of a sub-topology can be Spark's" if node in windowed else None
     if isinstance(node, g.Repartition):
         return "a windowed query reads and writes topics of the log only"
     before = windowed[0] in facts.graph.downstream(node) and node is not windowed[0]
