@@ -50,12 +50,6 @@ def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
     return producer
 
 
-def check_not_fenced(catalogue: Catalogue, producer: ProducerId) -> None:
-    """Raise FencedError if a newer producer has the transactional id."""
-    rows = catalogue.read("SELECT epoch FROM producers WHERE id = ?", producer.id)
-    _check_epoch(rows[0][0] if rows else -1, producer)
-
-
 def begin(catalogue: Catalogue, producer: ProducerId, now_ms: int, timeout_ms: int) -> int:
     """Open a transaction; returns its id.
 
