@@ -2,7 +2,7 @@
 
     python -m tests.conformance [--all] [--engine driver|native|spark]
 
-The native runtime takes the cases of one task, whose order of output is determined; on Spark final tables are compared.
+The driver compares descriptions, rows and stores; the native runtime rows; on Spark see `on_spark`.
 """
 
 from __future__ import annotations
@@ -11,34 +11,29 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from tests.conformance import on_native, on_spark, recorded
 from tests.conformance.test_driver import FAMILIES
 
-Case = dict[str, Any]
 
-
-def on_driver(cases: list[Case]) -> list[str]:
+def on_driver(cases: list[recorded.Case]) -> list[str]:
     return [case["name"] for case in cases if recorded.replay().check(case) or recorded.replay().check(case, 7)]
 
 
-def on_native_runtime(cases: list[Case]) -> list[str]:
+def on_native_runtime(cases: list[recorded.Case]) -> list[str]:
     return [case["name"] for case in cases if on_native.differs(case) or on_native.differs(case, cached=False)]
 
 
-ENGINES: dict[str, Callable[[list[Case]], list[str]]] = {
+ENGINES: dict[str, Callable[[list[recorded.Case]], list[str]]] = {
     "driver": on_driver,
     "native": on_native_runtime,
     "spark": on_spark.failures,
 }
 
 
-def chosen(engine: str, everything: bool) -> list[Case]:
-    """The cases that an engine runs: all, or every sixth of each family."""
+def chosen(everything: bool) -> list[recorded.Case]:
+    """All cases, or every sixth of each family."""
     families = [recorded.cases(family) for family in FAMILIES]
-    if engine == "native":
-        families = [[case for case in cases if recorded.tasks_of(case) == 1] for cases in families]
     return [case for cases in families for case in (cases if everything else cases[::6])]
 
 
@@ -52,7 +47,7 @@ def main() -> int:
         if engine == "spark" and shutil.which("java") is None:
             print("spark: skipped, there is no Java here")
             continue
-        cases = chosen(engine, options.all)
+        cases = chosen(options.all)
         names = ENGINES[engine](cases)
         failed += len(names)
         for name in names:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+Case = dict[str, Any]
+Tables = dict[str, dict[Any, Any]]
 
 FOLDER = Path(os.environ.get("KSTREAMS_TEST_CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
 
@@ -28,12 +32,26 @@ def replay() -> ModuleType:
     return module
 
 
-def cases(family: str) -> list[dict[str, Any]]:
+def cases(family: str) -> list[Case]:
     """All cases of a family."""
     return [json.loads(line) for line in (FOLDER / f"{family}.jsonl").read_text().splitlines()]
 
 
-def tasks_of(case: dict[str, Any]) -> int:
+def tasks_of(case: Case) -> int:
     """How many sub-topologies with tasks a case has: with one, the order of its output is determined."""
     text: str = case["expected"]["description"]
     return text.count("Sub-topology: ") - text.count("for global store")
+
+
+def final_tables(rows: Iterable[list[Any]]) -> Tables:
+    """The last value of every key in every output topic, without what was deleted."""
+    found: Tables = {}
+    for _, topic, key, value, *_ in rows:
+        found.setdefault(topic, {})[key] = value
+    return present(found)
+
+
+def present(found: Tables) -> Tables:
+    """Tables without deleted keys, and without tables that have none left."""
+    rows = {topic: {k: v for k, v in table.items() if v is not None} for topic, table in found.items()}
+    return {topic: table for topic, table in rows.items() if table}
