@@ -1,8 +1,9 @@
-"""Windows of event time: how they are declared, and the arithmetic of their bounds. All inside is milliseconds."""
+"""The kinds of windows: how they are declared, and the arithmetic of their bounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from kstreams.durations import Duration, to_ms
 
@@ -78,6 +79,11 @@ class TimeWindows:
         """How long a store must keep a window."""
         return self.size_ms + self.grace_ms
 
+    @property
+    def closes_after_ms(self) -> int:
+        """How long after its end a window still takes records."""
+        return self.grace_ms
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class UnlimitedWindows:
@@ -122,12 +128,30 @@ class UnlimitedWindows:
         """How long a store must keep the window."""
         return END_OF_TIME_MS
 
+    @property
+    def closes_after_ms(self) -> int:
+        """It has no end to wait for."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class SlidingWindows:
     """Windows around records whose times differ by at most `difference`; both ends belong to a window.
 
+    There is one window for each set of such records: see `kstreams.windows.sliding`.
     Kafka Streams: `SlidingWindows.ofTimeDifferenceAndGrace(difference, grace)`.
+
+    Parameters
+    ----------
+    difference : timedelta or int (ms)
+        The greatest distance of two records in one window.
+    grace : timedelta or int (ms), default 0
+        How long after its end, in stream time, a window still takes late records.
+
+    Examples
+    --------
+    >>> SlidingWindows(difference=10, grace=5).retention_ms
+    25
     """
 
     difference_ms: int
@@ -142,12 +166,29 @@ class SlidingWindows:
         """How long a store must keep a window."""
         return 2 * self.difference_ms + self.grace_ms
 
+    @property
+    def closes_after_ms(self) -> int:
+        """How long after its end a window still takes records."""
+        return self.grace_ms
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class SessionWindows:
     """Windows that grow while records of a key come within `gap` of each other; both ends belong to a session.
 
     Kafka Streams: `SessionWindows.ofInactivityGapAndGrace(gap, grace)`.
+
+    Parameters
+    ----------
+    gap : timedelta or int (ms)
+        How far apart two records of one session may lie, this included.
+    grace : timedelta or int (ms), default 0
+        How long after its end and the gap, in stream time, a session still takes late records.
+
+    Examples
+    --------
+    >>> SessionWindows(gap=30).closes_after_ms
+    30
     """
 
     gap_ms: int
@@ -161,6 +202,15 @@ class SessionWindows:
     def retention_ms(self) -> int:
         """How long a store must keep a session."""
         return self.gap_ms + self.grace_ms
+
+    @property
+    def closes_after_ms(self) -> int:
+        """How long after its end a session still takes records: it may grow by its gap."""
+        return self.gap_ms + self.grace_ms
+
+
+Windows: TypeAlias = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
+"""The windows that a grouped stream can be aggregated by."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -1,0 +1,21 @@
+"""Windows of event time: their kinds, and the arithmetic by which records fall into them. Pure; all in milliseconds."""
+
+from kstreams.windows.kinds import (
+    END_OF_TIME_MS,
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+    Windows,
+)
+
+__all__ = [
+    "END_OF_TIME_MS",
+    "JoinWindows",
+    "SessionWindows",
+    "SlidingWindows",
+    "TimeWindows",
+    "UnlimitedWindows",
+    "Windows",
+]

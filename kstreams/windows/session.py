@@ -1,0 +1,21 @@
+"""Sessions: how a record and the sessions it touches become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kstreams.record import Window
+
+
+def merged(time_ms: int, touched: Iterable[Window]) -> Window:
+    """The session that a record at `time_ms` makes with those within the gap of it.
+
+    Examples
+    --------
+    >>> merged(5, [Window(0, 0), Window(10, 12)])
+    Window(start_ms=0, end_ms=12)
+    """
+    start_ms = end_ms = time_ms
+    for window in touched:
+        start_ms, end_ms = min(start_ms, window.start_ms), max(end_ms, window.end_ms)
+    return Window(start_ms, end_ms)
