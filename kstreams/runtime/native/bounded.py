@@ -9,12 +9,13 @@ check is exact, with any number of threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from kstreams.batch import TopicPartition
 from kstreams.processor.layout import Layout, TaskPlan
+from kstreams.processor.stages import reachable, stages_of
 from kstreams.processor.task import TaskId
 
 Positions = Mapping[TopicPartition, int]
@@ -116,32 +117,11 @@ class Bounds:
         return self._ends[source]
 
 
-def feeding_in_circles(upstream: Mapping[int, frozenset[int]]) -> frozenset[int]:
-    """The sub-topologies that feed themselves, by way of others or not."""
-    return frozenset(sub for sub in upstream if sub in _reachable(sub, upstream))
-
-
 def _stages(layout: Layout) -> list[Stage]:
     """The stages, each after those that feed it."""
-    before = {sub: _reachable(sub, layout.upstream) for sub in layout.upstream}
-    circles = {frozenset({sub, *(o for o in before[sub] if sub in before[o])}) for sub in before}
-    stages = [
-        Stage(
-            circle,
-            frozenset().union(*(before[sub] for sub in circle)) - circle,
-            tuple(task for task in layout.tasks if task.id.sub_topology in circle),
-        )
-        for circle in circles
-    ]
-    return sorted(stages, key=lambda stage: (len(stage.before), min(stage.sub_topologies)))
+    return [_stage(members, layout) for members in stages_of(layout.upstream)]
 
 
-def _reachable(start: int, edges: Mapping[int, Iterable[int]]) -> frozenset[int]:
-    found: set[int] = set()
-    waiting = list(edges[start])
-    while waiting:
-        sub = waiting.pop()
-        if sub not in found:
-            found.add(sub)
-            waiting.extend(edges[sub])
-    return frozenset(found)
+def _stage(members: frozenset[int], layout: Layout) -> Stage:
+    before = frozenset().union(*(reachable(sub, layout.upstream) for sub in members)) - members
+    return Stage(members, before, tuple(task for task in layout.tasks if task.id.sub_topology in members))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from kstreams.batch import TopicPartition
 from kstreams.processor.layout import Layout
+from kstreams.processor.stages import feeding_in_circles
 from kstreams.runtime.native.active_task import ActiveTask
-from kstreams.runtime.native.bounded import feeding_in_circles
 
 NOTHING_MS, EVERYTHING_MS = -1, 2**63 - 1
 

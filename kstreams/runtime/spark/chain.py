@@ -1,25 +1,28 @@
 """The task path of one step: all sub-topologies one after the other, as one Spark plan.
 
 A task reads its own partitions of source topics itself, straight from the log. What tasks write to a repartition topic
-is shuffled to the tasks of the next sub-topology within the same step.
+is shuffled to the tasks of the next sub-topology within the same step. Sub-topologies that feed each other in a circle
+take turns, and each turn is a job of its own: only its rows tell whether another one is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kstreams.errors import UnsupportedError
+from kstreams.processor.stages import feeding_in_circles, stages_of
 from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program, Step
 from kstreams.runtime.spark.relational import relational_rows
-from kstreams.runtime.spark.reports import MARK
+from kstreams.runtime.spark.reports import MARK, raise_first, split_reports
 from kstreams.runtime.spark.rows import OUT_SCHEMA
 from kstreams.runtime.spark.spans import Moves, encode_spans, spans_of
 from kstreams.runtime.spark.task_run import tasks_in_arrow
+from kstreams.runtime.spark.turns import take_turns
 
 
 class Chain:
@@ -37,14 +40,17 @@ class Chain:
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: Plan) -> None:
         self._session, self._program, self._packed, self._plan = session, program, packed, plan
-        self._order = [number for number in in_feeding_order(program) if number not in plan.streaming]
+        self._stages = [sorted(stage) for stage in stages_of(program.upstream) if not stage & plan.streaming]
+        self._circles = feeding_in_circles(program.upstream)
         self._slots = session.sparkContext.defaultParallelism
-        self._read_twice = _feeding(program)
-        relational = [number for number in self._order if number in plan.nodes]
+        self._read_twice = frozenset().union(*program.upstream.values())
+        relational = [number for stage in self._stages for number in stage if number in plan.nodes]
         self._several_read = sum(bool(self._external(number)) for number in relational) > 1
 
-    def outputs(self, rows: DataFrame | None, moves: Moves, step: Step) -> tuple[DataFrame, list[DataFrame]]:
-        """The rows that one step writes to topics, with the counts of its tasks, and what to unpersist afterwards.
+    def outputs(
+        self, rows: DataFrame | None, moves: Moves, step: Step, resources: ExitStack
+    ) -> tuple[DataFrame, dict[int, int]]:
+        """The rows that one step writes to topics with what its tasks report, and the turns of those that took some.
 
         Parameters
         ----------
@@ -52,27 +58,59 @@ class Chain:
             The new rows of all source topics, for what is relational; None when there are none.
         moves : mapping
             Which rows those are, for tasks: each reads its own partitions by itself.
+        resources : ExitStack
+            To be closed when the rows have been taken.
         """
-        kept: list[DataFrame] = []
         if rows is not None and self._several_read:
-            kept.append(rows := rows.persist())
+            rows = _persisted(rows, resources)
         written: dict[int, DataFrame] = {}
-        for number in self._order:
-            handed_over = self._handed_over(number, written)
-            if number in self._plan.nodes:
-                frame = self._relational(number, rows, handed_over)
+        turns: dict[int, int] = {}
+        for stage in self._stages:
+            if self._circles.isdisjoint(stage):
+                written[stage[0]] = self._once(stage[0], rows, moves, written, step, resources)
             else:
-                frame = self._in_tasks(number, moves, handed_over, step)
-            if number in self._read_twice:
-                kept.append(frame := frame.persist())
-            written[number] = frame
+                taken = self._in_turns(stage, moves, written, step, resources)
+                written |= {number: _united(frames) for number, frames in taken.items()}
+                turns |= {number: len(frames) for number, frames in taken.items()}
         visible = [frame.where(~F.col("topic").isin(*self._hidden())) for frame in written.values()]
-        return reduce(lambda left, right: left.union(right), visible), kept
+        return _united(visible), turns
+
+    def _once(
+        self,
+        number: int,
+        rows: DataFrame | None,
+        moves: Moves,
+        written: Mapping[int, DataFrame],
+        step: Step,
+        resources: ExitStack,
+    ) -> DataFrame:
+        handed_over = self._handed_over(number, written)
+        if number in self._plan.nodes:
+            frame = self._relational(number, rows, handed_over)
+        else:
+            frame = self._in_tasks(number, moves, handed_over, step)
+        return _persisted(frame, resources) if number in self._read_twice else frame
+
+    def _in_turns(
+        self, members: list[int], moves: Moves, written: Mapping[int, DataFrame], step: Step, resources: ExitStack
+    ) -> dict[int, list[DataFrame]]:
+        """The rows of sub-topologies that feed each other, turn by turn."""
+        first = {number: self._handed_over(number, written) for number in members}
+
+        def run(number: int, turn: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
+            mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]
+            given, spans = ([*mine, *first[number]], moves) if turn == 0 else (mine, {})
+            frame = _persisted(self._in_tasks(number, spans, given, step._replace(turn=turn)), resources)
+            _, told = split_reports(frame.where(F.col("topic") == MARK).toArrow())
+            raise_first(told)
+            return frame, {topic for report in told for topic in report.wrote}
+
+        return take_turns(members, {number: self._program.read_within(number) for number in members}, run)
 
     def _relational(self, number: int, rows: DataFrame | None, handed_over: list[DataFrame]) -> DataFrame:
         external = [] if rows is None else [rows.withColumn("origin", F.lit(0).cast("bigint"))]
         given = [*external, *handed_over] or [self._marks(number, {}).limit(0)]
-        united = reduce(lambda left, right: left.union(right), given)
+        united = _united(given)
         return relational_rows(
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), self._program
         )
@@ -80,14 +118,13 @@ class Chain:
     def _in_tasks(self, number: int, moves: Moves, handed_over: list[DataFrame], step: Step) -> DataFrame:
         marks, slots = self._marks(number, moves), min(self._slots, self._program.tasks[number])
         if handed_over:
-            united = reduce(lambda left, right: left.union(right), [marks, *handed_over])
-            marks = united.repartitionById(slots, F.col("partition") % slots)
+            marks = _united([marks, *handed_over]).repartitionById(slots, F.col("partition") % slots)
         return marks.mapInArrow(tasks_in_arrow(self._packed, number, step), OUT_SCHEMA)
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
         """The rows of repartition topics that sub-topologies before this one wrote in this step."""
-        internal = [topic for topic in self._program.inputs[number] if topic in self._program.internal]
-        writers = [writer for writer in writers_of(self._program, internal) if writer in written]
+        internal = self._program.read_within(number)
+        writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
         return [written[writer].where(F.col("topic").isin(*internal)) for writer in writers]
 
     def _marks(self, number: int, moves: Moves) -> DataFrame:
@@ -115,42 +152,10 @@ class Chain:
         return [*self._program.topic_names.values(), "\0"]  # isin() wants at least one
 
 
-def writers_of(program: Program, topics: Collection[str]) -> list[int]:
-    """The sub-topologies that write one of these topics."""
-    names = program.topic_names
-    return [
-        sub.id
-        for sub in program.sub_topologies
-        if any(isinstance(sink.topic, str) and names.get(sink.topic, sink.topic) in topics for sink in sub.sinks)
-    ]
+def _united(frames: Collection[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.union(right), frames)
 
 
-def in_feeding_order(program: Program) -> list[int]:
-    """The sub-topologies (those of global tables aside), each after those that feed it.
-
-    Raises
-    ------
-    UnsupportedError
-        When some feed each other in a circle.
-    """
-    waiting = {sub.id: _feeders(program, sub.id) for sub in program.sub_topologies if not sub.is_global}
-    order: list[int] = []
-    while waiting:
-        ready = sorted(number for number, feeders in waiting.items() if not feeders & waiting.keys())
-        if not ready:
-            raise UnsupportedError(
-                f"Sub-topologies {sorted(waiting)} feed each other in a circle, which one micro-batch cannot run "
-                "through; run this application on the native engine."
-            )
-        order += ready
-        for number in ready:
-            del waiting[number]
-    return order
-
-
-def _feeders(program: Program, number: int) -> set[int]:
-    return set(writers_of(program, [topic for topic in program.inputs[number] if topic in program.internal]))
-
-
-def _feeding(program: Program) -> set[int]:
-    return set(writers_of(program, program.internal))
+def _persisted(frame: DataFrame, resources: ExitStack) -> DataFrame:
+    resources.callback(frame.unpersist)
+    return frame.persist()

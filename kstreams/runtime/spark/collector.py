@@ -24,10 +24,13 @@ class RowCollector:
         Number of partitions by topic; a topic that is not known yet gets `default`.
     origin : int
         Names the task in the rows.
+    turn : int
+        Which turn of the step it is: the rows of a later one are numbered on.
     """
 
-    def __init__(self, partitions: Mapping[str, int], default: int, origin: int) -> None:
+    def __init__(self, partitions: Mapping[str, int], default: int, origin: int, turn: int = 0) -> None:
         self._partitions, self._default, self._origin = partitions, default, origin
+        self._first = turn << 40
         self._written: Counter[str] = Counter()
         self._rows: list[pa.RecordBatch] = []
 
@@ -45,7 +48,7 @@ class RowCollector:
         partitions: np.ndarray[Any, Any] | None,
     ) -> None:
         """Keep rows of one topic, numbered in the order in which they come."""
-        first, count = self._written[topic], len(keys)
+        first, count = self._first + self._written[topic], len(keys)
         self._written[topic] += count
         numbers = np.arange(first, first + count, dtype=np.int64)
         columns = [
@@ -59,6 +62,11 @@ class RowCollector:
             pa.repeat(pa.scalar(self._origin, pa.int64()), count),
         ]
         self._rows.append(pa.RecordBatch.from_arrays(columns, schema=ARROW_OUT_SCHEMA))
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Where rows were written to so far."""
+        return frozenset(self._written)
 
     def drain(self) -> list[pa.RecordBatch]:
         """The rows since the last call."""

@@ -35,7 +35,7 @@ class LiveState:
         """Move on by what the files hold."""
         for file in files:
             for store, changes in file.stores.items():
-                offsets = np.full(len(changes), file.version.step, dtype=np.int64)
+                offsets = np.full(len(changes), file.version.moment, dtype=np.int64)
                 source = TopicPartition(store, 0)
                 self.state.restore(store, Batch(source, offsets, changes.keys, changes.values, changes.timestamps))
             self.memo = file.memo

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.processor.stages import feeding_in_circles
 from kstreams.processor.topology import SubTopology, Topology
 from kstreams.runtime.spark.obstacles import DIFFERENCES, Facts, obstacle, windowed_obstacle
 from kstreams.runtime.spark.settings import PathChoice
 
 TASK, RELATIONAL = "task", "relational"
+_FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
 
 
 class Decision(NamedTuple):
@@ -55,9 +57,12 @@ def plan_of(topology: Topology, choice: PathChoice = "auto") -> Plan:
     facts = Facts(graph)
     decisions: list[Decision] = []
     relational: dict[int, tuple[Node, ...]] = {}
+    circles = feeding_in_circles(_upstream(topology))
     for sub in topology.sub_topologies:
         nodes = logical_nodes(sub, topology, graph)
         reasons = _reasons(sub, nodes, facts, choice)
+        if sub.id in circles:
+            reasons = {name: reason or _FEEDS_ITSELF for name, reason in reasons.items()}
         if not any(reasons.values()):
             relational[sub.id] = nodes
         decisions += _decisions(sub, nodes, reasons)
@@ -69,6 +74,14 @@ def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> 
     """What the user said of a sub-topology, in order of declaration; repartitions belong to both sides."""
     names = {topology.origin.get(node.name, node.name) for node in sub.nodes}
     return tuple(node for node in graph if node.name in names)
+
+
+def _upstream(topology: Topology) -> dict[int, set[int]]:
+    written = {sub.id: {sink.topic for sink in sub.sinks} for sub in topology.sub_topologies}
+    read = {sub.id: {topic for source in sub.sources for topic in source.topics} for sub in topology.sub_topologies}
+    return {
+        sub: {writer for writer in written if not topics.isdisjoint(written[writer])} for sub, topics in read.items()
+    }
 
 
 def _reasons(sub: SubTopology, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice) -> dict[str, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from kstreams.config import Config
 from kstreams.processor.layout import Layout
 from kstreams.processor.topology import SubTopology, Topology
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.state_files import NO_STEP
+from kstreams.runtime.spark.state_files import NO_STEP, moment
 
 
 class Step(NamedTuple):
@@ -31,6 +32,10 @@ class Step(NamedTuple):
         Whether bounded input is over.
     globals : mapping of int to int
         Per sub-topology of a global table: the step that made the state to look into.
+    turns : mapping of int to int
+        Per sub-topology that feeds itself: how many turns the parent gave it. Any other has one.
+    turn : int
+        Which turn of this step it is.
     """
 
     number: int
@@ -38,6 +43,20 @@ class Step(NamedTuple):
     now_ms: int = 0
     end: bool = False
     globals: Mapping[int, int] = {}
+    turns: Mapping[int, int] = {}
+    turn: int = 0
+
+    @property
+    def moment(self) -> int:
+        """Names the state that this step, or this turn of it, makes."""
+        return moment(self.number, self.turn)
+
+    def before(self, sub_topology: int) -> int:
+        """The moment whose state a sub-topology goes on from."""
+        if self.turn:
+            return self.moment - 1
+        last = self.turns.get(sub_topology, 1) - 1
+        return moment(self.parent, last)
 
 
 def batch_step(batch_id: int) -> int:
@@ -97,6 +116,22 @@ class Program:
     @property
     def application_id(self) -> str:
         return self.config.application_id
+
+    @cached_property
+    def upstream(self) -> dict[int, frozenset[int]]:
+        """By sub-topology (those of global tables aside): which ones feed it within a step."""
+        return {sub.id: self._writers_for(sub.id) for sub in self.sub_topologies if not sub.is_global}
+
+    def read_within(self, number: int) -> list[str]:
+        """The topics that a sub-topology reads and that are written within the step."""
+        return [topic for topic in self.inputs[number] if topic in self.internal]
+
+    def _writers_for(self, number: int) -> frozenset[int]:
+        topics, names = self.read_within(number), self.topic_names
+        written = {
+            sub.id: {names.get(str(sink.topic), sink.topic) for sink in sub.sinks} for sub in self.sub_topologies
+        }
+        return frozenset(writer for writer, of_writer in written.items() if not of_writer.isdisjoint(topics))
 
     def sub_topology(self, number: int) -> SubTopology:
         """The sub-topology with this id."""

@@ -38,6 +38,7 @@ class Report(msgspec.Struct, frozen=True):
 
     dropped: list[tuple[str, str, int]] = []
     error: TaskError | None = None
+    wrote: list[str] = []
 
 
 def report(
@@ -45,9 +46,10 @@ def report(
     *,
     dropped: Iterable[tuple[str, str, int]] = (),
     error: TaskError | None = None,
+    wrote: Iterable[str] = (),
 ) -> pa.RecordBatch:
-    """The row that tells of a task."""
-    value = msgspec.json.encode(Report(list(dropped), error))
+    """The row that tells of a task: what it dropped or what ended it, and to which topics it wrote."""
+    value = msgspec.json.encode(Report(list(dropped), error, sorted(wrote)))
     row = {"topic": MARK, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
     return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
 

@@ -69,8 +69,6 @@ class SparkRunner:
     ------
     UnknownTopicError, TopologyError
         When the topology does not fit the topics, or the checkpoint belongs to another topology.
-    UnsupportedError
-        When sub-topologies feed each other in a circle.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """State of a task as files under the checkpoint: for every step the changes, now and then a snapshot.
 
-A version is named by its step and the digest of its content, and names the version before it, so that a chain of
-files either is the history of one task or is refused. Writing is idempotent: a step that is run again writes the same
-bytes under the same name. Nothing of a body reaches pyarrow before its digest is checked.
+A version is named by its moment (a step, and a turn in it) and the digest of its content, and names the version before
+it, so that a chain of files either is the history of one task or is refused. Writing is idempotent: a step that is run
+again writes the same bytes under the same name. Nothing of a body reaches pyarrow before its digest is checked.
 
 File: header (`HEADER`, ended by its CRC32C), memo (JSON), then one Arrow IPC stream per store.
 """
@@ -24,22 +24,35 @@ from kstreams.state.api import Changes
 
 MAGIC = b"KSST"
 FORMAT_VERSION = 1
-# magic, format version, step, step before, digest of the version before, length and digest of the body
+# magic, format version, moment, digest of the version before with its moment, length and digest of the body
 HEADER = struct.Struct("<4sHqq16sQ16s")
 CHECKSUM = struct.Struct("<I")
 NO_STEP = -1
+TURNS = 1 << 16
+"""How often a sub-topology can run in one step; only those that feed themselves run more than once."""
 
 Memo = Mapping[str, int]
 
 
-class Version(NamedTuple):
-    """One state of one task: the step that made it, and the digest of what it changed."""
+def moment(step: int, turn: int = 0) -> int:
+    """One number for a step and a turn in it.
 
-    step: int
+    Examples
+    --------
+    >>> moment(0, 1) - moment(0), moment(1) - moment(0)
+    (1, 65536)
+    """
+    return step * TURNS + turn
+
+
+class Version(NamedTuple):
+    """One state of one task: the moment that made it, and the digest of what it changed."""
+
+    moment: int
     digest: bytes
 
 
-EMPTY = Version(NO_STEP, bytes(16))
+EMPTY = Version(moment(NO_STEP), bytes(16))
 """The state before the first step."""
 
 
@@ -77,31 +90,31 @@ class StateFiles:
         self._fs, root = fs.FileSystem.from_uri(checkpoint)
         self._folder = f"{root}/state/{task}"
 
-    def write_changes(self, step: int, parent: Version, memo: Memo, changes: Mapping[str, Changes]) -> Version:
-        """Write what `step` changed in the version before it; the new version."""
-        return self._write(self._changes_path(step), step, parent, memo, changes)
+    def write_changes(self, at: int, parent: Version, memo: Memo, changes: Mapping[str, Changes]) -> Version:
+        """Write what the moment `at` changed in the version before it; the new version."""
+        return self._write(self._changes_path(at), at, parent, memo, changes)
 
     def write_snapshot(self, version: Version, memo: Memo, stores: Mapping[str, Changes]) -> None:
         """Write everything that a version holds, and let go what only older versions need."""
-        self._write(self._snapshot_path(version.step), version.step, version, memo, stores)
-        self._prune(version.step)
+        self._write(self._snapshot_path(version.moment), version.moment, version, memo, stores)
+        self._prune(version.moment)
 
-    def version_at(self, step: int) -> Version:
-        """The version that a step made; raises StateError when it is missing."""
-        return EMPTY if step == NO_STEP else self._header(self._changes_path(step))[0]
+    def version_at(self, at: int) -> Version:
+        """The version that a moment made; raises StateError when it is missing."""
+        return EMPTY if at == EMPTY.moment else self._header(self._changes_path(at))[0]
 
     def memo_at(self, version: Version) -> Memo:
         """The times that were kept with a version."""
-        return {} if version == EMPTY else self._read(self._changes_path(version.step)).memo
+        return {} if version == EMPTY else self._read(self._changes_path(version.moment)).memo
 
     def since(self, known: Version, wanted: Version) -> list[StateFile] | None:
         """The changes from one version to a later one, oldest first; None when they are not one history."""
         found: list[StateFile] = []
         at = wanted
         while at != known:
-            if at.step <= known.step or not self._exists(self._changes_path(at.step)):
+            if at.moment <= known.moment or not self._exists(self._changes_path(at.moment)):
                 return None
-            file = self._read(self._changes_path(at.step))
+            file = self._read(self._changes_path(at.moment))
             self._require(file.version == at, at)
             found.append(file)
             at = file.parent
@@ -112,29 +125,33 @@ class StateFiles:
         found: list[StateFile] = []
         at = wanted
         while at != EMPTY:
-            snapshot = self._snapshot_path(at.step)
+            snapshot = self._snapshot_path(at.moment)
             if self._exists(snapshot):
                 found.append(self._read(snapshot))
                 self._require(found[-1].parent == at, at)
                 break
-            found.append(self._read(self._changes_path(at.step)))
+            found.append(self._read(self._changes_path(at.moment)))
             self._require(found[-1].version == at, at)
             at = found[-1].parent
         return found[::-1]
 
-    def _changes_path(self, step: int) -> str:
-        return f"{self._folder}/{step:012d}.changes"
+    def _changes_path(self, at: int) -> str:
+        return self._path(at, "changes")
 
-    def _snapshot_path(self, step: int) -> str:
-        return f"{self._folder}/{step:012d}.snapshot"
+    def _snapshot_path(self, at: int) -> str:
+        return self._path(at, "snapshot")
+
+    def _path(self, at: int, kind: str) -> str:
+        step, turn = divmod(at, TURNS)
+        return f"{self._folder}/{step:012d}-{turn:05d}.{kind}"
 
     def _exists(self, path: str) -> bool:
         return bool(self._fs.get_file_info(path).type == fs.FileType.File)
 
-    def _write(self, path: str, step: int, parent: Version, memo: Memo, stores: Mapping[str, Changes]) -> Version:
+    def _write(self, path: str, at: int, parent: Version, memo: Memo, stores: Mapping[str, Changes]) -> Version:
         body = _encode(_Body(dict(memo), {name: _ipc(changes) for name, changes in sorted(stores.items())}))
-        version = Version(step, hashlib.blake2b(body, digest_size=16).digest())
-        header = HEADER.pack(MAGIC, FORMAT_VERSION, step, *parent, len(body), version.digest)
+        version = Version(at, hashlib.blake2b(body, digest_size=16).digest())
+        header = HEADER.pack(MAGIC, FORMAT_VERSION, at, *parent, len(body), version.digest)
         self._fs.create_dir(self._folder, recursive=True)
         scratch = f"{path}.{id(body):x}.tmp"
         with self._fs.open_output_stream(scratch) as file:
@@ -164,32 +181,32 @@ class StateFiles:
     def _require(self, fits: bool, version: Version) -> None:
         if not fits:
             raise StateError(
-                f"The state files in {self._folder} do not form one history at step {version.step}: "
+                f"The state files in {self._folder} do not form one history at step {version.moment // TURNS}: "
                 "two applications may share this checkpoint. Give each its own `application.id`."
             )
 
     def _prune(self, newest_snapshot: int) -> None:
         # One snapshot before the newest stays: the last step can be run again from it.
-        steps = sorted(step for step, path in self._files() if path.endswith(".snapshot") and step < newest_snapshot)
-        for step, path in self._files():
-            if steps and step < steps[-1]:
+        moments = sorted(at for at, path in self._files() if path.endswith(".snapshot") and at < newest_snapshot)
+        for at, path in self._files():
+            if moments and at < moments[-1]:
                 self._fs.delete_file(path)
 
     def _files(self) -> Iterator[tuple[int, str]]:
         for info in self._fs.get_file_info(fs.FileSelector(self._folder)):
-            step, dot, kind = info.base_name.partition(".")
+            place, dot, kind = info.base_name.partition(".")
             if dot and kind in ("changes", "snapshot"):
-                yield int(step), info.path
+                yield moment(*map(int, place.split("-"))), info.path
 
 
 def _unpack(path: str, raw: bytes) -> tuple[Version, Version, int]:
     header, checksum = raw[: HEADER.size], raw[HEADER.size :]
     if len(checksum) != CHECKSUM.size or CHECKSUM.unpack(checksum)[0] != google_crc32c.value(header):
         raise StateError(f"{path} is damaged: its header fails its checksum. Restore the file from a copy.")
-    magic, version, step, parent_step, parent, length, digest = HEADER.unpack(header)
+    magic, version, at, before, parent, length, digest = HEADER.unpack(header)
     if magic != MAGIC or version != FORMAT_VERSION:
         raise StateError(f"{path} has format {magic!r} {version}; this kstreams reads {MAGIC!r} {FORMAT_VERSION}.")
-    return Version(step, digest), Version(parent_step, parent), length
+    return Version(at, digest), Version(before, parent), length
 
 
 def _ipc(changes: Changes) -> bytes:

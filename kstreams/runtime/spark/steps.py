@@ -25,16 +25,21 @@ class GlobalTable(NamedTuple):
 
 
 class StepPlan(msgspec.Struct, frozen=True):
-    """What is decided before a step runs: the step before it, its wall-clock time, the state of global tables."""
+    """What is decided before a step runs: the step before it, its wall-clock time, the state of global tables.
+
+    How many turns it took is added when it has run.
+    """
 
     parent: int
     now_ms: int
     globals: dict[int, GlobalTable] = {}
+    turns: dict[int, int] = {}
 
-    def step(self, number: int) -> Step:
-        """The step as the workers get it."""
+    def step(self, number: int, before: StepPlan | None) -> Step:
+        """The step as the workers get it; `before` is the plan of its parent."""
         made_by = {sub: table.step for sub, table in self.globals.items()}
-        return Step(number, self.parent, self.now_ms, bool(number % 2), made_by)
+        turns = {} if before is None else before.turns
+        return Step(number, self.parent, self.now_ms, bool(number % 2), made_by, turns)
 
 
 class StepPlans:

@@ -28,7 +28,7 @@ from kstreams.runtime.spark.rows import batches_of, table_of
 from kstreams.runtime.spark.shipping import unpack
 from kstreams.runtime.spark.source import Topics
 from kstreams.runtime.spark.spans import Span, decode_spans
-from kstreams.runtime.spark.state_files import StateFiles
+from kstreams.runtime.spark.state_files import StateFiles, moment
 from kstreams.state.api import StateStore
 
 RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -75,7 +75,7 @@ def run_task(
         Its output, columns as in `ARROW_OUT_SCHEMA`, and one row with its counts.
     """
     name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
-    live = LIVE.at(name, files, sub.stores, files.version_at(step.parent))
+    live = LIVE.at(name, files, sub.stores, files.version_at(step.before(sub.id)))
     try:
         yield from _Run(program, sub, partition, step, live).outputs(given, files)
     except KStreamsError as error:
@@ -93,7 +93,8 @@ class _Run:
         self._program, self._step, self._live = program, step, live
         self._partition = partition
         self._memo = dict(live.memo or {})
-        self._collector = RowCollector(program.partitions, program.default_partitions, sub.id << 20 | partition)
+        origin = sub.id << 20 | partition
+        self._collector = RowCollector(program.partitions, program.default_partitions, origin, step.turn)
         self._task = Task(
             sub,
             partition,
@@ -121,7 +122,7 @@ class _Run:
         self._task.close()
         yield from self._collector.drain()
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
-        yield report(self._partition, dropped=dropped)
+        yield report(self._partition, dropped=dropped, wrote=self._collector.topics)
 
     def _input(self, given: Iterable[Batch]) -> Iterator[Batch]:
         batches = [self._numbered(batch) for batch in given]
@@ -142,13 +143,14 @@ class _Run:
         return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
     def _commit(self, files: StateFiles) -> None:
-        live, number = self._live, self._step.number
+        live, number, moment = self._live, self._step.number, self._step.moment
         counted = {key: value for key, value in self._memo.items() if key.startswith("next_offset:")}
         live.memo = {**self._task.memo(), **self._task.deadlines(), **counted}
         changes = live.state.changes()
-        live.version = files.write_changes(number, live.version, live.memo, changes)
-        live.state.persist(changes, dict.fromkeys(changes, number + 1))
-        if number % (2 * self._program.snapshot_every) == 0 and number > 0:
+        live.version = files.write_changes(moment, live.version, live.memo, changes)
+        live.state.persist(changes, dict.fromkeys(changes, moment + 1))
+        # Not in later turns: two snapshots of one step would let go what it needs to run again.
+        if number % (2 * self._program.snapshot_every) == 0 and number > 0 and self._step.turn == 0:
             files.write_snapshot(live.version, live.memo, live.state.snapshot())
 
 
@@ -156,6 +158,6 @@ def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     stores: dict[str, Any] = {}
     for number, made_by in step.globals.items():
         sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
-        live = LIVE.at(f"{program.checkpoint}/{number}_0", files, sub.stores, files.version_at(made_by))
+        live = LIVE.at(f"{program.checkpoint}/{number}_0", files, sub.stores, files.version_at(moment(made_by)))
         stores |= live.state.stores
     return stores

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
@@ -29,16 +32,18 @@ class TaskSteps:
         self._chain, self._plans, self._globals, self._clock = chain, plans, global_tables, clock
 
     def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
-        """Run all tasks once."""
-        written, kept = self._chain.outputs(rows, moves, self._planned(step, parent).step(step))
-        try:
-            return split_reports(written.toArrow())
-        finally:
-            for frame in kept:
-                frame.unpersist()
+        """Run all tasks once, those that feed themselves as often as it takes."""
+        before = self._plans.get(parent)
+        plan = self._planned(step, parent, before)
+        with ExitStack() as resources:
+            written, turns = self._chain.outputs(rows, moves, plan.step(step, before), resources)
+            told = split_reports(written.toArrow())
+        if turns:
+            self._plans.put(step, msgspec.structs.replace(plan, turns=turns))
+        return told
 
-    def _planned(self, step: int, parent: int) -> StepPlan:
-        known, before = self._plans.get(step), self._plans.get(parent)
+    def _planned(self, step: int, parent: int, before: StepPlan | None) -> StepPlan:
+        known = self._plans.get(step)
         tables = {} if before is None else before.globals
         if known is None or known.parent != parent:
             known = StepPlan(parent, self._clock.now_ms(), self._globals.plan(step, tables))

@@ -1,0 +1,38 @@
+"""In which order sub-topologies run dry: those that feed each other in a circle together, after their feeders. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+Upstream = Mapping[int, Collection[int]]
+"""By sub-topology: which ones write what it reads."""
+
+
+def stages_of(upstream: Upstream) -> list[frozenset[int]]:
+    """The sub-topologies in groups, each group after those that feed it.
+
+    Examples
+    --------
+    >>> [sorted(stage) for stage in stages_of({0: [], 1: [0, 2], 2: [1], 3: [2]})]
+    [[0], [1, 2], [3]]
+    """
+    before = {sub: reachable(sub, upstream) for sub in upstream}
+    circles = {frozenset({sub, *(other for other in before[sub] if sub in before[other])}) for sub in before}
+    return sorted(circles, key=lambda circle: (len(before[min(circle)] - circle), min(circle)))
+
+
+def feeding_in_circles(upstream: Upstream) -> frozenset[int]:
+    """The sub-topologies that feed themselves, by way of others or not."""
+    return frozenset(sub for sub in upstream if sub in reachable(sub, upstream))
+
+
+def reachable(start: int, edges: Upstream) -> frozenset[int]:
+    """Where the edges lead from a sub-topology."""
+    found: set[int] = set()
+    waiting = list(edges[start])
+    while waiting:
+        sub = waiting.pop()
+        if sub not in found:
+            found.add(sub)
+            waiting.extend(edges[sub])
+    return frozenset(found)

@@ -1,0 +1,97 @@
+"""Sub-topologies that feed each other in a circle run in turns within one step, until nothing is left for any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kstreams as ks
+from kstreams.config import Config
+from kstreams.errors import LogError, ProcessingError, TopologyError
+from kstreams.runtime import spark as engine
+from kstreams.runtime.spark import turns
+from kstreams.runtime.spark.sink import LogSink
+from tests.spark.running import Application, Row, changelog
+
+pytestmark = pytest.mark.spark
+
+TYPES = {name: (str, int) for name in ("work", "ping", "pong", "done")}
+ROWS = [Row("work", key, start, at) for at, (key, start) in enumerate([("a", 5), ("b", 1), ("c", 0), ("a", 2)])]
+SETTLED = {"a": 2, "b": 1, "c": 1}  # how many numbers of each key have come down to nothing
+
+
+def countdown() -> ks.StreamsBuilder:
+    """Two sub-topologies that pass a number to and fro, each taking one off; what comes to nothing is counted."""
+    builder = ks.StreamsBuilder()
+    coming = builder.stream("work", key=str, value=int).merge(builder.stream("pong", key=str, value=int))
+    coming.filter(lambda key, left: left > 0).map_values(lambda left: left - 1, value=int).to("ping")
+    coming.filter(lambda key, left: left == 0).group_by_key().count().to_stream().to("done")
+    builder.stream("ping", key=str, value=int).map_values(lambda left: max(left - 1, 0), value=int).to("pong")
+    return builder
+
+
+@pytest.fixture
+def circle(spark, tmp_path: Path) -> Application:
+    return Application(spark, tmp_path, countdown(), TYPES).create("work", "ping", "pong").write(ROWS)
+
+
+@pytest.mark.parametrize("per_step", [1, 100])
+def test_records_go_round_until_none_is_left(circle: Application, per_step: int) -> None:
+    circle.run(**{"spark.kstreams.max.records": per_step})
+    assert circle.table("done") == SETTLED
+    assert changelog(circle.rows("ping")).keys() == {"a", "b"}
+    assert len(circle.rows("ping")) == 3 + 1 + 1
+
+
+def test_a_step_goes_on_with_the_state_of_the_last_turn_before_it(circle: Application) -> None:
+    circle.run(until_end=False)
+    circle.write([Row("work", "a", 9, 50), Row("work", "b", 0, 51)]).run()
+    assert circle.table("done") == {"a": 3, "b": 2, "c": 1}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_step_of_many_turns_counts_once_when_it_is_run_again(
+    circle: Application, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    apply, times = LogSink.apply, []
+
+    def dying(self, step, rows, positions):
+        times.append(step)
+        if len(times) == 2 and moment == "before":
+            raise LogError("the disk is gone")
+        written = apply(self, step, rows, positions)
+        if len(times) == 2:
+            raise LogError("the disk is gone")
+        return written
+
+    monkeypatch.setattr(LogSink, "apply", dying)
+    settings = {"spark.kstreams.max.records": 2, "spark.kstreams.snapshot.every": 1}
+    with pytest.raises(LogError, match="the disk is gone"):
+        circle.run(**settings)
+    circle.run(**settings)
+    assert circle.table("done") == SETTLED
+    assert len(circle.rows("done")) == sum(SETTLED.values())
+
+
+def test_an_error_in_a_later_turn_ends_the_step(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    coming = builder.stream("work", key=str, value=int).merge(builder.stream("pong", key=str, value=int))
+    coming.map_values(lambda left: left - 1 + 0 // left, value=int, name="fragile").to("pong")
+    app = Application(spark, tmp_path, builder, TYPES).create("work", "pong").write([Row("work", "k", 2, 1)])
+    with pytest.raises(ProcessingError, match="fragile") as caught:
+        app.run()
+    assert caught.value.operator == "fragile"
+    assert app.rows("pong") == []
+
+
+def test_a_circle_without_end_is_told_so(circle: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "TURNS", 3)
+    with pytest.raises(TopologyError, match=r"\[0, 1\] feed each other without end: after 3 turns"):
+        circle.run()
+
+
+def test_explain_says_what_a_circle_keeps_off_the_relational_path() -> None:
+    rows = {row.operator: row for row in engine.explain(countdown().build(), Config.of(application_id="app"))}
+    assert {row.path for row in rows.values()} == {"task"}
+    assert "its sub-topology feeds itself, by way of others or not" in {row.why for row in rows.values()}
