@@ -1,0 +1,149 @@
+"""Async functions: a bounded number of calls at once, each result going on in the place of its record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import Any, Literal, TypeAlias
+
+from kstreams.processor import event_loop
+from kstreams.processor.chain import StatementOperator
+from kstreams.processor.context import NodeContext
+from kstreams.processor.delayed import Delayed, Kept
+from kstreams.processor.operator import Forward, Operator
+from kstreams.processor.operators.stateless import Takes
+
+Order: TypeAlias = bool | Literal["by_key"]
+"""True: results go on in the order of their records; "by_key": in that of the records of one key; False: in any."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncOperator:
+    """Does what a plain operator does with the result of a call, once it is there.
+
+    Parameters
+    ----------
+    plain : operator
+        With the async function as its `function`.
+    concurrency : int, optional
+        Most calls of a task at once; `async.concurrency` by default.
+    timeout_ms : int, optional
+        How long a call may take; `async.timeout.ms` by default.
+    ordered : bool or "by_key"
+    """
+
+    plain: Any
+    concurrency: int | None = None
+    timeout_ms: int | None = None
+    ordered: Order = True
+
+    @property
+    def keeps_order(self) -> bool:
+        return self.ordered is not False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        config = context.task.config
+        most = self.concurrency or config["async.concurrency"]
+        timeout_ms = config["async.timeout.ms"] if self.timeout_ms is None else self.timeout_ms
+        calls = AsyncCalls(context, _NEXT[self.ordered])
+        plain: Operator | StatementOperator = replace(self.plain, function=calls.result)
+        calls.pass_on = context.bound(plain, forward)
+        function, timeout_s = self.plain.function, timeout_ms / 1000 if timeout_ms >= 0 else None
+        only_value = getattr(self.plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
+
+        def call(key: Any, value: Any, timestamp: int) -> None:
+            calls.go_on_until(most - 1)
+            arguments = (value,) if only_value else (key, value)
+            calls.start(calls.keep(key, value, timestamp), _within(timeout_s, function, arguments))
+
+        context.at_close(calls.cancel)
+        return call
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A call that is under way, and its record."""
+
+    kept: Kept
+    future: Future[Any]
+
+
+class AsyncCalls(Delayed[Call]):
+    """The calls of one step in one task.
+
+    Parameters
+    ----------
+    context : NodeContext
+    next_of : callable
+        Which of the calls under way may go on, None while none may.
+    """
+
+    def __init__(self, context: NodeContext, next_of: Callable[[Any], Call | None]) -> None:
+        super().__init__(context)
+        self.pass_on: Forward
+        self._next_of, self._one_is_done = next_of, Event()
+        self._current: Future[Any]
+
+    def start(self, kept: Kept, call: Any) -> None:
+        """Begin a call."""
+        future = event_loop.start(call)
+        future.add_done_callback(lambda _: self._one_is_done.set())
+        self.waiting.append(Call(kept, future))
+
+    def let_go(self) -> None:
+        """Let the next record go on, as soon as its call is done."""
+        call = self._next()
+        self.waiting.remove(call)
+        self._current = call.future
+        self.forward(self.pass_on, call.kept, call.kept.value)
+
+    def result(self, *arguments: Any) -> Any:
+        """What the current record's call gave; raises what it raised. Stands where the plain operator calls."""
+        return self._current.result()
+
+    def cancel(self) -> None:
+        """Give up all calls under way: their records were not committed."""
+        for call in self.waiting:
+            call.future.cancel()
+
+    def _next(self) -> Call:
+        while True:
+            self._one_is_done.clear()  # before looking, so that no call that ends meanwhile is missed
+            call = self._next_of(self.waiting)
+            if call is not None:
+                return call
+            self._one_is_done.wait()
+
+
+def _oldest(waiting: Any) -> Call | None:
+    return waiting[0] if waiting[0].future.done() else None
+
+
+def _oldest_of_its_key(waiting: Any) -> Call | None:
+    keys: list[Any] = []
+    for call in waiting:
+        if call.future.done() and call.kept.key not in keys:
+            return call  # type: ignore[no-any-return]
+        keys.append(call.kept.key)
+    return None
+
+
+def _any(waiting: Any) -> Call | None:
+    return next((call for call in waiting if call.future.done()), None)
+
+
+_NEXT: dict[Order, Callable[[Any], Call | None]] = {True: _oldest, "by_key": _oldest_of_its_key, False: _any}
+
+
+async def _within(timeout_s: float | None, function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]) -> Any:
+    limit = asyncio.timeout(timeout_s)
+    try:
+        async with limit:
+            return await function(*arguments)
+    except TimeoutError as error:
+        if limit.expired():
+            raise TimeoutError(f"the call took longer than {timeout_s} s: raise timeout=, or async.timeout.ms") from error
+        raise
