@@ -15,7 +15,8 @@ from kstreams.errors import TopologyError
 from kstreams.processor.describe import describe
 from kstreams.processor.internal_topics import changelog_topic
 from kstreams.processor.nodes import InternalTopic, Node, Sink, Source, Step, SubTopology, parents_of
-from kstreams.processor.operator import Operator
+from kstreams.processor.operators.process import Process, UpdateGlobalStore
+from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier, stores_of
 from kstreams.processor.sub_topologies import split_into_sub_topologies
 from kstreams.serdes import serde_of
 from kstreams.state.api import StoreBuilder
@@ -83,9 +84,39 @@ class Topology:
         self.add(Source(name, names, pattern, serde_of(key), serde_of(value), timestamp_extractor, offset_reset))
         return self
 
-    def add_operator(self, name: str, operator: Operator, *parents: str, stores: Iterable[str] = ()) -> Topology:
-        """Add one step between sources and sinks."""
-        self.add(Step(name, parents, operator, tuple(stores)))
+    def add_processor(
+        self, name: str, supplier: ProcessorSupplier, *parents: str, stores: Iterable[str] = ()
+    ) -> Topology:
+        """Add a processor between sources and sinks.
+
+        Parameters
+        ----------
+        name : str
+        supplier : callable
+            Makes the processor, a new one at each call: its class, or a function. Stores that it brings along are
+            added and connected.
+        *parents : str
+            The sources and processors whose records it gets.
+        stores : iterable of str
+            Names of state stores that it uses, beside those it brings; they are there already.
+
+        Raises
+        ------
+        TopologyError
+            When the name is taken, a parent or a store is missing, or the supplier makes no new processors.
+        """
+        check_supplier(supplier, Processor, name)
+        return self._add_processor(name, Process(supplier), parents, stores)
+
+    def _add_processor(
+        self, name: str, process: Process, parents: tuple[str, ...], stores: Iterable[str] = ()
+    ) -> Topology:
+        brought = stores_of(process.supplier)
+        for builder in brought:
+            self.add_state_store(builder)
+        used = tuple(dict.fromkeys((*stores, *(builder.name for builder in brought))))
+        self._refuse_global(name, used)
+        self.add(Step(name, parents, process, used))
         return self
 
     def add_sink(
@@ -114,13 +145,97 @@ class Topology:
         return self
 
     def connect_processor_and_state_stores(self, name: str, *stores: str) -> Topology:
-        """Give a step access to more stores; sub-topologies that share a store become one."""
+        """Give a processor access to more stores; sub-topologies that share a store become one.
+
+        Raises
+        ------
+        TopologyError
+            When the processor or a store is missing, or a store is global, which needs no connection.
+        """
         step = self._nodes.get(name)
         if not isinstance(step, Step):
             raise TopologyError(f"{name!r} is not a processor: only processors have state stores")
-        _check_stores(self, name, stores)
-        self._nodes[name] = replace(step, stores=tuple(dict.fromkeys((*step.stores, *stores))))
+        if not stores:
+            raise TopologyError(f"{name!r} is to be connected to no store: name at least one")
+        self._refuse_global(name, stores)
+        connected = replace(step, stores=tuple(dict.fromkeys((*step.stores, *stores))))
+        _check_stores(self, connected)
+        self._nodes[name] = connected
         return self
+
+    def _refuse_global(self, name: str, stores: Iterable[str]) -> None:
+        for store in self._global_stores.intersection(stores):
+            raise TopologyError(f"{store!r} is a global store: {name!r} may read it without being connected to it")
+
+    def add_global_store(
+        self,
+        store: StoreBuilder,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: ProcessorSupplier,
+        *,
+        key: Any,
+        value: Any,
+        timestamp_extractor: Callable[..., int] | None = None,
+    ) -> Topology:
+        """Fill a store in every instance from all partitions of a topic; every processor may read it.
+
+        The processor sees every record of the topic: those that are there when the application starts, before
+        anything else runs, and those that come later. It keeps the store, and can neither forward nor schedule.
+
+        Parameters
+        ----------
+        store : StoreBuilder
+            With `logging=False`: its topic holds all it needs.
+        source, processor : str
+            Names of the two nodes.
+        topic : str
+        supplier : callable
+            Makes the processor.
+        key, value : type or Serde
+            Of the topic's records.
+        timestamp_extractor : callable, optional
+            `(record, partition_time_ms) -> event time in ms`.
+
+        Raises
+        ------
+        TopologyError
+            When a name or the topic is taken, or the store has a changelog.
+        """
+        if store.logging:
+            raise TopologyError(f"the global store {store.name!r} is restored from its topic: give it logging=False")
+        if store.name in self._stores:
+            raise TopologyError(f"there are two state stores called {store.name!r}: give one of them another name")
+        check_supplier(supplier, Processor, processor)
+        self.add_source(source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor)
+        self.add_state_store(store, is_global=True)
+        self.add(Step(processor, (source,), UpdateGlobalStore(supplier), (store.name,)))
+        return self
+
+    def add_read_only_state_store(
+        self,
+        store: StoreBuilder,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: ProcessorSupplier,
+        *,
+        key: Any,
+        value: Any,
+        timestamp_extractor: Callable[..., int] | None = None,
+    ) -> Topology:
+        """Keep a topic in a store, partition by partition; the topic itself is the store's changelog.
+
+        The processor alone writes the store, and puts each record there as it is: a lost store is restored by
+        copying the topic. Others read it once they are connected to it. Parameters as for `add_global_store`.
+        """
+        check_supplier(supplier, Processor, processor)
+        self.add_source(
+            source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor, offset_reset="earliest"
+        )
+        kept = replace(store, logging=False, changelog_config={}, source_topic=topic)
+        return self._add_processor(processor, Process(supplier), (source,)).add_state_store(kept, processor)
 
     def add_repartition_topic(self, topic: InternalTopic) -> None:
         """Declare an internal topic between two sub-topologies."""
@@ -189,16 +304,22 @@ class Topology:
 
 
 def _check(topology: Topology, node: Node) -> None:
+    if not node.name:
+        raise TopologyError("an operator needs a name")
+    if not isinstance(node, Source) and not node.parents:
+        raise TopologyError(f"{node.name!r} reads nothing: name at least one source or processor as its parent")
     for parent in parents_of(node):
         if parent not in topology.nodes or isinstance(topology.nodes[parent], Sink):
             raise TopologyError(f"{node.name!r} cannot read {parent!r}: there is no source or processor of that name")
     if isinstance(node, Source):
         _check_topics(topology, node)
     if isinstance(node, Step):
-        _check_stores(topology, node.name, node.stores)
+        _check_stores(topology, node)
 
 
 def _check_topics(topology: Topology, source: Source) -> None:
+    if not source.topics and source.pattern is None:
+        raise TopologyError(f"{source.name!r} has no topic to read: name at least one")
     for other in topology.nodes.values():
         taken = set(source.topics) & set(other.topics) if isinstance(other, Source) else set()
         if taken:
@@ -208,10 +329,11 @@ def _check_topics(topology: Topology, source: Source) -> None:
             )
 
 
-def _check_stores(topology: Topology, name: str, stores: Iterable[str]) -> None:
-    for store in stores:
+def _check_stores(topology: Topology, step: Step) -> None:
+    declared = f" (declared at {step.declared_at})" if step.declared_at else ""
+    for store in step.stores:
         if store not in topology.stores:
-            raise TopologyError(f"{name!r} needs the state store {store!r}: add it before with add_state_store")
+            raise TopologyError(f"{step.name!r}{declared} needs the state store {store!r}: add it with add_state_store")
 
 
 __all__ = ["InternalTopic", "Node", "Sink", "Source", "Step", "SubTopology", "Topology"]

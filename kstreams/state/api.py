@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ class StoreBuilder:
     """The description of a store; `Stores` makes it, a task opens it.
 
     Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
+    A store with a `source_topic` has that topic of the user's for its changelog, and none of its own.
     """
 
     name: str
@@ -54,6 +56,7 @@ class StoreBuilder:
     logging: bool = True
     caching: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
+    source_topic: str | None = None
 
 
 class Changes(NamedTuple):
@@ -234,6 +237,9 @@ class TaskState(Protocol):
 
     stores: Mapping[str, Any]
     """By name, each of the kind its builder says."""
+
+    directory: Path | None
+    """The folder that belongs to the task; None when it has none."""
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
         """Per store that changed: its changelog records since the last call (see `StateStore.changes`)."""

@@ -50,8 +50,10 @@ class Database(Protocol):
 class OpenTaskState:
     """The open stores of one task (see `TaskState`)."""
 
-    def __init__(self, stores: Mapping[str, LiveStore], database: Database | None) -> None:
-        self.stores, self._database, self._is_open = stores, database, True
+    def __init__(
+        self, stores: Mapping[str, LiveStore], database: Database | None, directory: Path | None = None
+    ) -> None:
+        self.stores, self._database, self._is_open, self.directory = stores, database, True, directory
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
         found = {name: store.changes(timestamp_ms) for name, store in self.stores.items() if store.num_pending()}
@@ -128,7 +130,7 @@ def open_task_state(
     families = {name: database.family(name) for name in on_disk} if database is not None else {}
     budget = _budget(limits)
     opened = {b.name: _store(b, families.get(b.name) or MemoryFamily(), budget) for b in stores}
-    return OpenTaskState(opened, database)
+    return OpenTaskState(opened, database, directory)
 
 
 def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits) -> Database:

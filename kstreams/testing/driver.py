@@ -15,6 +15,7 @@ from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import UnknownTopicError
+from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
@@ -187,6 +188,10 @@ class TopologyTestDriver:
         """How many records each (operator, reason) has dropped."""
         return sum((task.dropped for task in self._global_tasks), Counter(self._task.dropped))
 
+    def metrics(self) -> dict[tuple[str, str], Measured]:
+        """What the sensors of processors have seen, by (operator, sensor)."""
+        return merged(task.sensors for task in (*self._global_tasks, self._task))
+
     def close(self) -> None:
         """Close processors and stores, and remove what they kept on disk."""
         self._closing.close()
@@ -218,10 +223,8 @@ class TopologyTestDriver:
         return task
 
     def _open(self, part: SubTopology) -> TaskState:
-        directory = None
-        if any(store.store == "rocksdb" for store in part.stores):
-            directory = Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-")))
-        state = open_task_state(part.stores, directory)
+        directory = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-"))
+        state = open_task_state(part.stores, Path(directory))
         self._closing.callback(state.close)
         return state
 

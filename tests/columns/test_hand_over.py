@@ -16,6 +16,7 @@ from kstreams.errors import ProcessingError, SerdeError
 from kstreams.processor.columns import thinning
 from kstreams.processor.columns.plan import Plan, plan_regions
 from kstreams.processor.columns.region import Region
+from kstreams.processor.topology import Step
 from tests.columns.both_paths import assert_same, assert_same_if_columns, cut, reason, run
 from tests.columns.test_same_results import Order, amount, commits, cuts, rows, steps
 
@@ -125,9 +126,9 @@ def test_a_step_behind_the_region_sees_its_record_in_the_context(
     def build() -> ks.Topology:
         builder = ks.StreamsBuilder()
         builder.stream("in", key=str, value=Order).filter(amount > 2, name="large")
-        return (
-            builder.build().add_operator("watch", Watch(), "large").add_sink("out", "out", "watch", key=str, value=str)
-        )
+        topology = builder.build()
+        topology.add(Step("watch", ("large",), Watch()))
+        return topology.add_sink("out", "out", "watch", key=str, value=str)
 
     if with_headers:
         rows = [row._replace(headers=(("n", b"%d" % at),) * (at % 3)) for at, row in enumerate(rows)]

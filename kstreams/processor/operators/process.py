@@ -4,25 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
-from kstreams.processor.process_api import Processor, make_processor, start
-from kstreams.record import Record
+from kstreams.processor.processor_context import (
+    FixedKeyProcessorContext,
+    GlobalStoreContext,
+    ProcessingContext,
+    ProcessorContext,
+)
+from kstreams.record import FixedKeyRecord, Record
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
     """Runs a processor that `supplier()` makes, a new one for each task."""
 
-    supplier: Callable[[], Processor[Any, Any, Any, Any]]
+    context: ClassVar[type[ProcessingContext]] = ProcessorContext
+    record: ClassVar[type] = Record
+
+    supplier: Callable[[], Any]
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        take = start(make_processor(self.supplier, context.node), context, forward)
-        task = context.task
+        processor, own = self.supplier(), self.context(context, forward)
+        context.task.follows_time = True
+        processor.init(own)
+        context.at_close(processor.close)
+        take, make, task = own.entered(processor.process), self.record, context.task
 
         def process(key: Any, value: Any, timestamp: int) -> None:
-            take(Record(key=key, value=value, timestamp=timestamp, headers=task.headers))
+            take(make(key=key, value=value, timestamp=timestamp, headers=task.headers))
 
         return process
+
+
+class ProcessValues(Process):
+    """Runs a processor that leaves keys as they are."""
+
+    __slots__ = ()
+
+    context = FixedKeyProcessorContext
+    record = FixedKeyRecord
+
+
+class UpdateGlobalStore(Process):
+    """Runs the processor that fills a global store."""
+
+    __slots__ = ()
+
+    context = GlobalStoreContext
