@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Barrier(NamedTuple):
-    """A step that may hold records back; `within` are that step and such steps behind it: from there nothing overtakes."""
+    """A step that may hold records back. What comes out of a step `within` (itself, and others behind) may pass."""
 
     step: str
     within: tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -51,7 +52,7 @@ class AsyncOperator:
         calls = AsyncCalls(context, _NEXT[self.ordered])
         plain: Operator | StatementOperator = replace(self.plain, function=calls.result)
         calls.pass_on = context.bound(plain, forward)
-        function, timeout_s = self.plain.function, timeout_ms / 1000 if timeout_ms >= 0 else None
+        function, timeout_s = _awaitable(self.plain.function), timeout_ms / 1000 if timeout_ms >= 0 else None
         only_value = getattr(self.plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
 
         def call(key: Any, value: Any, timestamp: int) -> None:
@@ -138,6 +139,17 @@ def _any(waiting: Any) -> Call | None:
 _NEXT: dict[Order, Callable[[Any], Call | None]] = {True: _oldest, "by_key": _oldest_of_its_key, False: _any}
 
 
+def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """The function; one that yields becomes one that returns a list."""
+    if not inspect.isasyncgenfunction(function):
+        return function
+
+    async def collect(*arguments: Any) -> list[Any]:
+        return [item async for item in function(*arguments)]
+
+    return collect
+
+
 async def _within(timeout_s: float | None, function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]) -> Any:
     limit = asyncio.timeout(timeout_s)
     try:
@@ -145,5 +157,5 @@ async def _within(timeout_s: float | None, function: Callable[..., Awaitable[Any
             return await function(*arguments)
     except TimeoutError as error:
         if limit.expired():
-            raise TimeoutError(f"the call took longer than {timeout_s} s: raise timeout=, or async.timeout.ms") from error
+            raise TimeoutError(f"a call took longer than {timeout_s} s: give it more by timeout=") from error
         raise

@@ -1,0 +1,106 @@
+"""Async functions in the graph: what counts as one, how it is to be called, and where none may stand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from kstreams.dsl.graph.node import Node
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import TopologyError
+from kstreams.expressions import Expr
+
+Order: TypeAlias = bool | Literal["by_key"]
+
+
+class CallOptions(TypedDict, total=False):
+    """How an async function is called.
+
+    concurrency : int
+        Most calls of one task at once; `async.concurrency` by default.
+    timeout : timedelta or int (ms)
+        How long a call may take before it fails; `async.timeout.ms` by default.
+    ordered : bool or "by_key"
+        Whether results go on in the order of their records (the default), in that of the records of each key, or as
+        they come (False).
+    """
+
+    concurrency: int
+    timeout: Duration
+    ordered: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How an async function is called; None: as the application's settings say."""
+
+    concurrency: int | None = None
+    timeout_ms: int | None = None
+    ordered: Order = True
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CallingNode(Node):
+    """An operator whose function may be async: then `calls` says how it is called."""
+
+    calls: Calls | None = None
+
+
+def calls_of(
+    function: Any, *, concurrency: int | None = None, timeout: Duration | None = None, ordered: Order = True
+) -> Calls | None:
+    """How a function is called if it is async: declared by `async def`, or called with one of these settings.
+
+    Raises
+    ------
+    TopologyError
+        When a setting makes no sense, or is given for an expression.
+
+    Examples
+    --------
+    >>> async def score(value: str) -> float: ...
+    >>> calls_of(score, timeout=500), calls_of(len)
+    (Calls(concurrency=None, timeout_ms=500, ordered=True), None)
+    """
+    if concurrency is not None and concurrency < 1:
+        raise TopologyError(f"concurrency={concurrency} leaves no call to make: give 1 or more")
+    if ordered not in (True, False, "by_key"):
+        raise TopologyError(f'ordered={ordered!r} is no order: give True, False or "by_key"')
+    given = Calls(concurrency, None if timeout is None else to_ms(timeout), ordered)
+    if isinstance(function, Expr) and given != Calls():
+        raise TopologyError(f"{function!r} is computed, not called: concurrency, timeout and ordered are for functions")
+    return given if is_async(function) or given != Calls() else None
+
+
+def is_async(function: Any) -> bool:
+    """Whether a function, or an object that is called as one, is declared by `async def`."""
+    called = function if inspect.isroutine(function) else type(function).__call__
+    return any(check(each) for check in _CHECKS for each in (function, called))
+
+
+_CHECKS: tuple[Callable[[Any], bool], ...] = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+
+
+def refuse_async(node: Node) -> None:
+    """Raise a TopologyError when an operator that calls its functions at once was given an async one."""
+    if isinstance(node, CallingNode):
+        return
+    if any(is_async(given) or is_async(getattr(given, "process", None)) for given in _given(node)):
+        raise TopologyError(
+            f"{node} cannot wait for an async function. One may stand in map, map_values, filter, filter_not, "
+            "flat_map, flat_map_values, select_key, group_by, peek and foreach of a stream: call it there, and go on "
+            "with its result."
+        )
+
+
+def _given(part: Any) -> Iterator[Any]:
+    """What the user gave an operator, such as the functions of its aggregation."""
+    for field in fields(part):
+        value = getattr(part, field.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(item) and not isinstance(item, type | Expr):
+                yield from _given(item)
+            elif callable(item):
+                yield item
