@@ -53,6 +53,55 @@ class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
         return Record(key=self.key, value=self.value, timestamp=self.timestamp, headers=headers)
 
 
+class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
+    """A record whose key stays as it is: what a `FixedKeyProcessor` takes and forwards.
+
+    It has all that a `Record` has but for `with_key`, so that it stays where it is. Kafka Streams: `FixedKeyRecord`.
+
+    Examples
+    --------
+    >>> FixedKeyRecord(key="a", value=1, timestamp=0).with_value("one").value
+    'one'
+    """
+
+    key: K
+    value: V
+    timestamp: int = 0
+    headers: Headers = ()
+
+    def with_value(self, value: Any) -> FixedKeyRecord[K, Any]:
+        """The same record with another value."""
+        return msgspec.structs.replace(self, value=value)
+
+    def with_timestamp(self, timestamp: int) -> FixedKeyRecord[K, V]:
+        """The same record at another time, in milliseconds."""
+        return msgspec.structs.replace(self, timestamp=timestamp)
+
+    def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:
+        """The same record with other headers."""
+        return msgspec.structs.replace(self, headers=headers)
+
+
+class ProducerRecord(NamedTuple):
+    """A record on its way to a topic; its partition follows from its key. Kafka: `ProducerRecord`.
+
+    Parameters
+    ----------
+    topic : str
+    key, value
+        Bytes or None; live objects where they are still to be serialized.
+    timestamp : int
+        Event time in milliseconds since the epoch.
+    headers : sequence of (str, bytes or None)
+    """
+
+    topic: str
+    key: Any
+    value: Any
+    timestamp: int = 0
+    headers: Headers = ()
+
+
 class RecordMetadata(NamedTuple):
     """Where an input record came from."""
 
