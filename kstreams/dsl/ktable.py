@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from kstreams.dsl.graph import (
+    Declared,
     Grouped,
     SelectKey,
     Suppress,
@@ -16,10 +17,10 @@ from kstreams.dsl.graph import (
     Typing,
 )
 from kstreams.dsl.grouped_table import KGroupedTable
-from kstreams.dsl.handle import Handle
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.suppressed import Suppressed
+from kstreams.dsl.table_joins import TableJoins
 from kstreams.expressions import Expr
 
 K = TypeVar("K")
@@ -28,7 +29,7 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
-class KTable(Handle, Generic[K, V]):
+class KTable(TableJoins[K, V], Generic[K, V]):
     """A table that changes with every record. Kafka Streams: `KTable`.
 
     A view (`filter`, `map_values`) keeps nothing unless a store is named by `materialized=`.
@@ -72,6 +73,50 @@ class KTable(Handle, Generic[K, V]):
         """The rows for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`."""
         return self._filter(True, predicate, key, value, materialized, name)
 
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], Any] | Expr,
+        *,
+        with_key: Literal[False] = False,
+        key: Typing = None,
+        value: Declared[V2],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], V2 | None] | Expr[V2],
+        *,
+        with_key: Literal[False] = False,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], Any],
+        *,
+        with_key: Literal[True],
+        key: Typing = None,
+        value: Declared[V2],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], V2 | None],
+        *,
+        with_key: Literal[True],
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
     def map_values(
         self,
         function: Callable[..., Any] | Expr,
@@ -93,19 +138,46 @@ class KTable(Handle, Generic[K, V]):
         node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=kept)
         return KTable(self._graph, self._then(node, "KTABLE-MAPVALUES-", name))
 
+    @overload
     def group_by(
         self,
-        function: Callable[[K, V], tuple[K2, V2]],
+        function: Callable[[K, V], Any] | tuple[Expr, Expr],
+        *,
+        key: Declared[K2],
+        value: Declared[V2],
+        name: str | None = None,
+    ) -> KGroupedTable[K2, V2]: ...
+    @overload
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]] | tuple[Expr[K2], Expr[V2]],
+        *,
+        key: Typing = None,
+        value: None = None,
+        name: str | None = None,
+    ) -> KGroupedTable[K2, V2]: ...
+    @overload
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[K2, Any]] | tuple[Expr[K2], Expr],
+        *,
+        key: None = None,
+        value: Declared[V2],
+        name: str | None = None,
+    ) -> KGroupedTable[K2, V2]: ...
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[Any, Any]] | tuple[Expr, Expr],
         *,
         key: Typing = None,
         value: Typing = None,
         name: str | None = None,
-    ) -> KGroupedTable[K2, V2]:
+    ) -> KGroupedTable[Any, Any]:
         """Group the rows by another key: `function(key, value) -> (key, value)`. Kafka Streams: `groupBy`.
 
         Parameters
         ----------
-        function : callable
+        function : callable or pair of expressions
             A row for which the new key or value is None belongs to no group.
         key, value : type or Serde, optional
             Where the function's return annotation does not tell.
@@ -115,6 +187,16 @@ class KTable(Handle, Generic[K, V]):
         node = TableGroupBy(function=function, grouped=Grouped(key=key, value=value))
         return KGroupedTable(self._graph, self._then(node, "KTABLE-SELECT-", name), name)
 
+    @overload
+    def to_stream(self, *, name: str | None = None) -> KStream[K, V]: ...
+    @overload
+    def to_stream(
+        self, selector: Callable[[K, V], Any] | Expr, *, key: Declared[K2], name: str | None = None
+    ) -> KStream[K2, V]: ...
+    @overload
+    def to_stream(
+        self, selector: Callable[[K, V], K2] | Expr[K2], *, key: None = None, name: str | None = None
+    ) -> KStream[K2, V]: ...
     def to_stream(
         self,
         selector: Callable[[K, V], Any] | Expr | None = None,

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kstreams import expressions
+from kstreams.dsl.analysis.idle import idle_limits
 from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
 from kstreams.dsl.analysis.tables import TableFacts, table_facts
 from kstreams.dsl.analysis.types import Types, flow_types, naming, required_serde
-from kstreams.dsl.graph import Function, LogicalGraph, Node
+from kstreams.dsl.analysis.types_of_joins import side_types
+from kstreams.dsl.graph import Calls, Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.expressions import Expr
 from kstreams.processor.chain import StatementOperator
 from kstreams.processor.operator import ColumnForm, Operator, TableView
+from kstreams.processor.operators.asynchronous import AsyncOperator
 from kstreams.processor.topology import Sink, Source, Step, Topology
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder, StoreKind
@@ -93,10 +96,24 @@ class Lowering:
                 function, arguments, key=types.key.python, value=types.value.python, result=own.value.python
             )
 
+    def join_function(self, node: Node, joiner: Expr) -> Callable[[Any, Any, Any], Any]:
+        """A joiner that is an expression, as a Python function of key, left and right value."""
+        left, right = side_types(node, self.input_types(node), self.input_types(node, 1))
+        with naming(node):
+            return expressions.as_function(
+                joiner,
+                ("key", "value", "right"),
+                key=left.key.python,
+                value=left.value.python,
+                right=right.value.python,
+                result=self.types[node.name].value.python,
+            )
+
     # nodes
 
     def source(self, node: Node, name: str, topics: Iterable[str], **settings: Any) -> str:
         """Read topics."""
+        settings.setdefault("idle_ms", idle_limits(self.graph, node))
         return self.topology.add(Source(name, tuple(topics), declared_at=node.declared_at, **settings), node.name)
 
     def step(
@@ -110,6 +127,9 @@ class Lowering:
         columns: ColumnForm | None = None,
     ) -> str:
         """One operator; its name and parents are those of the node unless said otherwise."""
+        calls: Calls | None = getattr(node, "calls", None)
+        if calls is not None:
+            operator = AsyncOperator(operator, calls.concurrency, calls.timeout_ms, calls.ordered)
         parents = self.outputs(node) if parents is None else parents
         return self.topology.add(
             Step(name or node.name, parents, operator, stores, columns, node.declared_at), node.name
@@ -130,15 +150,20 @@ class Lowering:
         """Whether a table sends old values."""
         return table.name in self.tables.sending_old_values
 
+    def is_versioned(self, table: Node) -> bool:
+        """Whether the rows of a table have a history that can be looked up."""
+        return table.name in self.tables.versioned
+
     def store(
         self, name: str, kind: StoreKind, materialized: Materialized, *, is_global: bool = False, **settings: Any
     ) -> str:
-        """A store kept as the user said; returns its name."""
+        """A store kept as the user said; returns its name. One that mirrors a topic needs no changelog."""
+        mirrors = is_global or settings.get("source_topic") is not None
         store = StoreBuilder(
             name,
             kind,
             store=materialized.store or self._default_store,
-            logging=materialized.logging and not is_global,
+            logging=materialized.logging and not mirrors,
             changelog_config=materialized.changelog_config,
             **settings,
         )
@@ -148,6 +173,12 @@ class Lowering:
     def view_of_parent(self, node: Node, position: int = 0) -> TableView | None:
         """How to look into a parent that is a table; None when nobody needs to and it keeps nothing."""
         return self._views.get(node.parents[position])
+
+    def view_of_table(self, node: Node, position: int = 0) -> TableView:
+        """How to look into a parent of which the node asked that its rows be kept."""
+        view = self.view_of_parent(node, position)
+        assert view is not None, f"{node} asked for its table to be kept"
+        return view
 
     def set_view(self, table: Node, view: TableView) -> None:
         """Say how to look into a table: its rule does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 from kstreams.dsl.naming import validate_name
@@ -70,6 +71,14 @@ class Materialized:
         put(self, "retention_ms", None if retention is None else to_ms(retention))
         history_ms = None if history_retention is None else to_ms(history_retention)
         put(self, "history_retention_ms", history_ms)
+
+    def named(self, name: str) -> Materialized:
+        """The same under this name, unless it has one."""
+        if self.name is not None:
+            return self
+        named = copy(self)
+        object.__setattr__(named, "name", name)
+        return named
 
     @staticmethod
     def of(materialized: str | Materialized | None) -> Materialized:

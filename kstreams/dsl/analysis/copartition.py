@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.graph import LogicalGraph, Node, Repartition, StreamSource, TableSource
+from kstreams.dsl.graph import LogicalGraph, Node, Repartition, StreamSource, TableRepartition, TableSource
 
 
 def topics_behind(graph: LogicalGraph, node: Node) -> tuple[str, ...]:
     """The topics from which records reach a node without passing another topic; those of patterns are left out."""
     found: list[str] = []
-    for behind in graph.upstream(node, through=lambda passed: not isinstance(passed, Repartition)):
+    for behind in graph.upstream(node, through=lambda passed: not isinstance(passed, Repartition | TableRepartition)):
         if isinstance(behind, StreamSource):
             found.extend(behind.topics)
-        elif isinstance(behind, TableSource | Repartition):
+        elif isinstance(behind, TableSource | Repartition | TableRepartition):
             found.append(behind.topic)
     return tuple(dict.fromkeys(found))

@@ -29,6 +29,7 @@ from kstreams.dsl.graph import (
     ToTable,
     WindowedAggregate,
 )
+from kstreams.dsl.graph.table_joins import TableJoin
 from kstreams.dsl.rule_book import RuleBook
 
 
@@ -38,6 +39,7 @@ class Keeping(Enum):
     ALWAYS = "always"
     ON_DEMAND = "on demand"  # when named, looked up or asked for old values
     IF_NAMED = "if named"  # else it is a view of its parent
+    JOINED = "joined"  # if named, else a view of both its parents, on whose old values its own depend in either case
 
 
 KEEPING: dict[type[Node], Keeping] = {
@@ -50,16 +52,20 @@ KEEPING: dict[type[Node], Keeping] = {
     TableFilter: Keeping.IF_NAMED,
     TableMapValues: Keeping.IF_NAMED,
     Suppress: Keeping.IF_NAMED,
+    TableJoin: Keeping.JOINED,
 }
 """Every node type that is a table."""
+
+_VIEWS = (Keeping.IF_NAMED, Keeping.JOINED)
 
 
 @dataclass(frozen=True)
 class TableFacts:
-    """Names of the tables that have a store, and of those that send old values."""
+    """Names of the tables that have a store, of those that send old values, and of those whose rows have a history."""
 
     materialized: frozenset[str]
     sending_old_values: frozenset[str]
+    versioned: frozenset[str]
 
 
 class TableDemands:
@@ -78,14 +84,18 @@ class TableDemands:
         """Rows will be looked up by key: the table, or what it is a view of, needs a store."""
         if self.is_kept(table):
             return
-        if KEEPING[type(table)] is Keeping.IF_NAMED:
-            self.look_up(self._graph.parents(table)[0])
+        if KEEPING[type(table)] in _VIEWS:
+            for parent in self._graph.parents(table):
+                self.look_up(parent)
         else:
             self.materialized.add(table.name)
 
     def send_old_values(self, table: Node, *, force: bool) -> bool:
         """Old values are wanted: whether they will come. Without `force` no store is made for it."""
-        if not self.is_kept(table) and not self._old_values_without_store(table, force):
+        if KEEPING[type(table)] is Keeping.JOINED:
+            for parent in self._graph.parents(table):
+                self.send_old_values(parent, force=True)
+        elif not self.is_kept(table) and not self._old_values_without_store(table, force):
             return False
         self.sending_old_values.add(table.name)
         return True
@@ -115,6 +125,16 @@ def lookup_demands(node: Node, tables: TableDemands, parents: tuple[Node, ...]) 
     tables.look_up(parents[1])
 
 
+@demands.rule(TableJoin)
+def table_join_demands(node: TableJoin, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """Each side looks into the other table; on an outer side, only a row that was there leaves a deletion behind."""
+    for parent, outer in zip(parents, (node.left_outer, node.right_outer), strict=True):
+        if outer:
+            tables.send_old_values(parent, force=True)
+    for parent in parents:
+        tables.look_up(parent)
+
+
 @demands.rule(Suppress)
 def suppress_demands(node: Suppress, tables: TableDemands, parents: tuple[Node, ...]) -> None:
     """What was there before an update waits with it."""
@@ -135,7 +155,22 @@ def table_facts(graph: LogicalGraph) -> TableFacts:
             tables.materialized.add(node.name)
         if demands.supports(type(node)):
             demands.rule_for(node)(node, tables, graph.parents(node))
-    return TableFacts(frozenset(tables.materialized), frozenset(tables.sending_old_values))
+    kept = frozenset(tables.materialized)
+    return TableFacts(kept, frozenset(tables.sending_old_values), _versioned(graph, kept))
+
+
+def _versioned(graph: LogicalGraph, kept: frozenset[str]) -> frozenset[str]:
+    """A table has a history by its own store; a view without a store has that of its parent, a join has none."""
+    found: set[str] = set()
+    for node in graph:
+        if node.name in kept:
+            materialized = node.materialized  # type: ignore[attr-defined]  # every table node has it
+            has_history = materialized.history_retention_ms is not None
+        else:
+            has_history = KEEPING.get(type(node)) is Keeping.IF_NAMED and node.parents[0] in found
+        if has_history:
+            found.add(node.name)
+    return frozenset(found)
 
 
 def _kept_from_the_start(node: Node) -> bool:

@@ -1,5 +1,31 @@
 """The rules LogicalGraph -> Topology: importing this package fills the rule book."""
 
-from kstreams.dsl.rules import aggregates, joins, processors, sinks, sources, stateless, suppress, table_groups, tables
+from kstreams.dsl.rules import (
+    aggregates,
+    joins,
+    processors,
+    self_joins,
+    sinks,
+    sources,
+    stateless,
+    suppress,
+    table_groups,
+    table_joins,
+    tables,
+    windows,
+)
 
-__all__ = ["aggregates", "joins", "processors", "sinks", "sources", "stateless", "suppress", "table_groups", "tables"]
+__all__ = [
+    "aggregates",
+    "joins",
+    "processors",
+    "self_joins",
+    "sinks",
+    "sources",
+    "stateless",
+    "suppress",
+    "table_groups",
+    "table_joins",
+    "tables",
+    "windows",
+]

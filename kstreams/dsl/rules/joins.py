@@ -13,12 +13,14 @@ from kstreams.dsl.graph.joins import (
     LeftGlobalTableJoin,
     LeftStreamTableJoin,
     OuterStreamJoin,
+    SelfJoin,
     StreamJoin,
     StreamTableJoin,
 )
+from kstreams.dsl.graph.node import Node
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
-from kstreams.processor.operator import TableView
+from kstreams.expressions import Expr
 from kstreams.processor.operators.lookup_join import LookupJoin
 from kstreams.processor.operators.stateless import PassOperator
 from kstreams.processor.operators.stream_join import InnerStreamJoin, StreamJoinSide, StreamJoinWindow
@@ -31,7 +33,7 @@ TO_KEEP = "to keep records for the join"
 @topology.rule(StreamJoin)
 def stream_join(node: StreamJoin, build: Lowering) -> str:
     _stores(node, build)
-    left, right = _sides(node)
+    left, right = _sides(node, build)
     return _join(node, build, InnerStreamJoin(left), InnerStreamJoin(right))
 
 
@@ -45,7 +47,7 @@ def outer_stream_join(node: OuterStreamJoin, build: Lowering) -> str:
         "right_value": build.value_serde(node, TO_KEEP, right_types),
     }
     build.store(outer, StoreKind.OUTER_JOIN, Materialized(), **serdes)
-    left, right = _sides(node)
+    left, right = _sides(node, build)
     grace_ms = node.windows.grace_ms
     this = OuterJoinOperator(left, True, outer, grace_ms)
     other = OuterJoinOperator(right, node.right_outer, outer, grace_ms)
@@ -69,8 +71,8 @@ def _stores(node: StreamJoin, build: Lowering) -> tuple[Types, Types]:
     return sides
 
 
-def _sides(node: StreamJoin) -> tuple[StreamJoinSide, StreamJoinSide]:
-    joiner, windows, names = keyed(node.joiner, node.with_key), node.windows, node.names
+def _sides(node: StreamJoin, build: Lowering) -> tuple[StreamJoinSide, StreamJoinSide]:
+    joiner, windows, names = keyed(node, build), node.windows, node.names
     left = StreamJoinSide(True, names.other_store, windows.before_ms, windows.after_ms, joiner)
     return left, StreamJoinSide(False, names.this_store, windows.after_ms, windows.before_ms, joiner)
 
@@ -78,7 +80,7 @@ def _sides(node: StreamJoin) -> tuple[StreamJoinSide, StreamJoinSide]:
 def _join(node: StreamJoin, build: Lowering, this: Any, other: Any, *shared_stores: str) -> str:
     """Each side keeps its records behind its join; both joins meet in the node's own name."""
     names, (left, right) = node.names, build.outputs(node)
-    _copartition(node, build)
+    copartition(node, build)
     _step(node, build, names.this_windowed, StreamJoinWindow(names.this_store), left, names.this_store)
     _step(node, build, names.other_windowed, StreamJoinWindow(names.other_store), right, names.other_store)
     _step(node, build, names.this_join, this, names.this_windowed, names.other_store, *shared_stores)
@@ -92,30 +94,30 @@ def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: s
 
 @topology.rule(StreamTableJoin, LeftStreamTableJoin)
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
-    _copartition(node, build)
-    view = _view(node, build)
-    versioned = any(build.topology.stores[store].kind is StoreKind.VERSIONED for store in view.stores)
-    operator = LookupJoin(view, keyed(node.joiner, node.with_key), node.left, as_of=versioned)
+    copartition(node, build)
+    view, versioned = build.view_of_table(node, 1), build.is_versioned(build.parent(node, 1))
+    operator = LookupJoin(view, keyed(node, build), node.left, as_of=versioned)
     return build.step(node, operator, parents=build.outputs(node)[:1], stores=view.stores)
 
 
 @topology.rule(GlobalTableJoin, LeftGlobalTableJoin)
 def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
-    operator = LookupJoin(_view(node, build), keyed(node.joiner, node.with_key), node.left, node.key_selector)
+    select_key = build.function(node, node.key_selector, ("key", "value"))
+    operator = LookupJoin(build.view_of_table(node, 1), keyed(node, build), node.left, select_key)
     return build.step(node, operator, parents=build.outputs(node)[:1])
 
 
-def _view(node: StreamTableJoin | GlobalTableJoin, build: Lowering) -> TableView:
-    view = build.view_of_parent(node, 1)
-    assert view is not None, f"{node} asked for its table to be kept"
-    return view
-
-
-def _copartition(node: StreamJoin | StreamTableJoin, build: Lowering) -> None:
+def copartition(node: Node, build: Lowering) -> None:
+    """Topics whose records meet in a node must have equal numbers of partitions."""
     sides = (topics_behind(build.graph, parent) for parent in build.graph.parents(node))
     build.topology.copartition(dict.fromkeys(topic for side in sides for topic in side))
 
 
-def keyed(joiner: Callable[..., Any], with_key: bool) -> Callable[[Any, Any, Any], Any]:
+def keyed(
+    node: StreamJoin | SelfJoin | StreamTableJoin | GlobalTableJoin, build: Lowering
+) -> Callable[[Any, Any, Any], Any]:
     """The joiner as `joiner(key, left, right)`."""
-    return joiner if with_key else lambda key, left, right: joiner(left, right)
+    joiner = node.joiner
+    if isinstance(joiner, Expr):
+        return build.join_function(node, joiner)
+    return joiner if node.with_key else lambda key, left, right: joiner(left, right)

@@ -18,7 +18,14 @@ Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[A
 
 @topology.rule(TableGroupBy)
 def table_group_by(node: TableGroupBy, build: Lowering) -> str:
-    return build.step(node, GroupRowsOperator(node.function))
+    return build.step(node, GroupRowsOperator(_grouping(node, build), build.is_versioned(build.parent(node))))
+
+
+def _grouping(node: TableGroupBy, build: Lowering) -> Callable[[Any, Any], tuple[Any, Any]]:
+    if not isinstance(node.function, tuple):
+        return node.function
+    key, value = (build.function(node, expr, ("key", "value")) for expr in node.function)
+    return lambda row_key, row: (key(row_key, row), value(row_key, row))
 
 
 @topology.rule(TableRepartition)

@@ -34,36 +34,43 @@ def table_map_values(node: TableMapValues, build: Lowering) -> str:
     return _view(node, build, _of_row(node, node.function, build, with_key=node.with_key), skips_empty=False)
 
 
-def table_of_records(node: TableSource | ToTable, build: Lowering, parents: tuple[str, ...]) -> str:
-    """The table that the records of `parents` make up, kept if anybody looks into it."""
+def table_of_records(
+    node: TableSource | ToTable, build: Lowering, parents: tuple[str, ...], source_topic: str | None = None
+) -> str:
+    """The table that the records of `parents` make up, kept if anybody looks into it.
+
+    Parameters
+    ----------
+    source_topic : str, optional
+        The topic that its store is restored from, where that is no changelog.
+    """
     if not build.is_kept(node):
         return build.step(node, op.UnkeptTableSourceOperator(), parents=parents)
-    versioned = node.materialized.history_retention_ms is not None
-    kind = StoreKind.VERSIONED if versioned else StoreKind.TIMESTAMPED_KEY_VALUE
-    store = _row_store(node, node.store, build, kind)
-    operator = op.VersionedTableSourceOperator if versioned else op.TableSourceOperator
-    kept = op.KeptRows(store, node.materialized.caching, build.sends_old(node))
-    return build.step(node, operator(kept), parents=parents, stores=(store,))
+    kept = kept_rows(node, node.store, build, source_topic=source_topic)
+    return build.step(node, op.TableSourceOperator(kept), parents=parents, stores=(kept.store,))
 
 
 def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper, *, skips_empty: bool) -> str:
-    name, sends_old = node.materialized.name, build.sends_old(node)
-    if name is None:
+    # An update of a versioned table may be one of the past: that it leaves no row says nothing of the present.
+    skips_empty = skips_empty and not build.is_versioned(build.parent(node))
+    if node.materialized.name is None:
         parent = build.view_of_parent(node)
         if parent is not None:
             build.set_view(node, op.MappedView(parent, mapper))
-        return build.step(node, op.ViewOperator(mapper, sends_old, skips_empty))
-    store = _row_store(node, name, build, StoreKind.TIMESTAMPED_KEY_VALUE)
-    kept = op.KeptRows(store, node.materialized.caching, sends_old)
-    return build.step(node, op.KeptViewOperator(mapper, kept, skips_empty), stores=(store,))
+        return build.step(node, op.ViewOperator(mapper, build.sends_old(node), skips_empty))
+    kept = kept_rows(node, node.materialized.name, build)
+    return build.step(node, op.KeptViewOperator(mapper, kept, skips_empty), stores=(kept.store,))
 
 
-def _row_store(node: Any, name: str, build: Lowering, kind: StoreKind) -> str:
-    settings = build.serdes(node, "to keep its rows")
-    if kind is StoreKind.VERSIONED:
-        settings["history_retention_ms"] = node.materialized.history_retention_ms
+def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.KeptRows:
+    """The store of a table, with or without history, into which others look from now on."""
+    settings, kind = {**settings, **build.serdes(node, "to keep its rows")}, StoreKind.TIMESTAMPED_KEY_VALUE
+    versioned = build.is_versioned(node)
+    if versioned:
+        settings["history_retention_ms"], kind = node.materialized.history_retention_ms, StoreKind.VERSIONED
     build.set_view(node, op.StoreView(name))
-    return build.store(name, kind, node.materialized, **settings)
+    build.store(name, kind, node.materialized, **settings)
+    return op.KeptRows(name, node.materialized.caching, build.sends_old(node), versioned)
 
 
 def _of_row(node: Any, function: Function, build: Lowering, *, with_key: bool) -> op.Mapper:

@@ -18,14 +18,69 @@ from kstreams.record import Change, ValueAndTimestamp
 LATEST = -1
 """What a versioned store answers to the put of a version that no later one follows."""
 
+OUT_OF_ORDER = "out-of-order update of a versioned table"
+TOO_OLD = "older than the history of the store"
+
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """The store of a table, whether it uses the record cache, and whether old values go along with new ones."""
+    """The store of a table, whether it uses the record cache, and whether old values go along with new ones.
+
+    `versioned`: whether the store keeps the history of each row.
+    """
 
     store: str
     caching: bool = True
     sends_old: bool = False
+    versioned: bool = False
+
+
+def keeper(context: NodeContext, forward: Forward, kept: KeptRows, *, skips_empty: bool = False) -> Forward:
+    """What keeps the rows of a table and passes each update on: `keep(key, value or None, timestamp)`.
+
+    Parameters
+    ----------
+    skips_empty : bool
+        Whether an update is left out that neither had nor has a row here.
+    """
+    return (_keep_versions if kept.versioned else _keep_latest)(context, forward, kept, skips_empty)
+
+
+def _keep_latest(context: NodeContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+    task, dropped, store = context.task, context.dropped, context.state_store(kept.store)
+    get, put = store.get, store.put
+    emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
+
+    def keep(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            dropped("null key")
+            return
+        row = get(key)
+        if skips_empty and value is None and row is None:
+            return
+        put(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
+        emit(key, value, None if row is None else row[0], timestamp, task.headers)
+
+    return keep
+
+
+def _keep_versions(context: NodeContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+    """A version that comes late is put in its place and marked as not the latest."""
+    store, dropped, sends_old = context.state_store(kept.store), context.dropped, kept.sends_old
+
+    def keep(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            dropped("null key")
+            return
+        row = store.get(key)
+        valid_to = store.put(key, value, timestamp)
+        if valid_to < LATEST:
+            dropped(TOO_OLD)
+        elif not (skips_empty and value is None and row is None):
+            old = row.value if sends_old and row is not None else None
+            forward(key, Change(value, old, valid_to == LATEST), timestamp)
+
+    return keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +90,7 @@ class TableSourceOperator:
     kept: KeptRows
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        kept, task = self.kept, context.task
-        store = context.state_store(kept.store)
-        get, put, dropped = store.get, store.put, context.dropped
-        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
-
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            if key is None:
-                dropped("null key")
-                return
-            row = get(key)
-            put(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
-            emit(key, value, None if row is None else row[0], timestamp, task.headers)
-
-        return process
+        return keeper(context, forward, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +105,6 @@ class UnkeptTableSourceOperator:
                 dropped("null key")
                 return
             forward(key, Change(value), timestamp)
-
-        return process
-
-
-@dataclass(frozen=True, slots=True)
-class VersionedTableSourceOperator:
-    """Records become versions of rows; one that comes late is put in its place and marked as not the latest."""
-
-    kept: KeptRows
-
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        store, dropped, sends_old = context.state_store(self.kept.store), context.dropped, self.kept.sends_old
-
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            if key is None:
-                dropped("null key")
-                return
-            row = store.get(key)
-            valid_to = store.put(key, value, timestamp)
-            if valid_to < LATEST:
-                dropped("older than the history of the store")
-                return
-            old = row.value if sends_old and row is not None else None
-            forward(key, Change(value, old, valid_to == LATEST), timestamp)
 
         return process
 
@@ -149,20 +167,12 @@ class KeptViewOperator:
     skips_empty: bool = False
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        kept, mapper, task = self.kept, self.mapper, context.task
-        store = context.state_store(kept.store)
-        get, put = store.get, store.put
-        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
-        skips_empty = self.skips_empty and kept.sends_old
+        mapper = self.mapper
+        keep = keeper(context, forward, self.kept, skips_empty=self.skips_empty and self.kept.sends_old)
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new = change[0]
-            new = None if new is None else mapper(key, new, timestamp)
-            row = get(key)
-            if skips_empty and new is None and row is None:
-                return
-            put(key, None if new is None else make_tuple(ValueAndTimestamp, (new, timestamp)))
-            emit(key, new, None if row is None else row[0], timestamp, task.headers)
+            keep(key, None if new is None else mapper(key, new, timestamp), timestamp)
 
         return process
 

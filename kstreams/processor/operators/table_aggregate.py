@@ -9,7 +9,7 @@ from typing import Any
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
 from kstreams.processor.operators.emission import emitter
-from kstreams.processor.operators.table import KeptRows
+from kstreams.processor.operators.table import OUT_OF_ORDER, KeptRows
 from kstreams.record import Change, ValueAndTimestamp
 
 Pair = tuple[Any, Any] | None
@@ -23,12 +23,15 @@ class GroupRowsOperator:
     ----------
     function : callable
         `(key, value) -> (key, value)`; a row whose new key or value is None belongs to no group.
+    versioned : bool
+        Whether the table has a history: an update that comes after a later one of its key moves no row.
     """
 
     function: Callable[[Any, Any], tuple[Any, Any]]
+    versioned: bool = False
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        function = self.function
+        function, versioned = self.function, self.versioned
 
         def group_of(key: Any, value: Any) -> Pair:
             if value is None:
@@ -38,6 +41,9 @@ class GroupRowsOperator:
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, is_latest = change
+            if versioned and not is_latest:
+                context.dropped(OUT_OF_ORDER)
+                return
             joining, leaving = group_of(key, new), group_of(key, old)
             if joining is not None and leaving is not None and joining[0] == leaving[0]:
                 forward(joining[0], Change(joining[1], leaving[1], is_latest), timestamp)

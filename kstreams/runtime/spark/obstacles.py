@@ -11,6 +11,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.analysis.types import TypeOf, Types, expression_aggregation, flow_types
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.dsl.graph.table_joins import TableJoin
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Aggregation, Expr, Operation, counting
@@ -44,6 +45,8 @@ def obstacle(node: Node, facts: Facts) -> str | None:
     """Why a node cannot take the relational path; None when it can."""
     if not obstacles.supports(type(node)):
         return obstacles.unsupported.get(type(node), "it has no rule there")
+    if getattr(node, "calls", None) is not None:
+        return "async functions are called by tasks"
     return obstacles.rule_for(node)(node, facts)
 
 
@@ -72,6 +75,8 @@ def one_to_one(node: g.MapValues, facts: Facts) -> str | None:
 
 @obstacles.rule(g.Map, g.FlatMap, g.FlatMapValues)
 def python_only(node: g.Map, facts: Facts) -> str | None:
+    if isinstance(node.function, tuple):
+        return "its key and value are two expressions: select_key and map_values in turn have a form in Spark"
     made = facts.types[node.name]
     return (
         _unreadable(node.function, facts.of_parent(node)) or _unknown(made.key, "key") or _unknown(made.value, "value")
@@ -96,7 +101,7 @@ def merge(node: g.Merge, facts: Facts) -> str | None:
 
 @obstacles.rule(g.To)
 def to(node: g.To, facts: Facts) -> str | None:
-    if callable(node.topic):
+    if not isinstance(node.topic, str):
         return "its topic is chosen per record"
     if node.partitioner is not None:
         return "its partitioner takes records one by one"
@@ -148,6 +153,8 @@ def to_stream(node: g.ToStream, facts: Facts) -> str | None:
 def stream_join(node: g.StreamJoin, facts: Facts) -> str | None:
     if isinstance(node, g.OuterStreamJoin):
         return "unmatched rows wait for the watermarks of both sides, and an idle side holds them back"
+    if isinstance(node.joiner, Expr):
+        return "its joiner is an expression over two frames"
     made, left, right = facts.types[node.name], facts.of_parent(node, 0), facts.of_parent(node, 1)
     return (
         _unknown(left.key, "key")
@@ -217,10 +224,13 @@ _REASONS = {
     g.Foreach: "its function is called for its effect",
     g.Print: "it prints record by record",
     g.Process: "a processor takes records one by one",
+    g.ProcessValues: "a processor takes records one by one",
+    g.GlobalStore: "it is loaded before everything else",
     g.StreamAggregate: _CHANGES,
     g.StreamTableJoin: "Spark has batches, no time between stream and table",
     g.LeftStreamTableJoin: "Spark has batches, no time between stream and table",
     g.OuterStreamJoin: "unmatched rows wait for the watermarks of both sides, and an idle side holds them back",
+    g.SelfJoin: "Spark keeps the records of both sides",
     g.GlobalTableJoin: "a static side is frozen when the query starts",
     g.LeftGlobalTableJoin: "a static side is frozen when the query starts",
     g.TableSource: _CHANGES,
@@ -231,6 +241,7 @@ _REASONS = {
     g.TableAggregate: _CHANGES,
     g.TableGroupBy: _CHANGES,
     g.TableRepartition: _CHANGES,
+    TableJoin: _CHANGES,
 }
 
 

@@ -1,0 +1,50 @@
+"""Rules of the joins of two tables."""
+
+from __future__ import annotations
+
+from kstreams.dsl.analysis import types_of_table_joins  # noqa: F401 (fills the book of types)
+from kstreams.dsl.graph.table_joins import TableJoin
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.rules.joins import copartition
+from kstreams.dsl.rules.tables import kept_rows
+from kstreams.expressions import Expr
+from kstreams.processor.operators.stateless import PassOperator
+from kstreams.processor.operators.table_join import JoinedView, Joiner, KeepJoined, TableJoinSide
+
+
+@topology.rule(TableJoin)
+def table_join(node: TableJoin, build: Lowering) -> str:
+    """Each side looks into the other table; both meet in the node's own name."""
+    copartition(node, build)
+    _side(node, build, 0)
+    _side(node, build, 1)
+    sides = node.this_join, node.other_join
+    if node.materialized.name is None:
+        views = build.view_of_table(node, 0), build.view_of_table(node, 1)
+        build.set_view(node, JoinedView(*views, _joiner(node, build), node.left_outer, node.right_outer))
+        return build.step(node, PassOperator(), parents=sides)
+    kept = kept_rows(node, node.materialized.name, build)
+    return build.step(node, KeepJoined(kept), parents=sides, stores=(kept.store,))
+
+
+def _side(node: TableJoin, build: Lowering, position: int) -> None:
+    other, joiner = build.view_of_table(node, 1 - position), _joiner(node, build)
+    outer, other_outer = node.left_outer, node.right_outer
+    if position == 1:
+        joiner, outer, other_outer = _reversed(joiner), other_outer, outer
+    versioned = build.is_versioned(build.parent(node, position))
+    operator = TableJoinSide(other, joiner, outer, other_outer, build.sends_old(node), versioned)
+    name = (node.this_join, node.other_join)[position]
+    build.step(node, operator, name=name, parents=(build.outputs(node)[position],), stores=other.stores)
+
+
+def _joiner(node: TableJoin, build: Lowering) -> Joiner:
+    """The joiner as `joiner(key, left, right)`."""
+    joiner = node.joiner
+    if isinstance(joiner, Expr):
+        return build.join_function(node, joiner)
+    return lambda key, left, right: joiner(left, right)
+
+
+def _reversed(joiner: Joiner) -> Joiner:
+    return lambda key, this, other: joiner(key, other, this)
