@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ class Batch:
     (1, b'a')
     """
 
-    __slots__ = ("headers", "keys", "offsets", "source", "start", "timestamps", "values", "whole")
+    __slots__ = ("decoded", "headers", "keys", "offsets", "source", "start", "timestamps", "values", "whole")
 
     def __init__(
         self,
@@ -83,6 +84,8 @@ class Batch:
         self.whole: Batch | None = None
         """The batch that this one was sliced from, at row `start`: what is computed of it serves all its slices."""
         self.start = 0
+        self.decoded: tuple[list[Any], list[Any]] | None = None
+        """Keys and values as live objects, where somebody needed them before the records are processed."""
 
     @classmethod
     def of_rows(cls, source: TopicPartition, rows: Sequence[Row], base_offset: int = 0) -> Batch:
@@ -99,6 +102,17 @@ class Batch:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def filter(self, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
+        """The rows for which the mask says yes."""
+        mask = pa.array(kept)
+        headers = None if self.headers is None else self.headers.filter(mask)
+        keys, values, timestamps = (column.filter(mask) for column in (self.keys, self.values, self.timestamps))
+        part = Batch(self.source, self.offsets[kept], keys, values, timestamps, headers)
+        if self.decoded is not None:
+            live_keys, live_values = self.decoded
+            part.decoded = list(compress(live_keys, kept)), list(compress(live_values, kept))
+        return part
+
     def slice(self, start: int, stop: int) -> Batch:
         """The rows from `start` up to `stop`, without a copy."""
         length = stop - start
@@ -113,6 +127,12 @@ class Batch:
         )
         part.whole, part.start = (self if self.whole is None else self.whole), self.start + start
         return part
+
+    def alone(self) -> Batch:
+        """The same rows as a batch of its own: nothing of what it was sliced from is kept."""
+        if self.whole is None:
+            return self
+        return Batch(self.source, self.offsets, self.keys, self.values, self.timestamps, self.headers)
 
     def header_rows(self) -> list[Headers]:
         """The headers of every row, as tuples of (name, value)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.config.kinds import (
+    FLAG,
     OBJECT,
     PATH,
     SERVERS,
@@ -15,7 +16,9 @@ from kstreams.config.kinds import (
     Kind,
     choice,
     duration,
+    handler,
     integer,
+    words,
 )
 
 
@@ -91,6 +94,28 @@ _USED = (
         "with 0 every update.",
     ),
     Key(
+        "async.concurrency",
+        integer(1),
+        32,
+        "Most calls of an async function that one task makes at once, where the operator does not say.",
+        own=True,
+    ),
+    Key(
+        "async.timeout.ms",
+        duration(-1),
+        60_000,
+        "How long a call of an async function may take before it fails, where the operator does not say; -1: for ever.",
+        own=True,
+    ),
+    Key(
+        "idle.timeout.ms",
+        duration(-1),
+        -1,
+        "After how long without records a source is idle, where it does not say: stream time then goes on with the "
+        "wall clock, and what waits for it comes out. -1: event time alone decides, as in Kafka Streams.",
+        own=True,
+    ),
+    Key(
         "columns.min.rows",
         integer(0),
         200,
@@ -150,7 +175,13 @@ _USED = (
         "rocksDB",
         "Where tables that name no store keep their data; for StreamsBuilder.",
     ),
-    Key("topology.optimization", TEXT, "none", "`none`, `all`, or a comma-separated list of optimizations."),
+    Key(
+        "topology.optimization",
+        words("none", "all", "reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join"),
+        "none",
+        "`none`, `all`, or some of `reuse.ktable.source.topics`, `merge.repartition.topics` and "
+        "`single.store.self.join`, with commas between.",
+    ),
     Key(
         "repartition.purge.interval.ms",
         duration(0),
@@ -168,7 +199,47 @@ _USED = (
         "task.timeout.ms",
         duration(0),
         300_000,
-        "How long a task may make no progress before it is reported as stalled.",
+        "How long a task may make no progress before it is reported as stalled, and how long a write that topics "
+        "refuse for the time being is tried again.",
+    ),
+    Key(
+        "deserialization.exception.handler",
+        handler("fail", "continue"),
+        "fail",
+        "What happens when a key or value does not decode: `fail`, `continue` without the record, or a function.",
+    ),
+    Key(
+        "processing.exception.handler",
+        handler("fail", "continue"),
+        "fail",
+        "What happens when an operator or punctuator raises: `fail`, `continue` without what follows from it, or a "
+        "function.",
+    ),
+    Key(
+        "processing.exception.handler.global.enabled",
+        FLAG,
+        False,
+        "Whether `processing.exception.handler` is also asked by global tables; else they fail.",
+    ),
+    Key(
+        "production.exception.handler",
+        handler("fail", "continue", "retry"),
+        "fail",
+        "What happens when a record does not encode or a topic refuses it: `fail`, `continue` without it, `retry` "
+        "what may succeed later, or a function.",
+    ),
+    Key(
+        "errors.deadletterqueue.topic.name",
+        TEXT,
+        None,
+        "Topic that gets the input record of every failure, as it was read; it must exist.",
+    ),
+    Key(
+        "errors.deadletterqueue.dropped.records",
+        FLAG,
+        False,
+        "Whether records that operators drop (late, without a key) also go to the dead-letter topic.",
+        own=True,
     ),
 )
 
@@ -179,13 +250,11 @@ _UNUSED = (
     _unused("built.in.metrics.version", "there is one version of metrics"),
     _unused("connections.max.idle.ms", "set it under `consumer.` or `producer.`"),
     _unused("default.client.supplier", "topics are reached through kstreams.log"),
-    _unused("deserialization.exception.handler", "a record that fails ends the run"),
     _unused("dsl.store.format", "headers are not kept in stores"),
     _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
     _unused("enable.metrics.push", "metrics are read from this process"),
     _unused("enable.transactional.statestores", "stores always hold committed data only"),
     _unused("ensure.explicit.internal.resource.naming", "names are not enforced"),
-    _unused("errors.deadletterqueue.topic.name", "a record that fails ends the run"),
     _unused("group.protocol", "one process runs an application"),
     _unused("max.warmup.replicas", "there are no standby tasks"),
     _unused("metadata.max.age.ms", "topics that match a pattern are found at start"),
@@ -195,10 +264,7 @@ _UNUSED = (
     _unused("metrics.sample.window.ms", "metrics are counters"),
     _unused("num.standby.replicas", "there are no standby tasks"),
     _unused("probing.rebalance.interval.ms", "there are no standby tasks"),
-    _unused("processing.exception.handler", "a record that fails ends the run"),
-    _unused("processing.exception.handler.global.enabled", "a record that fails ends the run"),
     _unused("processor.wrapper.class", "processors are not wrapped"),
-    _unused("production.exception.handler", "a record that fails ends the run"),
     _unused("rack.aware.assignment.non_overlap_cost", "one process runs an application"),
     _unused("rack.aware.assignment.strategy", "one process runs an application"),
     _unused("rack.aware.assignment.tags", "one process runs an application"),

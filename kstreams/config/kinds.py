@@ -48,6 +48,30 @@ def choice(*allowed: str) -> Kind:
     return Kind(" | ".join(allowed), read)
 
 
+def words(*alone: str) -> Kind:
+    """Words with commas between; the first two of those allowed stand alone."""
+
+    def read(value: Any) -> str:
+        given = [word.strip() for word in _text(value).split(",")]
+        if unknown := [word for word in given if word not in alone]:
+            raise ValueError(f"{unknown[0]!r} is none of {', '.join(alone)}")
+        if len(given) > 1 and set(given) & set(alone[:2]):
+            raise ValueError(f"{alone[0]!r} and {alone[1]!r} stand alone")
+        return ",".join(given)
+
+    return Kind("words", read)
+
+
+def handler(*allowed: str) -> Kind:
+    """One of a few words, or a function of the user's."""
+    words = choice(*allowed)
+
+    def read(value: Any) -> Any:
+        return value if callable(value) else words.read(value)
+
+    return Kind(f"{words.name} | function", read)
+
+
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("a whole number is needed")

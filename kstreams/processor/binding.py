@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import singledispatch
+from functools import partial, singledispatch
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +12,7 @@ from kstreams.processor.context import Callbacks, NodeContext, TaskContext
 from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology
 from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Outputs
+from kstreams.processor.overtaking import barrier, barriers
 
 
 def bind(
@@ -30,18 +31,34 @@ class _Closures(dict[str, Forward]):
     def __init__(self, sub_topology: SubTopology, context: TaskContext, outputs: Outputs, callbacks: Callbacks) -> None:
         self._context, self._outputs, self._callbacks = context, outputs, callbacks
         self._children = children_of(sub_topology)
+        self._barriers = {name: barrier(found, context.delayed) for name, found in barriers(sub_topology).items()}
         self._chains: dict[str, tuple[Link, ...]] = {}
         for node in reversed(sub_topology.nodes):
             self._add(node)
 
     def _add(self, node: Node) -> None:
-        statement = _statement(node, self._outputs)
+        statement = _statement(node, self._context, self._outputs)
         if statement is None:
             below = {child: self[child] for child in self._children[node.name]}
-            bound = NodeContext(node.name, self._context, below, self._callbacks)
-            self[node.name] = _closure(node, bound, self._outputs)
+            connected = node.stores if isinstance(node, Step) else ()
+            bound = NodeContext(node.name, self._context, below, self._callbacks, connected)
+            self[node.name] = self._after_barrier(node.name, _closure(node, bound, self._outputs))
         else:
-            self._chains[node.name] = (Link(node.name, statement), *self._rest(node.name))
+            links = (Link(node.name, statement), *self._rest(node.name))
+            let_pass = self._barriers.get(node.name)
+            first = () if let_pass is None else (Link(node.name, Statement("{let_pass}()", {"let_pass": let_pass})),)
+            self._chains[node.name] = (*first, *links)
+
+    def _after_barrier(self, name: str, closure: Forward) -> Forward:
+        let_pass = self._barriers.get(name)
+        if let_pass is None:
+            return closure
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            let_pass()
+            closure(key, value, timestamp)
+
+        return process
 
     def _rest(self, name: str) -> tuple[Link, ...]:
         """What follows a simple step: the chain of its only child, or a call of all its children."""
@@ -66,12 +83,15 @@ def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
     return children
 
 
-def _statement(node: Node, outputs: Outputs) -> Statement | None:
+def _statement(node: Node, context: TaskContext, outputs: Outputs) -> Statement | None:
     """What a simple step or a sink does with a record; None for all that need a closure of their own."""
     if isinstance(node, Sink):
         return outputs.statement_for(node)
     if isinstance(node, Step) and isinstance(node.operator, StatementOperator):
-        return node.operator.statement()
+        simple = node.operator.statement()
+        if "{dropped}" not in simple.text:
+            return simple
+        return Statement(simple.text, {"dropped": partial(context.drop, node.name), **simple.names})
     return None
 
 
@@ -88,7 +108,7 @@ def _(node: Source, context: NodeContext, outputs: Outputs) -> Forward:
 @_closure.register
 def _(node: Step, context: NodeContext, outputs: Outputs) -> Forward:
     assert not isinstance(node.operator, StatementOperator)  # those stand in chains
-    closure = context.named(node.operator.bind(context, forward_to_all(list(context.children.values()))))
+    closure = context.bound(node.operator, forward_to_all(list(context.children.values())))
     context.share()
     return closure
 

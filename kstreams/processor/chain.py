@@ -7,12 +7,21 @@ depth first, record by record.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kstreams.processor.operator import Forward
+
+OnError: TypeAlias = Callable[[Exception, Any, Any, int], None]
+"""`on_error(error, key, value, timestamp)`, of the step that failed; the others of the chain are left out."""
+
+_GUARDED = """\
+try:
+{steps}
+except Exception as error:
+    on_error(error, key, value, timestamp)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +60,14 @@ def passing_on(forward: Forward) -> Statement:
     return Statement("{forward}(key, value, timestamp)", {"forward": forward})
 
 
-def compiled(links: Sequence[Link]) -> tuple[Forward, tuple[str, ...]]:
+def compiled(links: Sequence[Link], on_error: OnError | None = None) -> tuple[Forward, tuple[str, ...]]:
     """One closure for all links in turn, and the node of each of its lines below the first.
+
+    Parameters
+    ----------
+    links : sequence of Link
+    on_error : callable, optional
+        Called with what a step raises, and with the record that was given to that step.
 
     Examples
     --------
@@ -72,7 +87,12 @@ def compiled(links: Sequence[Link]) -> tuple[Forward, tuple[str, ...]]:
         added = statement.text.format_map(names).splitlines()
         lines += added
         nodes += [node] * len(added)
-    source = "def chain(key, value, timestamp):\n" + indent("\n".join(lines or ["pass"]), "    ")
+    body = "\n".join(lines or ["pass"])
+    if on_error is not None:
+        found["on_error"] = on_error
+        body = _GUARDED.format(steps=indent(body, "    "))
+        nodes = [links[0].node, *nodes, links[0].node, links[0].node]  # a line before the steps, two after them
+    source = "def chain(key, value, timestamp):\n" + indent(body, "    ")
     exec(compile(source, f"<chain from {links[0].node}>", "exec"), found)  # of our own statements alone
     chain: Forward = found["chain"]
     return chain, tuple(nodes)

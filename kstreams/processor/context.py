@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import length_hint
-from types import CodeType, FunctionType
-from typing import Any, NamedTuple, TypeVar, cast
+from pathlib import Path
+from types import CodeType, FunctionType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from kstreams.batch import Batch
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import TopologyError
-from kstreams.processor.chain import Link, compiled
+from kstreams.errors import StateError, TopologyError
+from kstreams.processor.chain import Link, OnError, StatementOperator, compiled, passing_on
+from kstreams.processor.drops import Drops
+from kstreams.processor.error_handlers import ErrorHandlerContext
+from kstreams.processor.failures import Failures
+from kstreams.processor.metrics import Sensor
 from kstreams.processor.operator import Forward
 from kstreams.processor.punctuation import Cancellable, Punctuations, PunctuationType
-from kstreams.record import Headers
+from kstreams.record import Headers, Record
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from kstreams.processor.delayed import Delayed
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S")
@@ -35,6 +41,14 @@ class RecordContext(NamedTuple):
     headers: Headers
 
 
+class Origin(NamedTuple):
+    """An input record, by what was read and its offset, and the headers that its output had come to."""
+
+    batch: Batch | None
+    offset: int
+    headers: Headers
+
+
 class Run:
     """A batch that is being processed, record by record, and how far the loop over it has come.
 
@@ -42,38 +56,51 @@ class Run:
 
     Parameters
     ----------
-    topic : str
-        Where its records came from.
+    batch : Batch
+        What was read; the records of the run are some of it, or all.
     offsets, stream_times : numpy int64 array, shape (n,)
         Of each record: its offset, and the highest timestamp up to and with it.
     timestamps : list of int, length n
         Event time of each record in milliseconds; the loop takes them from `cursor`.
     """
 
-    __slots__ = ("cursor", "offsets", "stream_times", "topic")
+    __slots__ = ("batch", "cursor", "offsets", "stream_times")
 
     def __init__(
         self,
-        topic: str,
+        batch: Batch,
         offsets: np.ndarray[Any, np.dtype[np.int64]],
         stream_times: np.ndarray[Any, np.dtype[np.int64]],
         timestamps: list[int],
     ) -> None:
-        self.topic, self.offsets, self.stream_times = topic, offsets, stream_times
+        self.batch, self.offsets, self.stream_times = batch, offsets, stream_times
         self.cursor = iter(timestamps)
+
+    @property
+    def topic(self) -> str:
+        """Where its records came from."""
+        return self.batch.source.topic
 
     @property
     def row(self) -> int:
         """Which record was taken last, from 0."""
         return len(self.offsets) - 1 - length_hint(self.cursor)
 
+    def here(self) -> Run:
+        """A run that stands at this record, for what goes on with it when the loop is elsewhere."""
+        row = self.row
+        return Run(self.batch, self.offsets[row : row + 1], self.stream_times[row : row + 1], [])
+
 
 class TaskContext:
     """What belongs to a whole task and to the input record it is processing.
 
     An operator that emits something it kept sets `headers` to those of what it kept. `run` is None, and so is the
-    topic, outside of any record: in punctuators and at flushes.
+    topic, outside of any record: in punctuators and at flushes. The task sets `failures`.
     """
+
+    failures: Failures
+    drops: Drops
 
     __slots__ = (
         "_stream_time",
@@ -83,7 +110,9 @@ class TaskContext:
         "commit_requested",
         "config",
         "deadlines",
-        "dropped",
+        "delayed",
+        "drops",
+        "failures",
         "follows_time",
         "global_stores",
         "headers",
@@ -91,7 +120,9 @@ class TaskContext:
         "partition",
         "run",
         "schedules",
+        "sensors",
         "shared",
+        "state_dir",
         "stores",
         "stream_time_punctuations",
         "task_id",
@@ -109,10 +140,12 @@ class TaskContext:
         stores: Mapping[str, Any],
         global_stores: Mapping[str, Any],
         stream_time: int,
+        state_dir: Path | None = None,
     ) -> None:
         self.application_id, self.task_id, self.partition = application_id, task_id, partition
         self.config, self.clock = config, clock
-        self.stores, self.global_stores = stores, global_stores
+        self.stores, self.global_stores, self.state_dir = stores, global_stores, state_dir
+        self.sensors: dict[tuple[str, str], Sensor] = {}  # of processors, by node and name
         self.shared: dict[str, Any] = {}
         self.caching: bool = config["statestore.cache.max.bytes"] > 0
         self.run: Run | None = None
@@ -120,7 +153,7 @@ class TaskContext:
         self._stream_time = stream_time
         self.follows_time = False  # whether a processor may schedule punctuators of stream time
         self.commit_requested = False
-        self.dropped: Counter[tuple[str, str]] = Counter()
+        self.delayed: dict[str, Delayed[Any]] = {}  # what steps hold back, by node, children before parents
         self.stream_time_punctuations = Punctuations()
         self.wall_clock_punctuations = Punctuations()
         self.is_new = True  # until the task is bound
@@ -142,20 +175,52 @@ class TaskContext:
         """The highest timestamp (ms) processed so far, with the current record; -1 at first."""
         return self._stream_time if self.run is None else int(self.run.stream_times[self.run.row])
 
+    def pass_time(self, elapsed_ms: int) -> bool:
+        """All input is idle: stream time moves on; whether punctuators were called."""
+        if self._stream_time < 0:
+            return False
+        self._stream_time += elapsed_ms
+        return self.stream_time_punctuations.fire(self._stream_time)
+
     def leave(self) -> None:
         """No record is being processed any more."""
-        self._stream_time = self.stream_time
+        self._stream_time = max(self._stream_time, self.stream_time)  # one that was held back stands before others
         self.run, self.headers = None, ()
 
     def place(self) -> str:
         """Where the input record came from, as errors and log lines say it."""
         return "(none: outside of any record)" if self.run is None else f"{self.topic}-{self.partition}@{self.offset}"
 
-    def drop(self, node: str, reason: str, place: str, count: int = 1) -> None:
-        """Count records that a node skips; the first of each reason is a warning in the log, the others are debug."""
-        level = logging.DEBUG if self.dropped[node, reason] else logging.WARNING
-        self.dropped[node, reason] += count
-        logger.log(level, "task %s: %s dropped record %s: %s", self.task_id, node, place, reason)
+    def state_folder(self) -> Path:
+        """The task's folder on the local disk, made when somebody asks for it."""
+        if self.state_dir is None:
+            raise StateError(f"Task {self.task_id} keeps nothing on disk, so that it has no folder for processors.")
+        self.state_dir.mkdir(parents=True, exist_ok=True)
+        return self.state_dir
+
+    def origin(self) -> Origin:
+        """The current record, to be found again when the loop has gone on."""
+        return Origin(None if self.run is None else self.run.batch, self.offset, self.headers)
+
+    def failure(self, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
+        """What there is to say of the current record when an operator fails on it, or drops it."""
+        return self.failure_of(self.origin(), node, timestamp)
+
+    def failure_of(self, origin: Origin, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
+        """The same of a record that was the current one."""
+        batch, offset, headers = origin
+        if batch is None:
+            found = ErrorHandlerContext(timestamp=self.stream_time, processor_node_id=node, task_id=self.task_id)
+        else:
+            found = ErrorHandlerContext.of_row(batch, int(batch.offsets.searchsorted(offset)), node, self.task_id)
+        return replace(found, headers=headers, timestamp=found.timestamp if timestamp is None else timestamp)
+
+    def drop(self, node: str, reason: str, count: int = 1) -> None:
+        """Count records that a node skips, the current one last; tell the log, and whoever wants dead letters."""
+        if self.failures.keeps_dropped:
+            self.failures.dropped(self.failure(node), reason, count)
+        else:
+            self.drops.add(node, reason, self.place, count)
 
 
 class NodeContext:
@@ -171,12 +236,22 @@ class NodeContext:
         The closures of its children by name, in order of declaration.
     callbacks : Callbacks
         Where it registers what is to be called at flushes and at the end of input.
+    connected : tuple of str
+        The stores that it was connected to.
     """
 
-    __slots__ = ("_callbacks", "children", "live", "node", "task")
+    __slots__ = ("_callbacks", "children", "connected", "live", "node", "task")
 
-    def __init__(self, node: str, task: TaskContext, children: Mapping[str, Forward], callbacks: Callbacks) -> None:
+    def __init__(
+        self,
+        node: str,
+        task: TaskContext,
+        children: Mapping[str, Forward],
+        callbacks: Callbacks,
+        connected: tuple[str, ...] = (),
+    ) -> None:
         self.node, self.task, self.children, self._callbacks = node, task, children, callbacks
+        self.connected = connected
         self.live: Any = None  # what the columnar form of this operator, if it has one, shares with its closure
 
     @property
@@ -202,6 +277,15 @@ class NodeContext:
         found: S = self.task.shared.setdefault(name, make())
         return found
 
+    def bound(self, operator: Any, forward: Forward) -> Forward:
+        """The closure of an operator under this node's name, of which handlers are told what goes wrong in it."""
+        if isinstance(operator, StatementOperator):
+            statements = operator.statement(), passing_on(forward)
+            return self._callbacks.chained([Link(self.node, statement) for statement in statements])
+        closure: Forward = self.named(operator.bind(self, forward))
+        failures = self.task.failures
+        return failures.guarded(self.node, closure, self.task.failure) if failures.guards_processing else closure
+
     def at_flush(self, callback: Callable[[], None]) -> None:
         """Call `callback` at every flush, parents before children."""
         self._callbacks.at_flush.append((self.node, self.named(callback)))
@@ -209,6 +293,13 @@ class NodeContext:
     def at_end_of_input(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when bounded input has ended, parents before children."""
         self._callbacks.at_end_of_input.append((self.node, self.named(callback)))
+
+    def at_idle(self, callback: Callable[[int], bool]) -> None:
+        """Call `callback(elapsed_ms)` as time passes on idle input, parents before children.
+
+        The callback moves its stream time on, if it has seen a record, and says whether anything may have come out.
+        """
+        self._callbacks.at_idle.append((self.node, self.named(callback)))
 
     def at_close(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the task closes."""
@@ -242,13 +333,17 @@ class NodeContext:
         copy.__kwdefaults__ = function.__kwdefaults__
         return cast("F", copy)
 
+    def _guarded(self, callback: Callable[[int], None]) -> Callable[[int], None]:
+        failures = self.task.failures
+        return failures.guarded_call(self.node, callback, self.task.failure) if failures.guards_processing else callback
+
     def share(self) -> None:
         """Let the columnar form of this operator find what it shares with the closure."""
         self._callbacks.lives[self.node] = self.live
 
     def dropped(self, reason: str) -> None:
         """Count the current record as dropped by this operator, and log it."""
-        self.task.drop(self.node, reason, self.task.place())
+        self.task.drop(self.node, reason)
 
     def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
         """Call `callback(time)` at intervals; the first time as Kafka Streams does.
@@ -260,7 +355,7 @@ class NodeContext:
         first_ms = 0 if stream_time else self.task.clock.now_ms() + interval_ms
         key = f"{self.node}:punctuator:{len(self.task.schedules)}"
         first_ms = self.task.deadlines.get(key, first_ms)
-        schedule = punctuations.schedule(first_ms, interval_ms, self.named(callback))
+        schedule = punctuations.schedule(first_ms, interval_ms, self._guarded(self.named(callback)))
         if self.task.is_new:
             self.task.schedules[key] = schedule
         return schedule
@@ -269,23 +364,47 @@ class NodeContext:
 class Callbacks:
     """What the operators of one task registered while they were bound."""
 
-    __slots__ = ("at_close", "at_end_of_input", "at_flush", "chains", "codes", "lives", "memo", "remembered")
+    __slots__ = (
+        "_on_error",
+        "at_close",
+        "at_end_of_input",
+        "at_flush",
+        "at_idle",
+        "chains",
+        "codes",
+        "lives",
+        "memo",
+        "remembered",
+    )
 
-    def __init__(self, memo: Mapping[str, int]) -> None:
+    def __init__(self, memo: Mapping[str, int], context: TaskContext) -> None:
         self.memo = memo
+        self._on_error = self._told(context) if context.failures.guards_processing else None
         self.codes: dict[CodeType, str] = {}  # which operator a closure belongs to
         self.chains: dict[CodeType, tuple[str, ...]] = {}  # and each line of the closure of a chain, below its first
         self.lives: dict[str, Any] = {}  # what operators share with their columnar forms, by node
         self.remembered: dict[str, Callable[[], int]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
+        self.at_idle: list[tuple[str, Callable[[int], bool]]] = []
         self.at_close: list[tuple[str, Callable[[], None]]] = []
 
     def chained(self, links: Sequence[Link]) -> Forward:
         """One closure for a chain of simple steps, known by its lines as `named` ones are by their code."""
-        chain, nodes = compiled(links)
+        chain, nodes = compiled(links, self._on_error)
         self.chains[cast("FunctionType", chain).__code__] = nodes
         return chain
+
+    def _told(self, context: TaskContext) -> OnError:
+        """What chains call when something fails in them."""
+
+        def on_error(error: Exception, key: Any, value: Any, timestamp: int) -> None:
+            at = cast("TracebackType", error.__traceback__)
+            node = cast("str", self.operator_at(at.tb_frame.f_code, at.tb_lineno))
+            record = Record(key=key, value=value, timestamp=timestamp)
+            context.failures.processing(context.failure(node, timestamp), record, error)
+
+        return on_error
 
     def operator_at(self, code: CodeType, line: int) -> str | None:
         """The operator that a line of code belongs to; None when it is of none."""

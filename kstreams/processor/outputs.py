@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,17 +13,22 @@ from kstreams.batch import headers_column
 from kstreams.errors import SerdeError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.chain import Statement
-from kstreams.processor.context import RecordContext, TaskContext
+from kstreams.processor.context import Origin, RecordContext, TaskContext
+from kstreams.processor.dead_letters import DeadLetters
 from kstreams.processor.nodes import Sink
 from kstreams.processor.operator import Forward
-from kstreams.record import Headers
+from kstreams.record import Headers, ProducerRecord
 from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
 
 MANY_ROWS = 4_096
 
+Side: TypeAlias = Literal["key", "value"]
+
 BY_KEY = -1
 """In `partitions` of `Collector.send`: leave the choice to the key."""
 
+
+_ORIGIN = "{add_origin}({context}.origin())\n"
 
 _APPEND = """\
 if {context}.headers: {headers}[len({keys})] = {context}.headers
@@ -65,7 +70,7 @@ class Collector(Protocol):
 class Rows:
     """Records of one sink, as columns of live objects: plain lists, which cost no garbage collection."""
 
-    __slots__ = ("headers", "keys", "sink", "timestamps", "values")
+    __slots__ = ("headers", "keys", "origins", "sink", "timestamps", "values")
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -73,16 +78,22 @@ class Rows:
         self.values: list[Any] = []
         self.timestamps: list[int] = []
         self.headers: dict[int, Headers] = {}  # of the rows that have some
+        self.origins: list[Origin] = []  # the input record of every row, where somebody may ask for it
 
     def headers_of_rows(self) -> list[Headers]:
         """The headers of every row; empty when none has any."""
         return [self.headers.get(row, ()) for row in range(len(self.keys))] if self.headers else []
+
+    def record(self, row: int) -> tuple[Any, Any, int, Headers]:
+        """Key, value, timestamp and headers of one row."""
+        return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, ())
 
     def clear(self) -> None:
         self.keys.clear()
         self.values.clear()
         self.timestamps.clear()
         self.headers.clear()
+        self.origins.clear()
 
 
 class TopicRows:
@@ -113,11 +124,19 @@ class Outputs:
         Takes the encoded rows.
     topic_names : mapping of str to str
         Real names of the topics whose name in the topology differs (internal ones).
+    letters : DeadLetters
+        What is sent with the rest.
     """
 
     def __init__(
-        self, sinks: Collection[Sink], context: TaskContext, collector: Collector, topic_names: Mapping[str, str]
+        self,
+        sinks: Collection[Sink],
+        context: TaskContext,
+        collector: Collector,
+        topic_names: Mapping[str, str],
+        letters: DeadLetters,
     ) -> None:
+        self._letters, self._guards = letters, context.failures.guards_production
         self._context, self._collector, self._topic_names = context, collector, topic_names
         self._topics: dict[str, TopicRows] = {}
         fixed = [sink.topic for sink in sinks if isinstance(sink.topic, str)]
@@ -138,6 +157,8 @@ class Outputs:
         names = {"context": self._context, "headers": rows.headers, "keys": rows.keys}
         columns = {"key": rows.keys, "value": rows.values, "timestamp": rows.timestamps}
         names |= {f"add_{name}": column.append for name, column in columns.items()}
+        if self._guards:
+            return Statement(_ORIGIN + _APPEND, {**names, "add_origin": rows.origins.append})
         return Statement(_APPEND, names)
 
     def send_if_many(self) -> None:
@@ -149,6 +170,7 @@ class Outputs:
         """Encode what was gathered and hand it to the collector, topic by topic."""
         for topic in self._topics:
             self.drain(topic)
+        self._letters.send()
 
     def drain(self, topic: str) -> None:
         """Encode and hand over the rows of one topic (by its name in the topology): what follows comes after them."""
@@ -169,6 +191,8 @@ class Outputs:
         self._collector.send(self._topic_names.get(topic, topic), keys, values, timestamps, headers, None)
 
     def _send_run(self, topic: str, run: Rows) -> None:
+        if self._guards:
+            self._leave_out_unencodable(topic, run)
         partitions = self._partitions(topic, run)
         self._collector.send(
             topic,
@@ -180,6 +204,17 @@ class Outputs:
         )
         run.clear()
 
+    def _leave_out_unencodable(self, topic: str, run: Rows) -> None:
+        """Ask the handler about each row that does not encode; the rows that it leaves out go."""
+        sides: tuple[Side, Side] = ("value", "key")
+        failed = {row: (side, error) for side in sides for row, error in _unencodable(run, topic, side)}
+        for row, (side, error) in sorted(failed.items()):
+            record = ProducerRecord(topic, *run.record(row))
+            origin = self._context.failure_of(run.origins[row], run.sink.name, record.timestamp)
+            self._context.failures.serialization(origin, record, error, side)
+        if failed:
+            _keep_rows(run, [row for row in range(len(run.keys)) if row not in failed])
+
     def _partitions(self, topic: str, run: Rows) -> np.ndarray[Any, Any] | None:
         if run.sink.partitioner is not None:
             return _partition_by(run.sink.partitioner, topic, self._collector.partitions(topic), run)
@@ -190,7 +225,7 @@ class Outputs:
         return None
 
     def _in_turns(self, sink: Sink, topic: TopicRows) -> Forward:
-        context = self._context
+        context, guards = self._context, self._guards
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
             rows = topic.of(sink)
@@ -199,6 +234,8 @@ class Outputs:
             rows.keys.append(key)
             rows.values.append(value)
             rows.timestamps.append(timestamp)
+            if guards:
+                rows.origins.append(context.origin())
 
         return shared_sink
 
@@ -213,29 +250,43 @@ class Outputs:
         return dynamic_sink
 
 
-def _encoded(run: Rows, topic: str, what: str, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
+def _encoded(run: Rows, topic: str, what: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
     serde = serde or BytesSerde()
     try:
         return serde.encode_rows(column)
     except Exception as error:
-        raise _first_failure(run, topic, what, serde, column, error) from error
+        for _, failure in _unencodable(run, topic, what):
+            raise failure from error
+        raise SerdeError(f"{run.sink.name} cannot encode the {what}s for topic {topic}: {error}") from error
 
 
-def _first_failure(
-    run: Rows, topic: str, what: str, serde: Serde[Any], column: list[Any], error: Exception
-) -> SerdeError:
-    """The error for the first row that does not encode."""
+def _unencodable(run: Rows, topic: str, what: Side) -> Iterator[tuple[int, SerdeError]]:
+    """The rows whose key or value does not encode, and an error for each."""
+    serde, column = (run.sink.key, run.keys) if what == "key" else (run.sink.value, run.values)
     declared = f" (declared at {run.sink.declared_at})" if run.sink.declared_at else ""
-    for key, value, timestamp, item in zip(run.keys, run.values, run.timestamps, column, strict=True):
-        try:
-            serde.encode_rows([item])
-        except Exception as cause:
-            row = f"the record with key {_shown(key)}, value {_shown(value)} and timestamp {timestamp}"
-            return SerdeError(
-                f"{run.sink.name}{declared} cannot write {row} to topic {topic}: {serde} does not take its {what}, "
-                f"a {type(item).__name__}: {cause}. Declare the right type with {what}=."
-            )
-    return SerdeError(f"{run.sink.name}{declared} cannot encode the {what}s for topic {topic}: {error}")
+    for row, cause in _failing_rows(serde or BytesSerde(), column):
+        record = f"key {_shown(run.keys[row])}, value {_shown(run.values[row])} and timestamp {run.timestamps[row]}"
+        yield (
+            row,
+            SerdeError(
+                f"{run.sink.name}{declared} cannot write the record with {record} to topic {topic}: "
+                f"{serde or BytesSerde()} does not take its {what}, a {type(column[row]).__name__}: {cause}. "
+                f"Declare the right type with {what}=."
+            ),
+        )
+
+
+def _failing_rows(serde: Serde[Any], column: list[Any], first: int = 0) -> Iterator[tuple[int, Exception]]:
+    """Found by halves, since mostly they are few."""
+    try:
+        serde.encode_rows(column)
+    except Exception as cause:
+        half = len(column) // 2
+        if not half:
+            yield first, cause
+            return
+        yield from _failing_rows(serde, column[:half], first)
+        yield from _failing_rows(serde, column[half:], first + half)
 
 
 def _shown(value: Any) -> str:
@@ -248,14 +299,16 @@ def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: Rows)
     answers = [choose(topic, key, value, count) for key, value in zip(run.keys, run.values, strict=True)]
     chosen = [_choices(answer) for answer in answers]
     if any(len(partitions) != 1 for partitions in chosen):
-        _copy_rows(run, [row for row, partitions in enumerate(chosen) for _ in partitions])
+        _keep_rows(run, [row for row, partitions in enumerate(chosen) for _ in partitions])
     return np.array(list(chain.from_iterable(chosen)), dtype=np.int64)
 
 
-def _copy_rows(run: Rows, rows: list[int]) -> None:
+def _keep_rows(run: Rows, rows: list[int]) -> None:
+    """Leave of a run these rows, each as often as it is named."""
     headers = run.headers_of_rows()
     run.headers = {new: headers[old] for new, old in enumerate(rows) if headers and headers[old]}
-    for column in (run.keys, run.values, run.timestamps):
+    columns: tuple[list[Any], ...] = (run.keys, run.values, run.timestamps, run.origins)
+    for column in filter(None, columns):
         column[:] = [column[row] for row in rows]
 
 

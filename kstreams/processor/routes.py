@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,18 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
 from kstreams.processor.context import TaskContext
+from kstreams.processor.error_handlers import ErrorHandlerContext
 from kstreams.processor.nodes import Source
 from kstreams.processor.operator import Forward
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
+from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 NEGATIVE_TIMESTAMP = "negative timestamp"
+_NEGATIVE = (
+    "its time is negative: give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, "
+    "or a function that tells the time of a record"
+)
 
 
 class Route:
@@ -25,17 +33,21 @@ class Route:
     `partition_time` is the highest timestamp (ms) stamped so far, -1 at first: extractors may fall back to it.
     """
 
-    __slots__ = ("_rows", "_whole", "context", "forward", "partition_time", "source")
+    __slots__ = ("_aside", "_extract", "_rows", "_whole", "context", "forward", "partition_time", "source")
 
     def __init__(self, source: Source, forward: Forward, context: TaskContext, partition_time: int) -> None:
         self.source, self.forward, self.context, self.partition_time = source, forward, context, partition_time
+        default = context.config["default.timestamp.extractor"]
+        self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
         self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
         self._rows: tuple[list[Any], list[Any]] | None = None
+        self._aside: list[tuple[int, Callable[[], None]]] = []  # by offset: tells of rows that were left out
 
     def stamp(self, batch: Batch) -> Batch:
-        """The batch under its event times, without the rows whose time is negative."""
-        if self.source.timestamp_extractor is not None:
-            batch = self._extracted(batch)
+        """The batch under its event times, without the rows that have none or do not decode: these are put aside."""
+        if self.context.failures.guards_deserialization:
+            batch = self._decodable(batch)
+        batch = self._timed(batch)
         timestamps = batch.timestamps.to_numpy()
         if len(timestamps) and timestamps.min() < 0:
             batch = self._without_negative(batch, timestamps >= 0)
@@ -43,9 +55,17 @@ class Route:
             self.partition_time = max(self.partition_time, int(batch.timestamps.to_numpy().max()))
         return batch
 
+    def pass_over(self, offset: int) -> bool:
+        """Tell of the rows that were put aside, up to and with an offset; whether there were any."""
+        told = False
+        while self._aside and self._aside[0][0] <= offset:
+            self._aside.pop(0)[1]()
+            told = True
+        return told
+
     def decoded(self, batch: Batch) -> tuple[list[Any], list[Any]]:
         """Keys and values as live objects. A batch that is taken in short runs is decoded once."""
-        rows = None if batch.whole is None else self._decoded_whole(batch.whole, batch)
+        rows = batch.decoded if batch.whole is None else self._decoded_whole(batch.whole, batch)
         if rows is None:
             return self._decode(batch)
         stop = batch.start + len(batch)
@@ -65,34 +85,76 @@ class Route:
         return rows
 
     def _decode(self, batch: Batch) -> tuple[list[Any], list[Any]]:
-        return (
+        return batch.decoded or (
             self._column(batch, "key", batch.keys, self.source.key),
             self._column(batch, "value", batch.values, self.source.value),
         )
 
+    def _timed(self, batch: Batch) -> Batch:
+        """The batch under the times that the extractor gives."""
+        if not isinstance(self._extract, FailOnInvalidTimestamp):
+            return self._extracted(batch)
+        given = batch.timestamps.to_numpy()
+        times = self._extract.times(given, self.partition_time, self.context.clock)
+        return batch if times is given else _with_times(batch, pa.array(times), batch.decoded)
+
+    def _without_negative(self, batch: Batch, kept: np.ndarray[Any, Any]) -> Batch:
+        if getattr(self._extract, "fails", False):
+            place = _place(batch, int(np.argmin(kept)))
+            raise ProcessingError(self.source.name, self.source.declared_at, place, ValueError(_NEGATIVE))
+        return self._only(batch, kept, partial(self._negative, batch))
+
     def _extracted(self, batch: Batch) -> Batch:
         # One after the other: an extractor may use the partition time that the record before it left.
-        extract, partition_time, stamped = self.source.timestamp_extractor, self.partition_time, []
+        extract, partition_time, stamped = self._extract, self.partition_time, []
         keys, values = self._decode(batch)
         times = batch.timestamps.to_pylist()
         for row, (key, value, time, headers) in enumerate(zip(keys, values, times, batch.header_rows(), strict=True)):
             record = Record(key=key, value=value, timestamp=time, headers=headers)
             try:
-                stamped.append(int(extract(record, partition_time)))  # type: ignore[misc]
+                stamped.append(int(extract(record, partition_time)))
             except Exception as error:
                 raise ProcessingError(self.source.name, self.source.declared_at, _place(batch, row), error) from error
             partition_time = max(partition_time, stamped[-1])
-        return Batch(
-            batch.source, batch.offsets, batch.keys, batch.values, pa.array(stamped, pa.int64()), batch.headers
-        )
+        return _with_times(batch, pa.array(stamped, pa.int64()), (keys, values))
 
-    def _without_negative(self, batch: Batch, kept: np.ndarray[Any, Any]) -> Batch:
-        first = _place(batch, int(np.argmin(kept)))
-        self.context.drop(self.source.name, NEGATIVE_TIMESTAMP, first, int((~kept).sum()))
-        mask = pa.array(kept)
-        headers = None if batch.headers is None else batch.headers.filter(mask)
-        keys, values, timestamps = (column.filter(mask) for column in (batch.keys, batch.values, batch.timestamps))
-        return Batch(batch.source, batch.offsets[kept], keys, values, timestamps, headers)
+    def _decodable(self, batch: Batch) -> Batch:
+        """The rows that decode, with what they decode to; the handler is told of the others."""
+        batch = batch.alone()
+        try:
+            batch.decoded = self._decode(batch)
+            return batch
+        except SerdeError:
+            errors = self._failing_rows(batch)
+        kept = np.array([row not in errors for row in range(len(batch))])
+        good = self._only(batch, kept, partial(self._undecodable, batch, errors))
+        good.decoded = self._decode(good)
+        return good
+
+    def _failing_rows(self, batch: Batch) -> dict[int, SerdeError]:
+        errors: dict[int, SerdeError] = {}
+        for what, column, serde in (("value", batch.values, self.source.value), ("key", batch.keys, self.source.key)):
+            for row, cause in failing_rows(column, serde or BytesSerde()):
+                errors[row] = self._failure(batch, what, row, serde or BytesSerde(), cause)
+        return errors
+
+    def _undecodable(self, batch: Batch, errors: Mapping[int, SerdeError], row: int) -> None:
+        context = self._context_of(batch, row)
+        headers, time = context.headers, context.timestamp
+        record = Record(key=context.source_raw_key, value=context.source_raw_value, timestamp=time, headers=headers)
+        self.context.failures.deserialization(context, record, errors[row])
+
+    def _negative(self, batch: Batch, row: int) -> None:
+        self.context.failures.dropped(self._context_of(batch, row), NEGATIVE_TIMESTAMP)
+
+    def _context_of(self, batch: Batch, row: int) -> ErrorHandlerContext:
+        return ErrorHandlerContext.of_row(batch, row, self.source.name, self.context.task_id)
+
+    def _only(self, batch: Batch, kept: np.ndarray[Any, Any], tell: Callable[[int], None]) -> Batch:
+        """Some rows of a batch; `tell` is called with each of the others when the task has come so far."""
+        self._aside += [(int(batch.offsets[row]), partial(tell, int(row))) for row in np.flatnonzero(~kept)]
+        self._aside.sort(key=itemgetter(0))
+        return batch.filter(kept)
 
     def _column(self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any] | None) -> list[Any]:
         serde = serde or BytesSerde()
@@ -104,8 +166,11 @@ class Route:
     def _first_failure(
         self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any], error: Exception
     ) -> SerdeError:
+        row, cause = next(failing_rows(column, serde), (0, error))
+        return self._failure(batch, what, row, serde, cause)
+
+    def _failure(self, batch: Batch, what: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
         declared = f" (declared at {self.source.declared_at})" if self.source.declared_at else ""
-        row, cause = _failing_row(column, serde) or (0, error)
         record = _place(batch, row)
         return SerdeError(f"{self.source.name}{declared} cannot decode the {what} of {record} with {serde}: {cause}")
 
@@ -126,6 +191,9 @@ class Routes:
         for source in sources:
             for topic in source.topics:
                 self._add(topic_names.get(topic, topic), source)
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._by_topic.values())
 
     def of(self, topic: str) -> Route:
         """The route of a topic; raises UnknownTopicError when no source reads it."""
@@ -149,14 +217,24 @@ class Routes:
         raise UnknownTopicError(f"No source of task {self._context.task_id} reads topic {topic!r}; it reads: {known}.")
 
 
+def _with_times(batch: Batch, times: pa.Array, decoded: tuple[list[Any], list[Any]] | None) -> Batch:
+    new = Batch(batch.source, batch.offsets, batch.keys, batch.values, times, batch.headers)
+    new.decoded = decoded
+    return new
+
+
 def _place(batch: Batch, row: int) -> str:
     return f"{batch.source}@{batch.offsets[row]}"
 
 
-def _failing_row(column: pa.Array, serde: Serde[Any]) -> tuple[int, Exception] | None:
-    for row in range(len(column)):
-        try:
-            serde.decode_rows(column.slice(row, 1))
-        except Exception as cause:
-            return row, cause
-    return None
+def failing_rows(column: pa.Array, serde: Serde[Any], first: int = 0) -> Iterator[tuple[int, Exception]]:
+    """The rows of a column that do not decode, and why; found by halves, since mostly they are few."""
+    try:
+        serde.decode_rows(column)
+    except Exception as cause:
+        half = len(column) // 2
+        if not half:
+            yield first, cause
+            return
+        yield from failing_rows(column.slice(0, half), serde, first)
+        yield from failing_rows(column.slice(half), serde, first + half)

@@ -5,6 +5,7 @@ It knows neither threads nor Spark: both runtimes and the test driver run this v
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,11 @@ from kstreams.errors import ProcessingError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
 from kstreams.processor.columns.region import Bound, Region, live_regions
 from kstreams.processor.context import Callbacks, Run, TaskContext
+from kstreams.processor.dead_letters import DeadLetters
+from kstreams.processor.drops import Drops
+from kstreams.processor.failures import Failures
+from kstreams.processor.idle import WHOLE_TASK, idle_input
+from kstreams.processor.metrics import Sensor
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Collector, Outputs
@@ -93,9 +99,14 @@ class Task:
             stores=state.stores,
             global_stores=global_stores or {},
             stream_time=self._memo.get("stream_time", -1),
+            state_dir=state.directory,
         )
-        self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {})
-        self._callbacks = callbacks = Callbacks(self._memo)
+        context.drops = self._drops = Drops(f"task {self.id}", clock, config["log.summary.interval.ms"])
+        letters = DeadLetters(collector.send)
+        declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
+        context.failures = Failures(config, self._drops, letters, declared_at, sub_topology.is_global)
+        self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {}, letters)
+        self._callbacks = callbacks = Callbacks(self._memo, context)
         context.deadlines = deadlines or {}
         forwards = bind(sub_topology, context, self._outputs, callbacks)
         context.is_new, context.deadlines = False, {}
@@ -107,11 +118,20 @@ class Task:
         flush, end = callbacks.at_flush, callbacks.at_end_of_input
         self._at_end_of_input = [*settles, *in_order_of(sub_topology, [*flush, *end, *flush])]
         self._at_close = in_order_of(sub_topology, callbacks.at_close)
+        self._delayed = list(reversed(context.delayed.values()))
+        passing = dict(reversed(callbacks.at_idle))  # steps are bound children first
+        self._at_idle: dict[str, Callable[[int], bool]] = {**passing, WHOLE_TASK: context.pass_time}
+        self._idle = idle_input(sub_topology, self._at_idle, config, clock.now_ms())
 
     @property
     def dropped(self) -> Counter[tuple[str, str]]:
         """How many records each (node, reason) has dropped."""
-        return self._context.dropped
+        return self._drops.counts
+
+    @property
+    def sensors(self) -> Mapping[tuple[str, str], Sensor]:
+        """What its processors measure, by (node, sensor)."""
+        return self._context.sensors
 
     @property
     def stream_time(self) -> int:
@@ -145,10 +165,39 @@ class Task:
         if not len(batch):
             return
         route = self._routes.of(batch.source.topic)
+        if self._idle is not None:
+            self._idle.seen(route.source.name, self._context.clock.now_ms())
         region = self._regions.get(route.source.name)
         if region is None or not self._process_columns(batch, region):
             self._process_rows(batch, route)
+        route.pass_over(int(batch.offsets[-1]))
         self._outputs.send_if_many()
+
+    def pass_over(self, topic: str | None = None, before: int = sys.maxsize) -> bool:
+        """All of the input before an offset is done: tell of the rows that `stamp` put aside.
+
+        They are told no earlier, so that what follows from them is committed with their offsets. To be called before a
+        flush by whoever moves past offsets at which nothing was left to process.
+
+        Parameters
+        ----------
+        topic : str, optional
+            By its real name; None: of all inputs.
+        before : int
+            The next offset to process.
+
+        Returns
+        -------
+        bool
+            Whether there were any.
+
+        Raises
+        ------
+        SerdeError
+            When bytes did not decode, and the handler wants the task to end.
+        """
+        routes = self._routes if topic is None else [self._routes.of(topic)]
+        return any([route.pass_over(before - 1) for route in routes])
 
     def _process_columns(self, batch: Batch, region: Region) -> bool:
         with self._explained():
@@ -159,7 +208,7 @@ class Task:
         keys, values = route.decoded(batch)
         timestamps = batch.timestamps.to_numpy()
         stream_times = np.maximum(np.maximum.accumulate(timestamps), context.stream_time)
-        run = Run(batch.source.topic, batch.offsets, stream_times, timestamps.tolist())
+        run = Run(batch, batch.offsets, stream_times, timestamps.tolist())
         rows = zip(keys, values, run.cursor, strict=False)
         context.run = run
         with self._explained():
@@ -171,13 +220,40 @@ class Task:
     def punctuate(self) -> bool:
         """Call the wall-clock punctuators that are due; whether there was one."""
         with self._explained():
+            self._settle_delayed()
             fired = self._context.wall_clock_punctuations.fire(self._context.clock.now_ms())
         if fired:
             self._outputs.send()
         return fired
 
+    def pass_time(self, awake: Iterable[str] = ()) -> bool:
+        """Let stream time go on with the wall clock where input is idle, if sources say so; whether anything came out.
+
+        To be called at intervals while records may still come.
+
+        Parameters
+        ----------
+        awake : iterable of str
+            Topics of which records wait, or may be on their way.
+        """
+        if self._idle is None:
+            return False
+        now_ms = self._context.clock.now_ms()
+        for topic in awake:
+            self._idle.seen(self._routes.of(topic).source.name, now_ms)
+        moves = self._idle.moves(now_ms)
+        if not moves:
+            return False
+        self._call(self._at_flush)  # what the record cache holds belongs to the time before
+        with self._explained():
+            moved = [pass_time(moves[step]) for step, pass_time in self._at_idle.items() if step in moves]
+        return any(moved)
+
     def send(self) -> None:
         """Hand to the collector what was written so far. To be called whenever nothing waits to be processed."""
+        if self._delayed:
+            with self._explained():
+                self._settle_delayed()
         self._outputs.send()
 
     def settle(self) -> None:
@@ -188,11 +264,13 @@ class Task:
         with self._explained():
             for settle in self._settles:
                 settle()
+            self._settle_delayed()
 
     def flush(self) -> None:
         """Forward what the record cache holds, and hand all output to the collector. Comes before every commit."""
         self._call(self._at_flush)
         self._context.commit_requested = False
+        self._drops.tell()
 
     def end_of_input(self) -> None:
         """Bounded input is over: let operators emit what only later records would have released, parents first."""
@@ -210,6 +288,7 @@ class Task:
 
     def close(self) -> None:
         """Close the processors; stores and uncommitted output are the caller's."""
+        self._drops.tell_now()
         for callback in self._at_close:
             callback()
 
@@ -222,11 +301,16 @@ class Task:
                 self._punctuate_stream_time(context.stream_time)
 
     def _punctuate_stream_time(self, stream_time: int) -> None:
+        self._settle_delayed()
         context = self._context
         run = context.run
         context.run, context.headers = None, ()
         context.stream_time_punctuations.fire(stream_time)
         context.run = run
+
+    def _settle_delayed(self) -> None:
+        for delayed in self._delayed:
+            delayed.settle()
 
     def _call(self, callbacks: list[Callable[[], None]]) -> None:
         with self._explained():

@@ -15,6 +15,7 @@ from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import UnknownTopicError
+from kstreams.processor.error_handlers import writes_any_topic
 from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.partition_group import PartitionGroup
@@ -137,9 +138,10 @@ class TopologyTestDriver:
     # time and end
 
     def advance_wall_clock_time(self, duration: Duration) -> None:
-        """Move the wall clock; wall-clock punctuators that are due are called once."""
+        """Move the wall clock; wall-clock punctuators that are due are called once, and idle sources pass time."""
         self._clock.advance(to_ms(duration))
         self._task.punctuate()
+        self._task.pass_time()
         self._commit(self._task)
         self._run()
 
@@ -238,6 +240,7 @@ class TopologyTestDriver:
                 self._run()
             else:
                 task.process(task.stamp(batch))
+                task.pass_over()
                 self._commit(task)
 
     def _enqueue(self, batch: Batch) -> None:
@@ -247,6 +250,8 @@ class TopologyTestDriver:
         most = 10_000 if self._whole_batches else 1
         while (run := self._group.next_run(most)) is not None:
             self._task.process(run)
+            self._commit(self._task)
+        if self._task.pass_over():
             self._commit(self._task)
 
     def _commit(self, task: Task) -> None:
@@ -274,10 +279,12 @@ class TopologyTestDriver:
         return own.union(*(_topics(task.sub_topology) for task in self._global_tasks))
 
     def _output_names(self) -> set[str] | None:
-        """What can be written; None when a sink chooses its topic."""
+        """What can be written; None when a sink or an exception handler chooses a topic."""
         sinks = [sink for part in self._own for sink in part.sinks]
         fixed = {self._names.get(sink.topic, sink.topic) for sink in sinks if isinstance(sink.topic, str)}
-        return fixed | set(self._names.values()) if all(isinstance(sink.topic, str) for sink in sinks) else None
+        dead_letters = {self._config["errors.deadletterqueue.topic.name"]} - {None}
+        chosen = any(callable(sink.topic) for sink in sinks) or writes_any_topic(self._config)
+        return None if chosen else fixed | dead_letters | set(self._names.values())
 
 
 def _merged(parts: Sequence[SubTopology]) -> SubTopology:

@@ -38,7 +38,7 @@ class ExitTarget:
         """Make the rows; the answer forwards them, depth first and in order. Raises when something does not decode."""
         keys, values, headers = self._rows.keys(selected), self._rows.values(selected), selected.header_rows()
         stream_times = selected.stream_times(self._context.stream_time)
-        run = Run(selected.topic, selected.offsets(), stream_times, selected.times().tolist())
+        run = Run(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
         return lambda: self._run(run, zip(keys, values, run.cursor, strict=False), headers)
 
     def _run(self, run: Run, rows: Iterable[Any], headers: list[Headers] | None) -> None:

@@ -96,7 +96,7 @@ class FoldTarget:
             self.settle()
 
     def _drop(self, reason: str, count: int) -> None:
-        self._context.drop(self._target.node.name, reason, self._context.place(), count)
+        self._context.drop(self._target.node.name, reason, count)
 
     def settle(self) -> None:
         """Fold what waits."""

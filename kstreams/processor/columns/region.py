@@ -88,7 +88,7 @@ class Region:
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
         context, times = self._context, batch.timestamps.to_numpy()
         # Without timestamps left to loop over, the run stands at its last record.
-        at_end = Run(batch.source.topic, batch.offsets, stream_times(times, context.stream_time), [])
+        at_end = Run(batch, batch.offsets, stream_times(times, context.stream_time), [])
         for act in prepared:
             context.run = at_end
             act()

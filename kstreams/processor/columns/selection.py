@@ -24,16 +24,16 @@ class Selected:
         Which of the columns says what goes through.
     """
 
-    __slots__ = ("_batch", "_columns", "_mask")
+    __slots__ = ("_columns", "_mask", "batch")
 
     def __init__(self, batch: Batch, columns: Columns, where: Expr | None) -> None:
-        self._batch, self._columns = batch, columns
+        self.batch, self._columns = batch, columns
         self._mask: pa.Array | None = None
         if where is not None:
             self._mask = columns[repr(where)].fill_null(False)
 
     def __len__(self) -> int:
-        return len(self._batch) if self._mask is None else self._mask.true_count
+        return len(self.batch) if self._mask is None else self._mask.true_count
 
     def of(self, expr: Expr) -> pa.Array:
         """The values of an expression; a literal has one for every row."""
@@ -41,7 +41,7 @@ class Selected:
 
     def of_timestamps(self) -> pa.Array:
         """Event times in milliseconds."""
-        return self._through(self._batch.timestamps)
+        return self._through(self.batch.timestamps)
 
     def times(self) -> Integers:
         """Event times in milliseconds, as numpy."""
@@ -50,33 +50,28 @@ class Selected:
 
     def stream_times(self, before: int) -> Integers:
         """The stream time (ms) at each row, `before` the batch at first: records that do not come through count too."""
-        return self._of_each(stream_times(self._batch.timestamps.to_numpy(), before))
+        return self._of_each(stream_times(self.batch.timestamps.to_numpy(), before))
 
     def headers(self) -> pa.Array | None:
         """Headers, None when no record of the batch has any."""
-        return None if self._batch.headers is None else self._through(self._batch.headers)
+        return None if self.batch.headers is None else self._through(self.batch.headers)
 
     def header_rows(self) -> list[Headers] | None:
         """Headers as tuples, None when no record of the batch has any."""
         headers = self.headers()
         return None if headers is None else rows_of_headers(headers)
 
-    @property
-    def topic(self) -> str:
-        """Where the records came from."""
-        return self._batch.source.topic
-
     def offsets(self) -> Integers:
         """The offset of each row."""
-        return self._of_each(self._batch.offsets)
+        return self._of_each(self.batch.offsets)
 
     def raw_keys(self) -> pa.Array:
         """Keys, still serialized."""
-        return self._through(self._batch.keys)
+        return self._through(self.batch.keys)
 
     def raw_values(self) -> pa.Array:
         """Values, still serialized."""
-        return self._through(self._batch.values)
+        return self._through(self.batch.values)
 
     def _of_each(self, numbers: Integers) -> Integers:
         return numbers if self._mask is None else numbers[self._mask.to_numpy(zero_copy_only=False)]

@@ -33,14 +33,14 @@ class Takes(Enum):
 class FilterOperator(StatementOperator):
     """Forwards the records for which the predicate holds, or for which it does not."""
 
-    predicate: Callable[..., Any]
+    function: Callable[..., Any]
     negate: bool = False
     takes: Takes = Takes.KEY_VALUE
 
     def statement(self) -> Statement:
         refuses = "" if self.negate else "not "
-        text = f"if {refuses}{{predicate}}({self.takes.arguments}): return"
-        return Statement(text, {"predicate": self.predicate})
+        text = f"if {refuses}{{function}}({self.takes.arguments}): return"
+        return Statement(text, {"function": self.function})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,18 @@ class MapOperator(StatementOperator):
 
 
 @dataclass(frozen=True, slots=True)
+class MapRecordOperator(StatementOperator):
+    """A new key and value for each record, by two expressions."""
+
+    key: Callable[[Any, Any, int], Any]
+    value: Callable[[Any, Any, int], Any]
+
+    def statement(self) -> Statement:
+        text = "key, value = {key}(key, value, timestamp), {value}(key, value, timestamp)"
+        return Statement(text, {"key": self.key, "value": self.value})
+
+
+@dataclass(frozen=True, slots=True)
 class FlatMapOperator:
     """Any number of new keys and values for each record."""
 
@@ -182,7 +194,7 @@ class DropNullKeys(StatementOperator):
     """Stands before a repartition topic: a record without a key has no place in it."""
 
     def statement(self) -> Statement:
-        return Statement("if key is None: return", {})
+        return Statement("if key is None: return {dropped}('null key')", {})
 
 
 @dataclass(frozen=True, slots=True)

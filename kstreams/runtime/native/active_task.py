@@ -127,6 +127,11 @@ class ActiveTask:
         if self.task.punctuate():
             self.uncommitted = True
 
+    def pass_time(self) -> None:
+        """Let stream time go on where input is idle."""
+        if self.task.pass_time(source.topic for source in self.group.awake_partitions()):
+            self.uncommitted = True
+
     def end_input(self) -> None:
         """Bounded input is over."""
         self.uncommitted = self.ended = True
@@ -142,6 +147,7 @@ class ActiveTask:
         """
         for source in self.group.empty_partitions():
             passed = position(source)
+            self.task.pass_over(source.topic, passed)
             if passed > self.next_offsets[source]:
                 self.next_offsets[source] = passed
                 self.uncommitted = True

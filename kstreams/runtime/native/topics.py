@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from kstreams.config import Config
 from kstreams.errors import TopicExistsError, TopologyError
 from kstreams.log.api import Admin
+from kstreams.processor.dead_letters import check_dead_letter_topic
 from kstreams.processor.layout import Layout, lay_out
 from kstreams.processor.topology import InternalTopic, SubTopology, Topology
 from kstreams.state.api import StoreBuilder
@@ -21,9 +22,10 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
     Raises
     ------
     UnknownTopicError, TopologyError
-        As `lay_out`; also when a changelog topic that exists does not fit.
+        As `lay_out`; also when a changelog topic that exists does not fit, or the dead-letter topic is missing.
     """
     existing = {name: topic.partitions for name, topic in admin.topics().items()}
+    check_dead_letter_topic(config, existing)
     layout = lay_out(topology, config.application_id, existing)
     for name, partitions, settings in _wanted(topology, layout, config):
         if name not in existing:

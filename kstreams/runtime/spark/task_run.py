@@ -114,6 +114,7 @@ class _Run:
         for batch in self._input(given):
             self._task.process(batch)
             yield from self._collector.drain()
+        self._task.pass_over()
         self._task.punctuate()
         if self._step.end:
             self._task.end_of_input()

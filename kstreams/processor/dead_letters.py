@@ -1,0 +1,75 @@
+"""`DeadLetters`: records for dead-letter topics, kept until the task sends its output: they are committed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from kstreams.batch import headers_column
+from kstreams.config import Config
+from kstreams.errors import UnknownTopicError
+from kstreams.log.naming import did_you_mean
+from kstreams.record import ProducerRecord
+
+
+def check_dead_letter_topic(config: Config, existing: Collection[str], prefix: str = "") -> None:
+    """Raise UnknownTopicError when dead letters would go to a topic that is not there: nobody would look for it.
+
+    Parameters
+    ----------
+    config : Config
+    existing : collection of str
+        All topics.
+    prefix : str
+        Stands before the names of topics that are written.
+    """
+    name = config["errors.deadletterqueue.topic.name"]
+    if name is not None and prefix + name not in existing:
+        topic = prefix + name
+        hint = did_you_mean(topic, existing) or f" Create it first: kstreams topics create {topic}"
+        raise UnknownTopicError(f"There is no topic {topic!r}, which errors.deadletterqueue.topic.name names.{hint}")
+
+
+class DeadLetters:
+    """The dead letters of one task.
+
+    Parameters
+    ----------
+    send : callable
+        `send(topic, keys, values, timestamps, headers, partitions)` of the task's collector.
+    """
+
+    __slots__ = ("_send", "_waiting", "topics")
+
+    def __init__(self, send: Callable[..., None]) -> None:
+        self._send = send
+        self._waiting: list[ProducerRecord] = []
+        self.topics: set[str] = set()
+        """Those that were written to."""
+
+    def add(self, letters: Sequence[ProducerRecord]) -> None:
+        """Keep letters."""
+        self._waiting += letters
+
+    def send(self) -> None:
+        """Hand them over, in order by topic."""
+        waiting, self._waiting = self._waiting, []
+        for topic, letters in groupby(sorted(waiting, key=_topic), _topic):
+            self.topics.add(topic)
+            self._send(topic, *_columns(list(letters)), None)
+
+
+def _topic(letter: ProducerRecord) -> str:
+    return letter.topic
+
+
+def _columns(letters: Sequence[ProducerRecord]) -> tuple[Any, ...]:
+    return (
+        pa.array([letter.key for letter in letters], pa.binary()),
+        pa.array([letter.value for letter in letters], pa.binary()),
+        pa.array([letter.timestamp for letter in letters], pa.int64()),
+        headers_column([letter.headers for letter in letters]),
+    )

@@ -1,0 +1,64 @@
+"""`Drops`: records that operators skip, counted exactly; the log gets a first line of each kind, and then sums."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from kstreams.clock import Clock
+
+logger = logging.getLogger("kstreams.processor")
+
+
+class Drops:
+    """Counts by operator and reason, of one task or of a whole run.
+
+    Parameters
+    ----------
+    who : str
+        Begins the lines in the log.
+    clock : Clock
+    every_ms : int
+        Least time between two sums (`log.summary.interval.ms`); 0 or less: only a last one.
+
+    Examples
+    --------
+    >>> from kstreams.clock import ManualClock
+    >>> drops = Drops("task 0_0", ManualClock(), 1000)
+    >>> for offset in (7, 9):
+    ...     drops.add("COUNT", "null key", lambda: f"in-0@{offset}")
+    >>> drops.counts["COUNT", "null key"], drops.untold["COUNT", "null key"]
+    (2, 1)
+    """
+
+    __slots__ = ("_clock", "_every_ms", "_told_ms", "_who", "counts", "untold")
+
+    def __init__(self, who: str, clock: Clock, every_ms: int) -> None:
+        self._who, self._clock, self._every_ms = who, clock, every_ms
+        self._told_ms = clock.now_ms()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.untold: Counter[tuple[str, str]] = Counter()
+
+    def add(self, node: str, reason: str, place: Callable[[], str], count: int = 1) -> None:
+        """Count records; the first of an operator and reason are told at once, with their place."""
+        kind = node, reason
+        if kind not in self.counts:
+            what = f"record {place()}" if count == 1 else f"{count} records up to {place()}"
+            logger.warning("%s: %s dropped %s: %s", self._who, node, what, reason)
+        else:
+            self.untold[kind] += count
+        self.counts[kind] += count
+
+    def tell(self) -> None:
+        """Log the sums, if it is time. Cheap when nothing was dropped: to be called at every commit."""
+        if self.untold and 0 < self._every_ms <= self._clock.now_ms() - self._told_ms:
+            self.tell_now()
+
+    def tell_now(self) -> None:
+        """Log the sums of what no line has told yet."""
+        now_ms = self._clock.now_ms()
+        for (node, reason), count in self.untold.items():
+            logger.warning("%s: %s dropped %d more records: %s", self._who, node, count, reason)
+        self.untold.clear()
+        self._told_ms = now_ms

@@ -1,0 +1,219 @@
+"""What an exception handler is told of a failure, and what it may answer."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+from kstreams.batch import Batch, rows_of_headers
+from kstreams.config import Config
+from kstreams.errors import ConfigError
+from kstreams.record import Headers, ProducerRecord
+
+KINDS = ("deserialization", "processing", "production")
+
+EXCEPTION = "__streams.errors.exception"
+MESSAGE = "__streams.errors.message"
+STACKTRACE = "__streams.errors.stacktrace"
+TOPIC = "__streams.errors.topic"
+PARTITION = "__streams.errors.partition"
+OFFSET = "__streams.errors.offset"
+OPERATOR = "__streams.errors.operator"
+REASON = "__streams.errors.reason"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorHandlerContext:
+    """Where something failed. Kafka Streams: `ErrorHandlerContext`.
+
+    Parameters
+    ----------
+    topic : str or None
+        Where the input record came from; None outside of any record, as in a punctuator.
+    partition, offset : int
+        Of the input record; -1 outside of any.
+    headers : sequence of (str, bytes or None)
+    timestamp : int
+        Event time in milliseconds of what was processed; in a punctuator the time it was called with.
+    processor_node_id : str
+        Name of the operator, as `describe()` prints it.
+    task_id : str
+        `<sub-topology>_<partition>`.
+    source_raw_key, source_raw_value : bytes or None
+        The input record as it was read.
+    origin : "key", "value" or None
+        Of production: what could not be serialized; None when the record itself was refused.
+
+    Examples
+    --------
+    >>> context = ErrorHandlerContext(topic="in", offset=3, partition=0, source_raw_value=b"x")
+    >>> letter = context.dead_letter("failures", ValueError("no number"))
+    >>> letter.topic, letter.value, letter.headers[0]
+    ('failures', b'x', ('__streams.errors.exception', b'ValueError: no number'))
+    """
+
+    topic: str | None = None
+    partition: int = -1
+    offset: int = -1
+    headers: Headers = ()
+    timestamp: int = 0
+    processor_node_id: str = ""
+    task_id: str = ""
+    source_raw_key: bytes | None = None
+    source_raw_value: bytes | None = None
+    origin: Literal["key", "value"] | None = None
+
+    @classmethod
+    def of_row(cls, batch: Batch, row: int, node: str, task_id: str) -> ErrorHandlerContext:
+        """What there is to say of one record of a batch at an operator."""
+        headers = () if batch.headers is None else rows_of_headers(batch.headers.slice(row, 1))[0]
+        return cls(
+            topic=batch.source.topic,
+            partition=batch.source.partition,
+            offset=int(batch.offsets[row]),
+            headers=headers,
+            timestamp=batch.timestamps[row].as_py(),
+            processor_node_id=node,
+            task_id=task_id,
+            source_raw_key=batch.keys[row].as_py(),
+            source_raw_value=batch.values[row].as_py(),
+        )
+
+    def dead_letter(self, topic: str, error: BaseException) -> ProducerRecord:
+        """The input record as it was read, for a topic, with Kafka Streams' headers that tell of the error."""
+        trace = "".join(traceback.format_exception(error))
+        told = {EXCEPTION: described(error), MESSAGE: str(error), STACKTRACE: trace}
+        headers = (*((name, text.encode()) for name, text in told.items()), *self.place())
+        return self._letter(topic, headers)
+
+    def dropped_letter(self, topic: str, reason: str) -> ProducerRecord:
+        """The same for a record that an operator dropped without an error."""
+        return self._letter(topic, (*self.place(), *self.cause(reason)))
+
+    def place(self) -> tuple[tuple[str, bytes | None], ...]:
+        """The headers that say where the input record came from."""
+        topic = None if self.topic is None else self.topic.encode()
+        return (TOPIC, topic), (PARTITION, str(self.partition).encode()), (OFFSET, str(self.offset).encode())
+
+    def cause(self, reason: str) -> tuple[tuple[str, bytes | None], ...]:
+        """The headers that say which operator dropped a record, and why."""
+        return (OPERATOR, self.processor_node_id.encode()), (REASON, reason.encode())
+
+    def _letter(self, topic: str, headers: Headers) -> ProducerRecord:
+        return ProducerRecord(topic, self.source_raw_key, self.source_raw_value, max(self.timestamp, 0), headers)
+
+
+def described(error: BaseException) -> str:
+    """An exception as Java's `toString` would say it.
+
+    Examples
+    --------
+    >>> described(ValueError("no")), described(KeyError())
+    ('ValueError: no', 'KeyError')
+    """
+    kind, text = type(error).__qualname__, str(error)
+    return f"{kind}: {text}" if text else kind
+
+
+class Result(Enum):
+    """What is to happen after a failure."""
+
+    FAIL = "fail"
+    RESUME = "resume"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What an exception handler answers. Kafka Streams: `Response` of its exception handlers.
+
+    Examples
+    --------
+    >>> Response.resume().result, Response.retry() == Response.fail()
+    (<Result.RESUME: 'resume'>, False)
+    """
+
+    result: Result
+    dead_letter_records: tuple[ProducerRecord, ...] = ()
+
+    @classmethod
+    def fail(cls, dead_letter_records: Sequence[ProducerRecord] = ()) -> Response:
+        """End the thread with the error, after writing these records."""
+        return cls(Result.FAIL, tuple(dead_letter_records))
+
+    @classmethod
+    def resume(cls, dead_letter_records: Sequence[ProducerRecord] = ()) -> Response:
+        """Go on without the record, after writing these."""
+        return cls(Result.RESUME, tuple(dead_letter_records))
+
+    @classmethod
+    def retry(cls) -> Response:
+        """Try again, up to `task.timeout.ms`: only where a topic refused a record for the time being; else it fails."""
+        return cls(Result.RETRY)
+
+
+ExceptionHandler: TypeAlias = Callable[[ErrorHandlerContext, Any, Exception], Response]
+"""`handler(context, record, error)`. The record is a `Record` (deserialization: of bytes; processing: what the operator
+was given, None in a punctuator), or of production a `ProducerRecord` (not serialized yet where `context.origin` says
+so)."""
+
+_RESULTS = {"fail": Result.FAIL, "continue": Result.RESUME, "retry": Result.RETRY}
+
+
+def handler_of(setting: Any, dead_letters_to: str | None, *, tells_reason: bool = False) -> ExceptionHandler:
+    """The handler that a setting asks for: the user's function, or one that always answers the same.
+
+    Parameters
+    ----------
+    setting : str or callable
+    dead_letters_to : str or None
+        The topic to which the built-in handlers write the input record.
+    tells_reason : bool
+        Whether their letters also name operator and reason.
+    """
+    if callable(setting):
+        return _checked(setting)
+    result = _RESULTS[setting]
+
+    def handler(context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+        if dead_letters_to is None or result is Result.RETRY:
+            return Response(result)
+        letter = context.dead_letter(dead_letters_to, error)
+        if tells_reason:
+            letter = letter._replace(headers=(*letter.headers, *context.cause(reason_of(error))))
+        return Response(result, (letter,))
+
+    return handler
+
+
+def writes_any_topic(config: Config) -> bool:
+    """Whether a handler is the user's own, which may answer with records for any topic."""
+    return any(callable(config[f"{kind}.exception.handler"]) for kind in KINDS)
+
+
+def reason_of(error: BaseException) -> str:
+    """Under which reason a record that failed is counted: few, so that counts by reason stay few.
+
+    Examples
+    --------
+    >>> reason_of(ValueError("no number: 'x'"))
+    'failed with ValueError'
+    """
+    return f"failed with {type(error).__qualname__}"
+
+
+def _checked(function: Callable[..., Any]) -> ExceptionHandler:
+    def handler(context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+        response = function(context, record, error)
+        if not isinstance(response, Response):
+            name = getattr(function, "__qualname__", repr(function))
+            raise ConfigError(
+                f"The exception handler {name} answered {response!r}: it must answer Response.fail(), "
+                "Response.resume() or Response.retry()."
+            )
+        return response
+
+    return handler
