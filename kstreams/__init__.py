@@ -19,11 +19,24 @@ if TYPE_CHECKING:
     from kstreams.dsl.suppressed import Suppressed
     from kstreams.dsl.windowed import TimeWindowedKStream
     from kstreams.errors import KStreamsError
-    from kstreams.expressions import col, key, len, lit, struct, timestamp, value, window_end, window_start
-    from kstreams.processor.process_api import Processor
-    from kstreams.processor.punctuation import PunctuationType
+    from kstreams.expressions import (
+        col,
+        key,
+        left,
+        len,
+        lit,
+        right,
+        struct,
+        timestamp,
+        value,
+        window_end,
+        window_start,
+    )
+    from kstreams.processor.process_api import FixedKeyProcessor, Processor
+    from kstreams.processor.processor_context import FixedKeyProcessorContext, ProcessorContext
+    from kstreams.processor.punctuation import Cancellable, PunctuationType
     from kstreams.processor.topology import Topology
-    from kstreams.record import Change, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
+    from kstreams.record import Change, FixedKeyRecord, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.serdes import Serde, serde_of
     from kstreams.state.stores import Stores
@@ -42,11 +55,32 @@ _HOMES = {
     "kstreams.dsl.suppressed": ("Suppressed",),
     "kstreams.dsl.windowed": ("TimeWindowedKStream",),
     "kstreams.errors": ("KStreamsError",),
-    "kstreams.expressions": ("col", "key", "len", "lit", "struct", "timestamp", "value", "window_end", "window_start"),
-    "kstreams.processor.process_api": ("Processor",),
-    "kstreams.processor.punctuation": ("PunctuationType",),
+    "kstreams.expressions": (
+        "col",
+        "key",
+        "left",
+        "len",
+        "lit",
+        "right",
+        "struct",
+        "timestamp",
+        "value",
+        "window_end",
+        "window_start",
+    ),
+    "kstreams.processor.process_api": ("FixedKeyProcessor", "Processor"),
+    "kstreams.processor.processor_context": ("FixedKeyProcessorContext", "ProcessorContext"),
+    "kstreams.processor.punctuation": ("Cancellable", "PunctuationType"),
     "kstreams.processor.topology": ("Topology",),
-    "kstreams.record": ("Change", "Record", "RecordMetadata", "ValueAndTimestamp", "Window", "Windowed"),
+    "kstreams.record": (
+        "Change",
+        "FixedKeyRecord",
+        "Record",
+        "RecordMetadata",
+        "ValueAndTimestamp",
+        "Window",
+        "Windowed",
+    ),
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.serdes": ("Serde", "serde_of"),
     "kstreams.state.stores": ("Stores",),
@@ -55,9 +89,13 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Cancellable",
     "Change",
     "Config",
     "EmitStrategy",
+    "FixedKeyProcessor",
+    "FixedKeyProcessorContext",
+    "FixedKeyRecord",
     "GlobalKTable",
     "JoinWindows",
     "KGroupedStream",
@@ -68,6 +106,7 @@ __all__ = [
     "KafkaStreams",
     "Materialized",
     "Processor",
+    "ProcessorContext",
     "PunctuationType",
     "Record",
     "RecordMetadata",
@@ -86,8 +125,10 @@ __all__ = [
     "Windowed",
     "col",
     "key",
+    "left",
     "len",
     "lit",
+    "right",
     "serde_of",
     "struct",
     "timestamp",

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
+from kstreams.config import Config
 from kstreams.dsl import rules  # noqa: F401 (fills the rule book)
 from kstreams.dsl.analysis.repartitioning import repartition_required
 from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.graph import (
     Consumed,
+    Declared,
+    GlobalStore,
     GlobalTableSource,
     LogicalGraph,
     Node,
+    Repartition,
     StreamSource,
     TableSource,
-    TimestampExtractor,
     Typing,
     declare,
+    refuse_async,
 )
 from kstreams.dsl.handle import N
 from kstreams.dsl.kstream import KStream
@@ -27,15 +31,41 @@ from kstreams.dsl.ktable import KTable
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
-from kstreams.dsl.passes import PASSES
+from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.dsl.source_line import declared_at
 from kstreams.errors import TopologyError
+from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier
+from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.topology import Topology
 from kstreams.state.api import StoreBuilder
+from kstreams.timestamps import TimestampExtractor, extractor_of
 
-logger = logging.getLogger(__name__)
 
-OffsetReset: TypeAlias = Literal["earliest", "latest", "none"] | None
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SourceOptions(TypedDict, total=False):
+    """What every source may be told; see `StreamsBuilder.stream`."""
+
+    timestamp_extractor: TimestampExtractor | None
+    name: str | None
+
+
+class StreamOptions(SourceOptions, total=False):
+    """What the source of a stream may be told as well."""
+
+    offset_reset: OffsetReset | None
+
+
+class GlobalTableOptions(SourceOptions, total=False):
+    """What the source of a global table may be told as well."""
+
+    materialized: str | Materialized | None
+
+
+class TableOptions(StreamOptions, GlobalTableOptions, total=False):
+    """What the source of a table may be told."""
 
 
 class GraphBuilder:
@@ -53,11 +83,13 @@ class GraphBuilder:
             taken = self._nodes[name]
             raise TopologyError(f"{name!r} at {line} is already the name of {taken}: give one of them another name=")
         self._nodes[name] = declare(node, name, parents, line)
+        refuse_async(self._nodes[name])
         return self._nodes[name]  # type: ignore[return-value]  # what was put in comes out
 
-    def find(self, name: str) -> Node | None:
-        """The operator of a name, if there is one."""
-        return self._nodes.get(name)
+    def repartition_of(self, node: Node, topic: str) -> Repartition | None:
+        """The repartition of a node through a topic that an aggregation or join has asked for already."""
+        found = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
+        return next((other for other in found if other.parents == (node.name,) and not other.asked), None)
 
     def repartition_required(self, node: Node) -> bool:
         """Whether the output of a node must be repartitioned before it is grouped or joined."""
@@ -75,7 +107,8 @@ class StreamsBuilder:
     ----------
     config : mapping, optional
         Settings that shape the topology: `default.key.serde`, `default.value.serde`, `default.timestamp.extractor`
-        and `default.dsl.store` ("rocksDB" or "in_memory") stand in where a source or table says nothing.
+        and `default.dsl.store` ("rocksDB" or "in_memory") stand in where a source or table says nothing;
+        `topology.optimization` names what may be rewritten.
 
     Examples
     --------
@@ -94,9 +127,27 @@ class StreamsBuilder:
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
-        self.config = dict(config or {})
+        self.config = Config.of(config)
         self._graph = GraphBuilder()
 
+    @overload
+    def stream(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        key: Declared[K],
+        value: Declared[V],
+        **options: Unpack[StreamOptions],
+    ) -> KStream[K, V]: ...
+    @overload
+    def stream(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        **options: Unpack[StreamOptions],
+    ) -> KStream[Any, Any]: ...
     def stream(
         self,
         topics: str | Iterable[str] | re.Pattern[str],
@@ -104,7 +155,7 @@ class StreamsBuilder:
         key: Typing = None,
         value: Typing = None,
         timestamp_extractor: TimestampExtractor | None = None,
-        offset_reset: OffsetReset = None,
+        offset_reset: OffsetReset | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
         """The records of one topic, several, or all whose names match a pattern.
@@ -118,9 +169,12 @@ class StreamsBuilder:
         key, value : type or Serde
             How bytes become objects.
         timestamp_extractor : callable, optional
-            `(record, partition_time_ms) -> event time in ms`; a negative time drops the record.
-        offset_reset : {"earliest", "latest", "none"}, optional
-            Where to start without a committed offset.
+            `(record, partition_time_ms) -> event time in ms`, where a negative time drops the record; or
+            `LogAndSkipOnInvalidTimestamp`, `UsePartitionTimeOnInvalidTimestamp`, `WallclockTimestampExtractor`.
+            By default the record's own time, where a negative one is an error (`FailOnInvalidTimestamp`).
+        offset_reset : {"earliest", "latest", "none"} or timedelta, optional
+            Where to start without a committed offset: at the first record, behind the last, nowhere (an error), or as
+            far back from now as the duration says. Default: `consumer.auto.offset.reset`, else "earliest".
         name : str, optional
             Names the operator.
 
@@ -137,6 +191,14 @@ class StreamsBuilder:
         node = StreamSource(topics=names, pattern=pattern, consumed=consumed)
         return KStream(self._graph, self._graph.add(node, self._graph.names.given_or_next(name, "KSTREAM-SOURCE-")))
 
+    @overload
+    def table(
+        self, topic: str, *, key: Declared[K], value: Declared[V], **options: Unpack[TableOptions]
+    ) -> KTable[K, V]: ...
+    @overload
+    def table(
+        self, topic: str, *, key: Typing = None, value: Typing = None, **options: Unpack[TableOptions]
+    ) -> KTable[Any, Any]: ...
     def table(
         self,
         topic: str,
@@ -144,7 +206,7 @@ class StreamsBuilder:
         key: Typing = None,
         value: Typing = None,
         timestamp_extractor: TimestampExtractor | None = None,
-        offset_reset: OffsetReset = None,
+        offset_reset: OffsetReset | None = None,
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[Any, Any]:
@@ -163,6 +225,14 @@ class StreamsBuilder:
         node = TableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
         return KTable(self._graph, self._graph.add(node, table))
 
+    @overload
+    def global_table(
+        self, topic: str, *, key: Declared[K], value: Declared[V], **options: Unpack[GlobalTableOptions]
+    ) -> GlobalKTable[K, V]: ...
+    @overload
+    def global_table(
+        self, topic: str, *, key: Typing = None, value: Typing = None, **options: Unpack[GlobalTableOptions]
+    ) -> GlobalKTable[Any, Any]: ...
     def global_table(
         self,
         topic: str,
@@ -195,35 +265,89 @@ class StreamsBuilder:
         self._graph.stores.append(builder)
         return self
 
-    def build(self) -> Topology:
-        """The topology of all that was declared.
+    def add_global_store(
+        self,
+        store: StoreBuilder,
+        topic: str,
+        supplier: ProcessorSupplier,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+    ) -> StreamsBuilder:
+        """Fill a store in every instance from all partitions of a topic; every processor may read it.
+
+        Kafka Streams: `StreamsBuilder.addGlobalStore`. Every record goes through the processor, those that were there
+        before the start too; it can neither forward nor schedule. The store needs no changelog, and gets none.
+
+        Parameters
+        ----------
+        store : StoreBuilder
+        topic : str
+        supplier : callable
+            Makes the processor that keeps the store: its class, or a function.
+        key, value : type or Serde
+            Of the topic's records.
+        timestamp_extractor : callable, optional
+            `(record, partition_time_ms) -> event time in ms`.
+        name : str, optional
+            Names the processor.
+
+        Raises
+        ------
+        TopologyError
+            When the supplier makes no processors, or the same one twice.
+
+        Examples
+        --------
+        >>> from kstreams import Processor, Stores
+        >>> class Keep(Processor):
+        ...     def init(self, context):
+        ...         self.names = context.get_state_store("names")
+        ...
+        ...     def process(self, record):
+        ...         self.names.put(record.key, record.value)
+        >>> names = Stores.key_value("names", key=str, value=str)
+        >>> builder = StreamsBuilder().add_global_store(names, "names", Keep, key=str, value=str)
+        """
+        check_supplier(supplier, Processor, f"add_global_store() at {declared_at()}")
+        source, processor = self._source_names(name)
+        consumed = self._consumed(key, value, timestamp_extractor)
+        unlogged = replace(store, logging=False, changelog_config={})
+        node = GlobalStore(store=unlogged, topic=topic, source=source, supplier=supplier, consumed=consumed)
+        self._graph.add(node, processor)
+        return self
+
+    def build(self, config: Mapping[str, Any] | None = None) -> Topology:
+        """The topology of all that was declared. Kafka Streams: `build(Properties)`.
+
+        Parameters
+        ----------
+        config : mapping, optional
+            Settings beside those of the builder, such as `topology.optimization`; where both say something, these win.
 
         Raises
         ------
         TopologyError
             When sources overlap, or a type is unknown where bytes are needed: names the operator and your line.
         """
-        graph = self._graph.graph()
-        if self.config.get("topology.optimization", "none") != "none":
-            logger.warning("topology.optimization is not applied yet: the topology is built as it was declared")
-        for apply in PASSES:
-            graph = apply(graph)
-        in_memory = self.config.get("default.dsl.store") == "in_memory"
+        settings = self.config.replace(config)
+        graph = merge_sources(source_defaults(self._graph.graph(), settings))
+        graph = optimize(graph, settings["topology.optimization"])
+        in_memory = settings["default.dsl.store"] == "in_memory"
         return Lowering(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb").run()
 
     def _consumed(
-        self, key: Typing, value: Typing, extractor: TimestampExtractor | None, offset_reset: OffsetReset = None
+        self, key: Typing, value: Typing, extractor: TimestampExtractor | None, offset_reset: OffsetReset | None = None
     ) -> Consumed:
-        default = self.config.get
-        return Consumed(
-            default("default.key.serde") if key is None else key,
-            default("default.value.serde") if value is None else value,
-            default("default.timestamp.extractor") if extractor is None else extractor,
-            offset_reset,
-        )
+        return Consumed(key, value, extractor_of(extractor), offset_reset_of(offset_reset))
 
     def _table_names(self, topic: str, kept: Materialized, name: str | None) -> tuple[str, str, str]:
+        store = kept.name or self._graph.names.next(f"{topic}-STATE-STORE-")
+        return store, *self._source_names(name)
+
+    def _source_names(self, name: str | None) -> tuple[str, str]:
         names = self._graph.names
-        store = kept.name or names.next(f"{topic}-STATE-STORE-")
         source = names.given_or_next(None if name is None else f"{validate_name(name)}-source", "KSTREAM-SOURCE-")
-        return store, source, names.given_or_next(name, "KTABLE-SOURCE-")
+        return source, names.given_or_next(name, "KTABLE-SOURCE-")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kstreams.dsl.aggregation import fold_or_expressions
 from kstreams.dsl.graph import (
     Aggregation,
     Count,
+    Declared,
     Grouped,
     Node,
     Reduce,
@@ -17,10 +18,11 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.windowed import TimeWindowedKStream
+from kstreams.dsl.session_windowed import SessionWindowedKStream
+from kstreams.dsl.windowed import TimeWindowedKStream, WindowedKStream
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.windows import TimeWindows, UnlimitedWindows
+from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import GraphBuilder
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+A = TypeVar("A")
 
 
 class KGroupedStream(Handle, Generic[K, V]):
@@ -68,7 +71,49 @@ class KGroupedStream(Handle, Generic[K, V]):
         """`reducer(aggregate, value)` over the values of a key; the first stands as it is. Kafka Streams: `reduce`."""
         return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
 
+    @overload
     def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[K, V, Any], Any],
+        *,
+        key: Typing = None,
+        value: Declared[A],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A | None],
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        *,
+        key: Typing = None,
+        value: Declared[A],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[K, Any]: ...
+    def aggregate(  # type: ignore[misc]  # no field is called initializer
         self,
         initializer: Callable[[], Any] | None = None,
         aggregator: Callable[[K, V, Any], Any] | None = None,
@@ -106,7 +151,11 @@ class KGroupedStream(Handle, Generic[K, V]):
         aggregation = fold_or_expressions(self._node, initializer, aggregator, fields)
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
 
-    def windowed_by(self, windows: TimeWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]:
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream[K, V]: ...
+    @overload
+    def windowed_by(self, windows: TimeWindows | SlidingWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]: ...
+    def windowed_by(self, windows: Windows) -> WindowedKStream[K, V]:
         """Aggregate by windows of event time. Kafka Streams: `windowedBy`.
 
         Raises
@@ -114,12 +163,13 @@ class KGroupedStream(Handle, Generic[K, V]):
         TopologyError
             For windows that cannot be aggregated.
         """
-        if not isinstance(windows, TimeWindows | UnlimitedWindows):
+        windowed = _WINDOWED.get(type(windows))
+        if windowed is None:
             raise TopologyError(
-                f"windowed_by() after {self._node} takes TimeWindows or UnlimitedWindows, not {windows!r}: "
-                "no other windows can be aggregated yet"
+                f"windowed_by() after {self._node} takes {', '.join(kind.__name__ for kind in _WINDOWED)}, "
+                f"not {windows!r}"
             )
-        return TimeWindowedKStream(self, windows)
+        return windowed(self, windows)
 
     def _aggregate(
         self,
@@ -158,3 +208,11 @@ class KGroupedStream(Handle, Generic[K, V]):
         if not self._graph.repartition_required(self._node):
             return self._node
         return repartitioned(self._graph, self._node, self._topic_prefix or store, self._grouped)
+
+
+_WINDOWED: dict[type, Callable[[KGroupedStream[Any, Any], Any], WindowedKStream[Any, Any]]] = {
+    TimeWindows: TimeWindowedKStream,
+    SlidingWindows: TimeWindowedKStream,
+    SessionWindows: SessionWindowedKStream,
+    UnlimitedWindows: TimeWindowedKStream,
+}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kstreams.dsl.graph import (
+    Declared,
     Node,
     TableAggregate,
     TableAggregation,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+A = TypeVar("A")
 
 
 class KGroupedTable(Handle, Generic[K, V]):
@@ -64,6 +66,30 @@ class KGroupedTable(Handle, Generic[K, V]):
         """`adder(aggregate, new)`, `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`."""
         return self._aggregate(TableReduce(adder, subtractor), "REDUCE", key, value, materialized, name)
 
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        adder: Callable[[K, V, Any], Any],
+        subtractor: Callable[[K, V, Any], Any],
+        *,
+        key: Typing = None,
+        value: Declared[A],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A | None],
+        subtractor: Callable[[K, V, A], A | None],
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, A]: ...
     def aggregate(
         self,
         initializer: Callable[[], Any],

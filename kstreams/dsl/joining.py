@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kstreams.dsl.graph import Grouped, Typing
+from kstreams.dsl.graph import Function, Grouped, Typing
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
@@ -22,15 +21,15 @@ from kstreams.windows import JoinWindows
 
 if TYPE_CHECKING:
     from kstreams.dsl.global_ktable import GlobalKTable
-    from kstreams.dsl.kstream import KStream
     from kstreams.dsl.ktable import KTable
+    from kstreams.dsl.stream_joins import StreamJoins
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
     """What the user declares about a join: the joiner, types and names."""
 
-    joiner: Callable[..., Any]
+    joiner: Function
     with_key: bool = False
     key: Typing = None
     value: Typing = None
@@ -40,8 +39,8 @@ class Joined:
 
 
 def join_streams(
-    left: KStream[Any, Any],
-    right: KStream[Any, Any],
+    left: StreamJoins[Any, Any],
+    right: StreamJoins[Any, Any],
     windows: JoinWindows | None,
     joined: Joined,
     *,
@@ -69,7 +68,7 @@ def join_streams(
     return graph.add(node, merge, (this.name, other.name))
 
 
-def _prefix(side: KStream[Any, Any], name: str | None, which: str) -> str:
+def _prefix(side: StreamJoins[Any, Any], name: str | None, which: str) -> str:
     return side._node.name if name is None else f"{validate_name(name)}-{which}"
 
 
@@ -110,7 +109,9 @@ def _named(names: Names, name: str | None, suffix: str, prefix: str) -> str:
     return names.given_or_next(None if name is None else f"{name}{suffix}", prefix)
 
 
-def join_table(stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool) -> StreamTableJoin:
+def join_table(
+    stream: StreamJoins[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool
+) -> StreamTableJoin:
     """Declare a lookup in a table; a stream whose key was changed is repartitioned first."""
     prefix = stream._node.name if joined.name is None else joined.name
     placed = stream._placed(prefix, Grouped(key=joined.key, value=joined.value))
@@ -127,9 +128,9 @@ def join_table(stream: KStream[Any, Any], table: KTable[Any, Any], joined: Joine
 
 
 def join_global_table(
-    stream: KStream[Any, Any],
+    stream: StreamJoins[Any, Any],
     table: GlobalKTable[Any, Any],
-    key_selector: Callable[[Any, Any], Any] | None,
+    key_selector: Function | None,
     joined: Joined,
     *,
     left: bool,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from kstreams.dsl.branched import BranchedKStream
-from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.graph import (
     Branch,
+    Declared,
     Filter,
     FlatMap,
     FlatMapValues,
@@ -17,11 +17,10 @@ from kstreams.dsl.graph import (
     Map,
     MapValues,
     Merge,
-    Node,
     Peek,
     Print,
     Process,
-    Repartition,
+    ProcessValues,
     SelectKey,
     Split,
     To,
@@ -29,12 +28,12 @@ from kstreams.dsl.graph import (
     Typing,
 )
 from kstreams.dsl.grouped import KGroupedStream
-from kstreams.dsl.handle import Handle, repartitioned
-from kstreams.dsl.joining import Joined, join_global_table, join_streams, join_table
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.source_line import declared_at
+from kstreams.dsl.stream_joins import StreamJoins
 from kstreams.expressions import Expr
-from kstreams.processor.process_api import Processor
-from kstreams.windows import JoinWindows
+from kstreams.processor.context import RecordContext
+from kstreams.processor.process_api import FixedKeyProcessor, Processor, check_supplier
 
 if TYPE_CHECKING:
     from kstreams.dsl.ktable import KTable
@@ -45,7 +44,7 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
-class KStream(Handle, Generic[K, V]):
+class KStream(StreamJoins[K, V]):
     """A stream of records. Every operator gives a new stream; nothing runs before the topology is started.
 
     Kafka Streams: `KStream`. Wherever a function is taken, an expression may stand (`ks.value + 1`).
@@ -69,32 +68,85 @@ class KStream(Handle, Generic[K, V]):
         """The records for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`."""
         return KStream(self._graph, self._then(Filter(predicate=predicate, negate=True), "KSTREAM-FILTER-", name))
 
+    @overload
     def map(
         self,
-        function: Callable[[K, V], tuple[K2, V2]],
+        function: Callable[[K, V], Any] | tuple[Expr, Expr],
+        *,
+        key: Declared[K2],
+        value: Declared[V2],
+        name: str | None = None,
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def map(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]] | tuple[Expr[K2], Expr[V2]],
+        *,
+        key: Typing = None,
+        value: None = None,
+        name: str | None = None,
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def map(
+        self,
+        function: Callable[[K, V], tuple[K2, Any]] | tuple[Expr[K2], Expr],
+        *,
+        key: None = None,
+        value: Declared[V2],
+        name: str | None = None,
+    ) -> KStream[K2, V2]: ...
+    def map(
+        self,
+        function: Callable[[K, V], tuple[Any, Any]] | tuple[Expr, Expr],
         *,
         key: Typing = None,
         value: Typing = None,
         name: str | None = None,
-    ) -> KStream[K2, V2]:
+    ) -> KStream[Any, Any]:
         """A new key and value for each record: `function(key, value) -> (key, value)`. Kafka Streams: `map`.
 
         A later grouping or join repartitions. Where only values change, `map_values` spares that.
+
+        Parameters
+        ----------
+        function : callable or pair of expressions
+            Gives the new key and value, or one expression for each.
+        key, value : type or Serde, optional
+            Where the function's return annotation does not tell.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> orders = ks.StreamsBuilder().stream("orders", key=str, value=dict[str, int])
+        >>> amounts = orders.map((ks.col("shop"), ks.col("amount") * 100))
         """
         return KStream(self._graph, self._then(Map(function=function, key=key, value=value), "KSTREAM-MAP-", name))
 
     @overload
     def map_values(
         self,
-        function: Callable[[V], V2] | Expr,
+        function: Callable[[V], Any] | Expr,
         *,
         with_key: Literal[False] = False,
-        value: Typing = None,
+        value: Declared[V2],
         name: str | None = None,
     ) -> KStream[K, V2]: ...
     @overload
     def map_values(
-        self, function: Callable[[K, V], V2], *, with_key: Literal[True], value: Typing = None, name: str | None = None
+        self,
+        function: Callable[[V], V2] | Expr[V2],
+        *,
+        with_key: Literal[False] = False,
+        value: None = None,
+        name: str | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self, function: Callable[[K, V], Any], *, with_key: Literal[True], value: Declared[V2], name: str | None = None
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self, function: Callable[[K, V], V2], *, with_key: Literal[True], value: None = None, name: str | None = None
     ) -> KStream[K, V2]: ...
     def map_values(
         self,
@@ -124,14 +176,36 @@ class KStream(Handle, Generic[K, V]):
         node = MapValues(function=function, with_key=with_key, value=value)
         return KStream(self._graph, self._then(node, "KSTREAM-MAPVALUES-", name))
 
+    @overload
+    def flat_map(
+        self, function: Callable[[K, V], Any], *, key: Declared[K2], value: Declared[V2], name: str | None = None
+    ) -> KStream[K2, V2]: ...
+    @overload
     def flat_map(
         self,
         function: Callable[[K, V], Iterable[tuple[K2, V2]]],
         *,
         key: Typing = None,
+        value: None = None,
+        name: str | None = None,
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[K, V], Iterable[tuple[K2, Any]]],
+        *,
+        key: None = None,
+        value: Declared[V2],
+        name: str | None = None,
+    ) -> KStream[K2, V2]: ...
+    def flat_map(
+        self,
+        function: Callable[[K, V], Iterable[tuple[Any, Any]]],
+        *,
+        key: Typing = None,
         value: Typing = None,
         name: str | None = None,
-    ) -> KStream[K2, V2]:
+    ) -> KStream[Any, Any]:
         """Any number of new records for each: `function(key, value)` gives pairs. Kafka Streams: `flatMap`."""
         node = FlatMap(function=function, key=key, value=value)
         return KStream(self._graph, self._then(node, "KSTREAM-FLATMAP-", name))
@@ -139,11 +213,24 @@ class KStream(Handle, Generic[K, V]):
     @overload
     def flat_map_values(
         self,
-        function: Callable[[V], Iterable[V2]] | Expr,
+        function: Callable[[V], Any] | Expr,
         *,
         with_key: Literal[False] = False,
-        value: Typing = None,
+        value: Declared[V2],
         name: str | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[V], Iterable[V2]] | Expr[Iterable[V2]],
+        *,
+        with_key: Literal[False] = False,
+        value: None = None,
+        name: str | None = None,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self, function: Callable[[K, V], Any], *, with_key: Literal[True], value: Declared[V2], name: str | None = None
     ) -> KStream[K, V2]: ...
     @overload
     def flat_map_values(
@@ -151,7 +238,7 @@ class KStream(Handle, Generic[K, V]):
         function: Callable[[K, V], Iterable[V2]],
         *,
         with_key: Literal[True],
-        value: Typing = None,
+        value: None = None,
         name: str | None = None,
     ) -> KStream[K, V2]: ...
     def flat_map_values(
@@ -166,9 +253,17 @@ class KStream(Handle, Generic[K, V]):
         node = FlatMapValues(function=function, with_key=with_key, value=value)
         return KStream(self._graph, self._then(node, "KSTREAM-FLATMAPVALUES-", name))
 
+    @overload
     def select_key(
-        self, function: Callable[[K, V], K2] | Expr, *, key: Typing = None, name: str | None = None
-    ) -> KStream[K2, V]:
+        self, function: Callable[[K, V], Any] | Expr, *, key: Declared[K2], name: str | None = None
+    ) -> KStream[K2, V]: ...
+    @overload
+    def select_key(
+        self, function: Callable[[K, V], K2] | Expr[K2], *, key: None = None, name: str | None = None
+    ) -> KStream[K2, V]: ...
+    def select_key(
+        self, function: Callable[[K, V], Any] | Expr, *, key: Typing = None, name: str | None = None
+    ) -> KStream[Any, V]:
         """A new key for each record: `function(key, value)`. Kafka Streams: `selectKey`."""
         return KStream(self._graph, self._then(SelectKey(function=function, key=key), "KSTREAM-KEY-SELECT-", name))
 
@@ -234,7 +329,7 @@ class KStream(Handle, Generic[K, V]):
 
     def to(
         self,
-        topic: str | Callable[..., str],
+        topic: str | Callable[[K, V, RecordContext], str] | Expr[str],
         *,
         key: Typing = None,
         value: Typing = None,
@@ -245,7 +340,7 @@ class KStream(Handle, Generic[K, V]):
 
         Parameters
         ----------
-        topic : str or callable
+        topic : str, callable or expression
             Its name, or `(key, value, RecordContext) -> name`; the topics must exist.
         key, value : type or Serde, optional
             Where they are not known.
@@ -287,14 +382,32 @@ class KStream(Handle, Generic[K, V]):
         """
         return KGroupedStream(self._graph, self._node, Grouped(key=key, value=value), name)
 
+    @overload
     def group_by(
         self,
-        selector: Callable[[K, V], K2] | Expr,
+        selector: Callable[[K, V], Any] | Expr,
+        *,
+        key: Declared[K2],
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KGroupedStream[K2, V]: ...
+    @overload
+    def group_by(
+        self,
+        selector: Callable[[K, V], K2] | Expr[K2],
+        *,
+        key: None = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KGroupedStream[K2, V]: ...
+    def group_by(
+        self,
+        selector: Callable[[K, V], Any] | Expr,
         *,
         key: Typing = None,
         value: Typing = None,
         name: str | None = None,
-    ) -> KGroupedStream[K2, V]:
+    ) -> KGroupedStream[Any, V]:
         """Group by a new key, `selector(key, value)`; repartitions. Kafka Streams: `groupBy(selector, Grouped)`.
 
         Parameters as for `group_by_key`; `name` names the operator as well.
@@ -302,109 +415,15 @@ class KStream(Handle, Generic[K, V]):
         selected = self._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", name)
         return KGroupedStream(self._graph, selected, Grouped(key=key, value=value), name)
 
-    def join(
-        self,
-        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
-        joiner: Callable[..., V2],
-        *,
-        windows: JoinWindows | None = None,
-        key_selector: Callable[[K, V], Any] | None = None,
-        with_key: bool = False,
-        key: Typing = None,
-        value: Typing = None,
-        other_value: Typing = None,
-        name: str | None = None,
-        store_name: str | None = None,
-    ) -> KStream[K, V2]:
-        """Join with what has a partner, `joiner(left, right)`: a stream in windows, or a table's row of the same key.
-
-        Kafka Streams: `join`. Sides whose key was changed are repartitioned first, but for a global table.
-
-        Parameters
-        ----------
-        other : KStream, KTable or GlobalKTable
-            Of a stream, each pair of records that `windows` lets meet is joined once; a table is looked up as it is
-            when a record of this stream comes.
-        joiner : callable
-            Of both values; with `with_key=True`, of key and both values.
-        windows : JoinWindows
-            For a stream: which records meet.
-        key_selector : callable
-            For a global table: `(key, value) -> key of the table`.
-        key, value, other_value : type or Serde, optional
-            Of the key, this side's value and the other side's, where they are not known.
-        name : str, optional
-            Names the operator and the repartition topics.
-        store_name : str, optional
-            For a stream: names the stores.
-
-        Raises
-        ------
-        TopologyError
-            When `windows` or `key_selector` is missing.
-
-        Examples
-        --------
-        >>> from kstreams.dsl.builder import StreamsBuilder
-        >>> builder = StreamsBuilder()
-        >>> orders = builder.stream("orders", key=str, value=str)
-        >>> payments = builder.stream("payments", key=str, value=str)
-        >>> paid = orders.join(payments, lambda order, payment: f"{order}: {payment}", windows=JoinWindows.of(60_000))
-        """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
-        return self._join(other, joined, windows, key_selector, left_outer=False)
-
-    def left_join(
-        self,
-        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
-        joiner: Callable[..., V2],
-        *,
-        windows: JoinWindows | None = None,
-        key_selector: Callable[[K, V], Any] | None = None,
-        with_key: bool = False,
-        key: Typing = None,
-        value: Typing = None,
-        other_value: Typing = None,
-        name: str | None = None,
-        store_name: str | None = None,
-    ) -> KStream[K, V2]:
-        """The same as `join`, and records of this side without a partner too: `joiner(left, None)`.
-
-        Kafka Streams: `leftJoin`. In a join of streams such a record comes out once stream time has passed its window
-        and the grace of `windows`. Parameters as for `join`.
-        """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
-        return self._join(other, joined, windows, key_selector, left_outer=True)
-
-    def outer_join(
-        self,
-        other: KStream[K, Any],
-        joiner: Callable[..., V2],
-        *,
-        windows: JoinWindows,
-        with_key: bool = False,
-        key: Typing = None,
-        value: Typing = None,
-        other_value: Typing = None,
-        name: str | None = None,
-        store_name: str | None = None,
-    ) -> KStream[K, V2]:
-        """The same as `left_join` of streams, and records of the other side without a partner: `joiner(None, right)`.
-
-        Kafka Streams: `outerJoin`. Parameters as for `join`.
-        """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
-        return KStream(self._graph, join_streams(self, other, windows, joined, left_outer=True, right_outer=True))
-
     def process(
         self,
-        supplier: Callable[[], Processor[K, V, Any, Any]],
+        supplier: Callable[[], Processor[K, V, K2, V2]],
         *,
         stores: Iterable[str] = (),
         key: Typing = None,
         value: Typing = None,
         name: str | None = None,
-    ) -> KStream[Any, Any]:
+    ) -> KStream[K2, V2]:
         """What a processor of your own forwards. Kafka Streams: `process`.
 
         Parameters
@@ -412,9 +431,15 @@ class KStream(Handle, Generic[K, V]):
         supplier : callable
             Makes the processor, a new one at each call: its class, or a function.
         stores : iterable of str
-            Names of the state stores it uses; they were added by `StreamsBuilder.add_state_store`.
+            Names of the state stores it uses, added by `StreamsBuilder.add_state_store`; those that the supplier
+            brings along need not be named.
         key, value : type or Serde, optional
             Of what it forwards.
+
+        Raises
+        ------
+        TopologyError
+            When the supplier makes no processors, or the same one twice.
 
         Examples
         --------
@@ -428,35 +453,37 @@ class KStream(Handle, Generic[K, V]):
         ...         self.context.forward(record)
         >>> words = StreamsBuilder().stream("words", key=str, value=str).process(Twice, key=str, value=str)
         """
+        check_supplier(supplier, Processor, f"process() at {declared_at()}")
         node = Process(supplier=supplier, stores=tuple(stores), key=key, value=value)
         return KStream(self._graph, self._then(node, "KSTREAM-PROCESSOR-", name))
 
-    def _join(
+    def process_values(
         self,
-        other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
-        joined: Joined,
-        windows: JoinWindows | None,
-        key_selector: Callable[[K, V], Any] | None,
+        supplier: Callable[[], FixedKeyProcessor[K, V, V2]],
         *,
-        left_outer: bool,
-    ) -> KStream[K, Any]:
-        node: Node
-        if isinstance(other, KStream):
-            node = join_streams(self, other, windows, joined, left_outer=left_outer, right_outer=False)
-        elif isinstance(other, GlobalKTable):
-            node = join_global_table(self, other, key_selector, joined, left=left_outer)
-        else:
-            node = join_table(self, other, joined, left=left_outer)
-        return KStream(self._graph, node)
+        stores: Iterable[str] = (),
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KStream[K, V2]:
+        """What a processor of your own forwards, each record under the key it came with.
+
+        Kafka Streams: `processValues`. Parameters as for `process`; behind it nothing needs to be repartitioned.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> class Length(FixedKeyProcessor):
+        ...     def init(self, context):
+        ...         self.context = context
+        ...
+        ...     def process(self, record):
+        ...         self.context.forward(record.with_value(len(record.value)))
+        >>> lengths = StreamsBuilder().stream("words", key=str, value=str).process_values(Length, value=int)
+        """
+        check_supplier(supplier, FixedKeyProcessor, f"process_values() at {declared_at()}")
+        node = ProcessValues(supplier=supplier, stores=tuple(stores), value=value)
+        return KStream(self._graph, self._then(node, "KSTREAM-PROCESSVALUES-", name))
 
     def _branch(self, split: Split, name: str) -> list[KStream[K, V]]:
         node = self._graph.add(split, name, (self._node.name,))
         return [KStream(self._graph, self._graph.add(Branch(), branch, (node.name,))) for branch in split.branches]
-
-    def _placed(self, prefix: str, grouped: Grouped) -> Node:
-        """This stream, repartitioned if a key was changed; `prefix` names the topic."""
-        required = self._graph.repartition_required(self._node)
-        return self._repartitioned(prefix, grouped) if required else self._node
-
-    def _repartitioned(self, prefix: str, grouped: Grouped, **settings: Any) -> Repartition:
-        return repartitioned(self._graph, self._node, prefix, grouped, **settings)

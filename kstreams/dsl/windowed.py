@@ -1,18 +1,18 @@
-"""`TimeWindowedKStream`: a grouped stream, cut into windows of event time."""
+"""`TimeWindowedKStream`: a grouped stream, cut into windows of event time; and what all windowed streams share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from kstreams.dsl.aggregation import fold_or_expressions
 from kstreams.dsl.emit import EmitStrategy
-from kstreams.dsl.graph import Aggregation, Count, Reduce, Typing, WindowedAggregate
+from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.record import Windowed
-from kstreams.windows import TimeWindows, UnlimitedWindows
+from kstreams.windows import UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
     from kstreams.dsl.grouped import KGroupedStream
@@ -20,31 +20,23 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+A = TypeVar("A")
 
 
-class TimeWindowedKStream(Generic[K, V]):
-    """What `windowed_by(TimeWindows(...))` gives; aggregates by key and window. Kafka Streams: `TimeWindowedKStream`.
-
-    Examples
-    --------
-    >>> from datetime import timedelta
-    >>> from kstreams.dsl.builder import StreamsBuilder
-    >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
-    >>> hourly = clicks.windowed_by(TimeWindows(size=timedelta(hours=1))).emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
-    >>> hourly.count("clicks-by-hour").to_stream().to("final-counts")
-    """
+class WindowedKStream(Generic[K, V]):
+    """A grouped stream and its windows: what does not depend on the kind of windows."""
 
     __slots__ = ("_emit", "_grouped", "_windows")
 
     def __init__(
         self,
         grouped: KGroupedStream[K, V],
-        windows: TimeWindows | UnlimitedWindows,
+        windows: Windows,
         emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
     ) -> None:
         self._grouped, self._windows, self._emit = grouped, windows, emit
 
-    def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream[K, V]:
+    def emit_strategy(self, emit: EmitStrategy) -> Self:
         """When results are emitted; every update by default. Kafka Streams: `emitStrategy`.
 
         Raises
@@ -54,12 +46,15 @@ class TimeWindowedKStream(Generic[K, V]):
         """
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
             raise ValueError("unlimited windows never close: emit them on update")
-        return TimeWindowedKStream(self._grouped, self._windows, emit)
+        return type(self)(self._grouped, self._windows, emit)
 
     def count(
         self, materialized: str | Materialized | None = None, *, key: Typing = None, name: str | None = None
     ) -> KTable[Windowed[K], int]:
-        """How many records each key has in each window; null values count too. Kafka Streams: `count`."""
+        """How many records each key has in each window. Kafka Streams: `count`.
+
+        Records with a null value count too, but not in sliding windows.
+        """
         return self._aggregate(Count(), "AGGREGATE", key, None, materialized, name)
 
     def reduce(
@@ -73,21 +68,6 @@ class TimeWindowedKStream(Generic[K, V]):
     ) -> KTable[Windowed[K], V]:
         """`reducer(aggregate, value)` over the values of each key and window. Kafka Streams: `reduce`."""
         return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
-
-    def aggregate(
-        self,
-        initializer: Callable[[], Any] | None = None,
-        aggregator: Callable[[K, V, Any], Any] | None = None,
-        *,
-        key: Typing = None,
-        value: Typing = None,
-        materialized: str | Materialized | None = None,
-        name: str | None = None,
-        **fields: Expr,
-    ) -> KTable[Windowed[K], Any]:
-        """Aggregate each key and window by functions, or by named expressions; as `KGroupedStream.aggregate`."""
-        aggregation = fold_or_expressions(self._grouped._node, initializer, aggregator, fields)
-        return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
 
     def _aggregate(
         self,
@@ -114,10 +94,85 @@ class TimeWindowedKStream(Generic[K, V]):
         return self._grouped._add_aggregate(node, kind, store, name)
 
     def _checked(self, kept: Materialized) -> Materialized:
-        needed = self._windows.retention_ms if isinstance(self._windows, TimeWindows) else 0
+        needed = 0 if isinstance(self._windows, UnlimitedWindows) else self._windows.retention_ms
         if kept.retention_ms is not None and kept.retention_ms < needed:
             raise TopologyError(
                 f"a retention of {kept.retention_ms} ms is too short for {self._windows}: "
-                f"keep windows for size + grace = {needed} ms at least"
+                f"late records need windows to be kept for {needed} ms at least"
             )
         return kept
+
+
+class TimeWindowedKStream(WindowedKStream[K, V]):
+    """What `windowed_by` gives for windows of a fixed size; aggregates by key and window.
+
+    Kafka Streams: `TimeWindowedKStream`.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> from kstreams.windows import TimeWindows
+    >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
+    >>> hourly = clicks.windowed_by(TimeWindows(size=timedelta(hours=1))).emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
+    >>> hourly.count("clicks-by-hour").to_stream().to("final-counts")
+    """
+
+    __slots__ = ()
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[K, V, Any], Any],
+        *,
+        key: Typing = None,
+        value: Declared[A],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A | None],
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        *,
+        key: Typing = None,
+        value: Declared[A],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[Windowed[K], Any]: ...
+    def aggregate(  # type: ignore[misc]  # no field is called initializer
+        self,
+        initializer: Callable[[], Any] | None = None,
+        aggregator: Callable[[K, V, Any], Any] | None = None,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[Windowed[K], Any]:
+        """Aggregate each key and window by functions, or by named expressions; as `KGroupedStream.aggregate`."""
+        aggregation = fold_or_expressions(self._grouped._node, initializer, aggregator, fields)
+        return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)

@@ -5,7 +5,9 @@ from kstreams.expressions.expression import (
     Expr,
     col,
     key,
+    left,
     literal,
+    right,
     rows,
     struct,
     timestamp,
@@ -13,6 +15,7 @@ from kstreams.expressions.expression import (
     window_end,
     window_start,
 )
+from kstreams.expressions.merging import merging
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import as_function
 from kstreams.expressions.types import Schema, Typed, fields_of, type_of
@@ -21,7 +24,7 @@ lit = literal
 len = rows
 
 
-def result_type(expr: Expr, key: object = None, value: object = None) -> object:
+def result_type(expr: Expr, key: object = None, value: object = None, right: object = None) -> object:
     """The Python type of an expression, None when it is not known.
 
     Examples
@@ -32,7 +35,7 @@ def result_type(expr: Expr, key: object = None, value: object = None) -> object:
     """
     from typing import Any
 
-    found = type_of(expr, Schema(key, value))
+    found = type_of(expr, Schema(key, value, right))
     return None if found.kind is Any else found.annotation
 
 
@@ -48,10 +51,13 @@ __all__ = [
     "counting",
     "fields_of",
     "key",
+    "left",
     "len",
     "lit",
     "literal",
+    "merging",
     "result_type",
+    "right",
     "rows",
     "struct",
     "timestamp",

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from kstreams.expressions.operations import AGGREGATIONS, Operation
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+    T2 = TypeVar("T2")
+else:
+    from typing import TypeVar
+
+    T_co, T2 = TypeVar("T_co", covariant=True), TypeVar("T2")  # Python 3.11 knows no defaults
 
 LITERAL_TYPES = (bool, int, float, str, bytes, datetime)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expr:
+class Expr(Generic[T_co]):
     """Something that can be computed of a record, or, with an aggregation in it, of many.
 
     A null anywhere makes the result null, except that `&`, `|`, `is_null` and `fill_null` know better (Kleene logic),
@@ -77,10 +87,10 @@ class Expr:
     def __rmul__(self, other: object) -> Expr:
         return _of(Operation.MULTIPLY, other, self)
 
-    def __truediv__(self, other: object) -> Expr:
+    def __truediv__(self, other: object) -> Expr[float]:
         return _of(Operation.DIVIDE, self, other)
 
-    def __rtruediv__(self, other: object) -> Expr:
+    def __rtruediv__(self, other: object) -> Expr[float]:
         return _of(Operation.DIVIDE, other, self)
 
     def __floordiv__(self, other: object) -> Expr:
@@ -95,42 +105,42 @@ class Expr:
     def __rmod__(self, other: object) -> Expr:
         return _of(Operation.MODULO, other, self)
 
-    def __neg__(self) -> Expr:
+    def __neg__(self) -> Expr[T_co]:
         return Expr(Operation.NEGATE, (self,))
 
     # ---- comparison and logic
 
-    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+    def __eq__(self, other: object) -> Expr[bool]:  # type: ignore[override]
         return _of(Operation.EQUAL, self, other)
 
-    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+    def __ne__(self, other: object) -> Expr[bool]:  # type: ignore[override]
         return _of(Operation.NOT_EQUAL, self, other)
 
-    def __lt__(self, other: object) -> Expr:
+    def __lt__(self, other: object) -> Expr[bool]:
         return _of(Operation.LESS, self, other)
 
-    def __le__(self, other: object) -> Expr:
+    def __le__(self, other: object) -> Expr[bool]:
         return _of(Operation.LESS_EQUAL, self, other)
 
-    def __gt__(self, other: object) -> Expr:
+    def __gt__(self, other: object) -> Expr[bool]:
         return _of(Operation.GREATER, self, other)
 
-    def __ge__(self, other: object) -> Expr:
+    def __ge__(self, other: object) -> Expr[bool]:
         return _of(Operation.GREATER_EQUAL, self, other)
 
-    def __and__(self, other: object) -> Expr:
+    def __and__(self, other: object) -> Expr[bool]:
         return _of(Operation.AND, self, other)
 
-    def __rand__(self, other: object) -> Expr:
+    def __rand__(self, other: object) -> Expr[bool]:
         return _of(Operation.AND, other, self)
 
-    def __or__(self, other: object) -> Expr:
+    def __or__(self, other: object) -> Expr[bool]:
         return _of(Operation.OR, self, other)
 
-    def __ror__(self, other: object) -> Expr:
+    def __ror__(self, other: object) -> Expr[bool]:
         return _of(Operation.OR, other, self)
 
-    def __invert__(self) -> Expr:
+    def __invert__(self) -> Expr[bool]:
         return Expr(Operation.NOT, (self,))
 
     __hash__ = object.__hash__
@@ -149,23 +159,23 @@ class Expr:
     def __contains__(self, item: object) -> NoReturn:
         iter(self)
 
-    def is_null(self) -> Expr:
+    def is_null(self) -> Expr[bool]:
         """True where there is no value."""
         return Expr(Operation.IS_NULL, (self,))
 
-    def is_in(self, values: Collection[Any]) -> Expr:
+    def is_in(self, values: Collection[Any]) -> Expr[bool]:
         """Whether it is one of `values` (literals of one type); null stays null."""
         return Expr(Operation.IS_IN, (self,), tuple(literal(value).detail for value in values))
 
-    def between(self, low: object, high: object) -> Expr:
+    def between(self, low: object, high: object) -> Expr[bool]:
         """Whether low <= it <= high."""
         return (self >= low) & (self <= high)
 
-    def fill_null(self, value: object) -> Expr:
+    def fill_null(self, value: object) -> Expr[T_co]:
         """`value`, a literal or an expression, where there is none."""
         return _of(Operation.FILL_NULL, self, value)
 
-    def cast(self, kind: type) -> Expr:
+    def cast(self, kind: type[T2]) -> Expr[T2]:
         """Converted to `int`, `float` or `str`.
 
         To `int`: numbers lose their fraction (toward zero), booleans become 0 or 1; what does not fit in 64 bits
@@ -180,31 +190,31 @@ class Expr:
 
     # ---- aggregation: of all records of a key (and window); nulls are skipped
 
-    def count(self) -> Expr:
+    def count(self) -> Expr[int]:
         """How many are not null. For the number of records: `ks.len()`."""
         return Expr(Operation.COUNT, (self,))
 
-    def sum(self) -> Expr:
+    def sum(self) -> Expr[T_co]:
         """Their sum, exact for integers; null when there is none."""
         return Expr(Operation.SUM, (self,))
 
-    def mean(self) -> Expr:
+    def mean(self) -> Expr[float]:
         """Their mean, kept as sum and count; null when there is none."""
         return self.sum() / self.count()
 
-    def min(self) -> Expr:
+    def min(self) -> Expr[T_co]:
         """The least."""
         return Expr(Operation.MIN, (self,))
 
-    def max(self) -> Expr:
+    def max(self) -> Expr[T_co]:
         """The greatest."""
         return Expr(Operation.MAX, (self,))
 
-    def first(self) -> Expr:
+    def first(self) -> Expr[T_co]:
         """The one that was processed first."""
         return Expr(Operation.FIRST, (self,))
 
-    def last(self) -> Expr:
+    def last(self) -> Expr[T_co]:
         """The one that was processed last."""
         return Expr(Operation.LAST, (self,))
 
@@ -215,38 +225,38 @@ class Text:
 
     of: Expr
 
-    def len(self) -> Expr:
+    def len(self) -> Expr[int]:
         """Number of code points."""
         return Expr(Operation.LENGTH, (self.of,))
 
-    def upper(self) -> Expr:
+    def upper(self) -> Expr[str]:
         """In upper case, as `str.upper`."""
         return Expr(Operation.UPPER, (self.of,))
 
-    def lower(self) -> Expr:
+    def lower(self) -> Expr[str]:
         """In lower case, as `str.lower`."""
         return Expr(Operation.LOWER, (self.of,))
 
-    def contains(self, part: str) -> Expr:
+    def contains(self, part: str) -> Expr[bool]:
         """Whether `part` (text, not a pattern) occurs in it."""
         return Expr(Operation.CONTAINS, (self.of,), part)
 
-    def starts_with(self, prefix: str) -> Expr:
+    def starts_with(self, prefix: str) -> Expr[bool]:
         """Whether it begins with `prefix`."""
         return Expr(Operation.STARTS_WITH, (self.of,), prefix)
 
-    def ends_with(self, suffix: str) -> Expr:
+    def ends_with(self, suffix: str) -> Expr[bool]:
         """Whether it ends with `suffix`."""
         return Expr(Operation.ENDS_WITH, (self.of,), suffix)
 
-    def slice(self, offset: int, length: int) -> Expr:
+    def slice(self, offset: int, length: int) -> Expr[str]:
         """`length` code points from `offset` on; neither may be negative."""
         if offset < 0 or length < 0:
             raise ValueError(f"str.slice({offset}, {length}): offset and length must not be negative")
         return Expr(Operation.SLICE, (self.of,), (offset, length))
 
 
-def literal(value: Any) -> Expr:
+def literal(value: T2) -> Expr[T2]:
     """A constant; raises TypeError for what cannot be one.
 
     Examples
@@ -285,6 +295,24 @@ def col(field: str) -> Expr:
     return Expr(Operation.FIELD, (), field)
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a join: `ks.left` or `ks.right`.
+
+    Examples
+    --------
+    >>> right.col("rate") * left.col("amount")
+    (ks.right.col('rate') * ks.col('amount'))
+    """
+
+    value: Expr
+    field: Operation
+
+    def col(self, field: str) -> Expr:
+        """A field of this side's value."""
+        return Expr(self.field, (), col(field).detail)
+
+
 def struct(**fields: Any) -> Expr:
     """A value with these fields, each an expression or a literal: what `map_values` makes a new value of.
 
@@ -298,7 +326,7 @@ def struct(**fields: Any) -> Expr:
     return Expr(Operation.STRUCT, _of(Operation.STRUCT, *fields.values()).inputs, tuple(fields))
 
 
-def rows() -> Expr:
+def rows() -> Expr[int]:
     """The number of records (`ks.len()`), whatever their values.
 
     Examples
@@ -313,9 +341,13 @@ value = Expr(Operation.VALUE)
 """The record's value."""
 key = Expr(Operation.KEY)
 """The record's key; of a windowed key, the key inside."""
-timestamp = Expr(Operation.TIMESTAMP)
+timestamp: Expr[int] = Expr(Operation.TIMESTAMP)
 """The record's event time, milliseconds since the epoch."""
-window_start = Expr(Operation.WINDOW_START)
+left = Side(value, Operation.FIELD)
+"""In a join, the left value, which is also `ks.value` and `ks.col(...)` there."""
+right = Side(Expr(Operation.RIGHT), Operation.RIGHT_FIELD)
+"""In a join, the right value: the other stream's, or the table's row."""
+window_start: Expr[int] = Expr(Operation.WINDOW_START)
 """Start of a windowed key's window, milliseconds since the epoch."""
-window_end = Expr(Operation.WINDOW_END)
+window_end: Expr[int] = Expr(Operation.WINDOW_END)
 """End of a windowed key's window, milliseconds since the epoch."""

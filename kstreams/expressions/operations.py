@@ -15,6 +15,8 @@ class Operation(Enum):
     # what a record offers
     FIELD = "ks.col({detail!r})"
     VALUE = "ks.value"
+    RIGHT_FIELD = "ks.right.col({detail!r})"
+    RIGHT = "ks.right.value"
     KEY = "ks.key"
     TIMESTAMP = "ks.timestamp"
     WINDOW_START = "ks.window_start"
@@ -73,6 +75,8 @@ LEAVES = frozenset(
     {
         Operation.FIELD,
         Operation.VALUE,
+        Operation.RIGHT_FIELD,
+        Operation.RIGHT,
         Operation.KEY,
         Operation.TIMESTAMP,
         Operation.WINDOW_START,

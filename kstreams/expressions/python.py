@@ -19,6 +19,8 @@ from kstreams.record import Windowed
 _NEEDS = {
     Operation.FIELD: "value",
     Operation.VALUE: "value",
+    Operation.RIGHT_FIELD: "right",
+    Operation.RIGHT: "right",
     Operation.KEY: "key",
     Operation.TIMESTAMP: "timestamp",
     Operation.WINDOW_START: "key",
@@ -32,6 +34,7 @@ def as_function(
     *,
     key: Any = None,
     value: Any = None,
+    right: Any = None,
     result: Any = None,
 ) -> Callable[..., Any]:
     """The function that computes an expression of one record.
@@ -41,9 +44,9 @@ def as_function(
     expr : Expr
         Without aggregations.
     arguments : sequence of str
-        What the function takes, positionally: any of "key", "value", "timestamp".
-    key, value : type, optional
-        Types of key and value; when they are known, fields and types are checked now.
+        What the function takes, positionally: any of "key", "value", "right", "timestamp".
+    key, value, right : type, optional
+        Types of key and value, and of the right value of a join; when they are known, fields and types are checked now.
     result : type, optional
         What a `ks.struct` at the top makes: a class called with the fields as keywords, or `dict`.
 
@@ -59,7 +62,7 @@ def as_function(
     >>> dear({"amount": 101}), dear({"amount": None})
     (True, None)
     """
-    schema = Schema(key, value)
+    schema = Schema(key, value, right)
     type_of(expr, schema)
     if expr.is_aggregation:
         raise TopologyError(f"{expr!r} needs many records: it can only stand in an aggregate")
@@ -184,7 +187,7 @@ def field_of(record_value: Any, name: str) -> Any:
 
 def _field(body: Body, expr: Expr, _: list[str]) -> str:
     holder, name = body.argument(expr), expr.detail
-    kind = split_optional(body.schema.value).kind
+    kind = split_optional(body.schema.value if expr.operation is Operation.FIELD else body.schema.right).kind
     if kind is Any or not isinstance(kind, type) or not name.isidentifier():
         body.names["field_of"] = field_of
         return f"None if {holder} is None else field_of({holder}, {body.constant(name)})"
@@ -239,6 +242,8 @@ def _aggregation(_: Body, expr: Expr, __: list[str]) -> str:
 _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.FIELD: _field,
     Operation.VALUE: lambda body, expr, _: body.argument(expr),
+    Operation.RIGHT_FIELD: _field,
+    Operation.RIGHT: lambda body, expr, _: body.argument(expr),
     Operation.KEY: lambda body, expr, _: "key.key if type({0}) is Windowed else {0}".format(body.argument(expr)),
     Operation.TIMESTAMP: lambda body, expr, _: body.argument(expr),
     Operation.WINDOW_START: _window_bound,

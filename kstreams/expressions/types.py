@@ -39,10 +39,11 @@ UNKNOWN = Typed(Any)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Schema:
-    """The types of a stream's key and value; None is unknown."""
+    """The types of a stream's key and value, and of the right value in a join; None is unknown."""
 
     key: Any = None
     value: Any = None
+    right: Any = None
 
 
 def type_of(expr: Expr, schema: Schema) -> Typed:
@@ -88,7 +89,7 @@ def _leaf_kind(declared: Any) -> Typed:
 
 
 def _field(expr: Expr, _: list[Typed], schema: Schema) -> Typed:
-    kind = split_optional(schema.value).kind
+    kind = split_optional(schema.value if expr.operation is Operation.FIELD else schema.right).kind
     if kind is Any or kind is dict:
         return UNKNOWN
     if get_origin(kind) is dict:
@@ -212,6 +213,8 @@ def _name(kind: Any) -> str:
 _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.FIELD: _field,
     Operation.VALUE: lambda e, i, schema: _leaf_kind(schema.value),
+    Operation.RIGHT_FIELD: _field,
+    Operation.RIGHT: lambda e, i, schema: _leaf_kind(schema.right),
     Operation.KEY: _key,
     Operation.TIMESTAMP: lambda e, i, s: Typed(int, False),
     Operation.WINDOW_START: _window_bound,

@@ -14,7 +14,7 @@ from kstreams.dsl.returned_types import returned_items, returned_pair, returned_
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import KStreamsError, SerdeError, TopologyError
 from kstreams.expressions import Expr
-from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
+from kstreams.serdes import Serde, serde_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def merged(node: g.Merge, parents: tuple[Types, ...]) -> Types:
 
 @types.rule(g.Map)
 def mapped(node: g.Map, parents: tuple[Types, ...]) -> Types:
-    return _of_pair(node, returned_pair(node.function))
+    return _of_pair(node, _returned_pair(node, node.function, parents[0]))
 
 
 @types.rule(g.FlatMap)
@@ -154,6 +154,13 @@ def rekeyed(node: g.SelectKey, parents: tuple[Types, ...]) -> Types:
     return Types(TypeOf(kind, node), parents[0].value)
 
 
+def _returned_pair(node: Node, function: g.PairFunction, parent: Types) -> tuple[Any, Any]:
+    if not isinstance(function, tuple):
+        return returned_pair(function)
+    key, value = function
+    return _returned(node, key, parent), _returned(node, value, parent)
+
+
 def _returned(node: Node, function: g.Function, parent: Types) -> Any:
     if not isinstance(function, Expr):
         return returned_type(function)
@@ -173,22 +180,12 @@ def naming(node: Node) -> Iterator[None]:
 @types.rule(g.StreamAggregate)
 def aggregated(node: g.StreamAggregate, parents: tuple[Types, ...]) -> Types:
     grouped = grouped_types(node, parents[0])
-    return Types(grouped.key.or_declared(node.key, node), _aggregate_type(node, grouped))
-
-
-@types.rule(g.WindowedAggregate)
-def windowed(node: g.WindowedAggregate, parents: tuple[Types, ...]) -> Types:
-    grouped = grouped_types(node, parents[0])
-    key = grouped.key.or_declared(node.key, node)
-    if key.kind is None:
-        return Types(key, _aggregate_type(node, grouped))
-    inner = required_serde(key, node, "key", "to keep its aggregates")
-    return Types(TypeOf(TimeWindowedSerde(inner, node.windows.size_ms), node), _aggregate_type(node, grouped))
+    return Types(grouped.key.or_declared(node.key, node), aggregate_type(node, grouped))
 
 
 @types.rule(g.TableGroupBy)
 def regrouped(node: g.TableGroupBy, parents: tuple[Types, ...]) -> Types:
-    key, value = returned_pair(node.function)
+    key, value = _returned_pair(node, node.function, parents[0])
     grouped = node.grouped
     return Types(TypeOf(grouped.key or key, node), TypeOf(grouped.value or value, node))
 
@@ -224,7 +221,8 @@ def expression_aggregation(node: g.StreamAggregate | g.WindowedAggregate, parent
         )
 
 
-def _aggregate_type(node: g.StreamAggregate | g.WindowedAggregate, grouped: Types) -> TypeOf:
+def aggregate_type(node: g.StreamAggregate | g.WindowedAggregate, grouped: Types) -> TypeOf:
+    """The type of what others see of an aggregate."""
     if node.value is not None:
         return TypeOf(node.value, node)
     if isinstance(node.aggregation, g.Reduce):

@@ -1,43 +1,52 @@
-"""How types flow through joins, suppress and processors."""
+"""How types flow through joins and suppress."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kstreams.dsl.analysis.types import TypeOf, Types, types, unchanged
+from kstreams import expressions
+from kstreams.dsl.analysis.types import TypeOf, Types, naming, types, unchanged
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
     LeftStreamTableJoin,
     OuterStreamJoin,
+    SelfJoin,
     StreamJoin,
     StreamTableJoin,
 )
-from kstreams.dsl.graph.processors import Process
 from kstreams.dsl.graph.suppress import Suppress
 from kstreams.dsl.returned_types import returned_type
+from kstreams.expressions import Expr
 
 types.rule(Suppress)(unchanged)
 
 
-@types.rule(StreamJoin, OuterStreamJoin, StreamTableJoin, LeftStreamTableJoin)
-def joined(node: StreamJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:
-    return Types(parents[0].key.or_declared(node.key, node), TypeOf(returned_type(node.joiner), node))
+@types.rule(StreamJoin, OuterStreamJoin, SelfJoin, StreamTableJoin, LeftStreamTableJoin)
+def joined(node: StreamJoin | SelfJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:
+    return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))
 
 
 @types.rule(GlobalTableJoin, LeftGlobalTableJoin)
 def joined_globally(node: GlobalTableJoin, parents: tuple[Types, ...]) -> Types:
-    return Types(parents[0].key, TypeOf(returned_type(node.joiner), node))
+    return Types(parents[0].key, TypeOf(joined_type(node, parents), node))
 
 
-@types.rule(Process)
-def processed(node: Process, parents: tuple[Types, ...]) -> Types:
-    return Types(TypeOf(node.key, node), TypeOf(node.value, node))
+def joined_type(node: Any, parents: tuple[Types, ...]) -> Any:
+    """The type of what the joiner of a node makes of both sides."""
+    if not isinstance(node.joiner, Expr):
+        return returned_type(node.joiner)
+    left, right = side_types(node, parents[0], parents[1])
+    with naming(node):
+        return expressions.result_type(
+            node.joiner, key=left.key.python, value=left.value.python, right=right.value.python
+        )
 
 
 def side_types(node: Any, left: Types, right: Types) -> tuple[Types, Types]:
-    """The types of what a join reads: of the left side, and of the right side."""
+    """The types of what a join reads: of the left side, and of the right side, with what the join declares."""
+    key, value, other = (getattr(node, name, None) for name in ("key", "value", "other_value"))
     return (
-        Types(left.key.or_declared(node.key, node), left.value.or_declared(node.value, node)),
-        Types(right.key.or_declared(node.key, node), right.value.or_declared(node.other_value, node)),
+        Types(left.key.or_declared(key, node), left.value.or_declared(value, node)),
+        Types(right.key.or_declared(key, node), right.value.or_declared(other, node)),
     )

@@ -10,19 +10,21 @@ from kstreams.dsl.graph.aggregates import (
     StreamAggregate,
     WindowedAggregate,
 )
+from kstreams.dsl.graph.calls import CallOptions, Calls, calls_of, is_async, refuse_async
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
     LeftStreamTableJoin,
     OuterStreamJoin,
+    SelfJoin,
     StreamJoin,
     StreamTableJoin,
 )
 from kstreams.dsl.graph.logical_graph import LogicalGraph
-from kstreams.dsl.graph.node import Keys, Node, Typing, declare
-from kstreams.dsl.graph.processors import Process
+from kstreams.dsl.graph.node import Declared, Keys, Node, Typing, declare
+from kstreams.dsl.graph.processors import GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.sinks import Repartition, To
-from kstreams.dsl.graph.sources import Consumed, GlobalTableSource, StreamSource, TableSource, TimestampExtractor
+from kstreams.dsl.graph.sources import Consumed, GlobalTableSource, StreamSource, TableSource
 from kstreams.dsl.graph.stateless import (
     Branch,
     Filter,
@@ -33,6 +35,7 @@ from kstreams.dsl.graph.stateless import (
     Map,
     MapValues,
     Merge,
+    PairFunction,
     Peek,
     Print,
     SelectKey,
@@ -53,8 +56,11 @@ from kstreams.dsl.graph.tables import TableFilter, TableMapValues, ToStream, ToT
 __all__ = [
     "Aggregation",
     "Branch",
+    "CallOptions",
+    "Calls",
     "Consumed",
     "Count",
+    "Declared",
     "Expressions",
     "Filter",
     "FlatMap",
@@ -62,6 +68,7 @@ __all__ = [
     "Fold",
     "Foreach",
     "Function",
+    "GlobalStore",
     "GlobalTableJoin",
     "GlobalTableSource",
     "Grouped",
@@ -74,12 +81,15 @@ __all__ = [
     "Merge",
     "Node",
     "OuterStreamJoin",
+    "PairFunction",
     "Peek",
     "Print",
     "Process",
+    "ProcessValues",
     "Reduce",
     "Repartition",
     "SelectKey",
+    "SelfJoin",
     "Split",
     "StreamAggregate",
     "StreamJoin",
@@ -96,11 +106,13 @@ __all__ = [
     "TableReduce",
     "TableRepartition",
     "TableSource",
-    "TimestampExtractor",
     "To",
     "ToStream",
     "ToTable",
     "Typing",
     "WindowedAggregate",
+    "calls_of",
     "declare",
+    "is_async",
+    "refuse_async",
 ]

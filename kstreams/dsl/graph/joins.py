@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.stateless import Function
 from kstreams.windows import JoinWindows
 
 
@@ -30,14 +30,14 @@ class StreamJoin(Node):
     Parameters
     ----------
     joiner : callable
-        `joiner(left, right)`, or with the key in front when `with_key`.
+        `joiner(left, right)`, or with the key in front when `with_key`; or an expression over both values.
     key, value, other_value : type or Serde, optional
         Of the key, the left value and the right value, where they are not known.
     """
 
     keys: ClassVar[Keys] = Keys.SETTLED
 
-    joiner: Callable[..., Any]
+    joiner: Function
     with_key: bool
     windows: JoinWindows
     names: StreamJoinNames
@@ -56,13 +56,37 @@ class OuterStreamJoin(StreamJoin):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SelfJoin(Node):
+    """A stream joined with itself in windows, its records kept once: what the optimizer makes of such a join.
+
+    Both parents are that stream.
+
+    Parameters
+    ----------
+    windowed, store : str
+        Names of the step that keeps records, and of where it keeps them.
+    """
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    joiner: Function
+    with_key: bool
+    windows: JoinWindows
+    windowed: str
+    store: str
+    key: Typing = None
+    value: Typing = None
+    other_value: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StreamTableJoin(Node):
     """Each record of a stream with the table's row of its key: an inner join. The parents are stream and table."""
 
     keys: ClassVar[Keys] = Keys.SETTLED
     left: ClassVar[bool] = False
 
-    joiner: Callable[..., Any]
+    joiner: Function
     with_key: bool
     key: Typing = None
     value: Typing = None
@@ -89,8 +113,8 @@ class GlobalTableJoin(Node):
 
     left: ClassVar[bool] = False
 
-    key_selector: Callable[[Any, Any], Any]
-    joiner: Callable[..., Any]
+    key_selector: Function
+    joiner: Function
     with_key: bool
 
 

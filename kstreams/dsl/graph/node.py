@@ -11,6 +11,10 @@ from kstreams.serdes import Serde
 Typing: TypeAlias = type | Serde[Any] | None
 """What the user declares about a key or value: a type, a serde, or nothing."""
 
+T = TypeVar("T")
+Declared: TypeAlias = type[T] | Serde[T]
+"""The same for the type checker, where it is declared."""
+
 N = TypeVar("N", bound="Node")
 
 
@@ -39,6 +43,8 @@ class Node:
     keys: ClassVar[Keys] = Keys.KEPT
     takes_null_keys: ClassVar[bool] = False
     """Whether it gives records with a null key a result, so that a repartition before it must let them pass."""
+    changes_values: ClassVar[bool] = False
+    """Whether what comes out holds other values under the same key, so that no repartition may move before it."""
 
     name: str = ""
     parents: tuple[str, ...] = ()

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.stateless import Function
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class To(Node):
     """Writes to a topic, fixed or chosen for each record."""
 
-    topic: str | Callable[..., str]
+    topic: str | Function
     key: Typing = None
     value: Typing = None
     partitioner: Callable[..., Any] | None = None

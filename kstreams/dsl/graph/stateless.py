@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
+from kstreams.dsl.graph.calls import Calls
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.expressions import Expr
 
 Function: TypeAlias = Callable[..., Any] | Expr
 """What the user gives: a Python function, or an expression."""
+PairFunction: TypeAlias = Callable[[Any, Any], tuple[Any, Any]] | tuple[Expr, Expr]
+"""What gives a new key and value: a Python function, or an expression for each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -19,6 +22,7 @@ class Filter(Node):
 
     predicate: Function
     negate: bool = False
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -27,18 +31,22 @@ class Map(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Callable[[Any, Any], tuple[Any, Any]]
+    function: PairFunction
     key: Typing = None
     value: Typing = None
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MapValues(Node):
     """A new value for each record."""
 
+    changes_values: ClassVar[bool] = True
+
     function: Function
     with_key: bool = False
     value: Typing = None
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -50,15 +58,19 @@ class FlatMap(Node):
     function: Callable[[Any, Any], Any]
     key: Typing = None
     value: Typing = None
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FlatMapValues(Node):
     """Any number of new values for each record."""
 
+    changes_values: ClassVar[bool] = True
+
     function: Function
     with_key: bool = False
     value: Typing = None
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -69,6 +81,7 @@ class SelectKey(Node):
 
     function: Function
     key: Typing = None
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -76,6 +89,7 @@ class Peek(Node):
     """Lets a function look at each record."""
 
     function: Callable[[Any, Any], Any]
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -83,6 +97,7 @@ class Foreach(Node):
     """Gives each record to a function; nothing comes out."""
 
     function: Callable[[Any, Any], Any]
+    calls: Calls | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from kstreams.dsl.graph.aggregates import Grouped
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.stateless import PairFunction
 from kstreams.dsl.materialized import Materialized
 
 
@@ -17,7 +18,7 @@ class TableGroupBy(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Callable[[Any, Any], tuple[Any, Any]]
+    function: PairFunction
     grouped: Grouped = field(default_factory=Grouped)
 
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kstreams.dsl.graph import Repartition, To
 from kstreams.dsl.lowering import Lowering, topology
+from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
 from kstreams.processor.columns import Project
 from kstreams.processor.internal_topics import repartition_topic
 from kstreams.processor.operators.stateless import DropNullKeys, PassOperator
+from kstreams.timestamps import FailOnInvalidTimestamp
 
 
 @topology.rule(To)
 def to(node: To, build: Lowering) -> str:
     where = f"to write topic {node.topic!r}" if isinstance(node.topic, str) else "to write the topics it chooses"
-    return build.sink(node, node.name, node.topic, partitioner=node.partitioner, **build.serdes(node, where))
+    return build.sink(node, node.name, _topic(node, build), partitioner=node.partitioner, **build.serdes(node, where))
+
+
+def _topic(node: To, build: Lowering) -> str | Callable[..., str]:
+    if not isinstance(node.topic, Expr):
+        return node.topic
+    choose = build.function(node, node.topic, ("key", "value", "timestamp"))
+    return lambda key, value, context: choose(key, value, context.timestamp)
 
 
 @topology.rule(Repartition)
@@ -21,7 +32,7 @@ def repartition(node: Repartition, build: Lowering) -> str:
     serdes = build.serdes(node, "to repartition its records")
     build.topology.add_repartition_topic(repartition_topic(node.topic, node.partitions))
     build.sink(node, node.sink, node.topic, parents=(_filter(node, build),), partitioner=node.partitioner, **serdes)
-    return build.source(node, node.name, (node.topic,), **serdes)
+    return build.source(node, node.name, (node.topic,), timestamp_extractor=FailOnInvalidTimestamp(), **serdes)
 
 
 def _filter(node: Repartition, build: Lowering) -> str:

@@ -71,7 +71,13 @@ def select_key(node: SelectKey, build: Lowering) -> str:
 
 @topology.rule(Map)
 def map_(node: Map, build: Lowering) -> str:
-    return build.step(node, op.MapOperator(node.function))
+    if not isinstance(node.function, tuple):
+        return build.step(node, op.MapOperator(node.function))
+    key, value = node.function
+    types = build.types[node.name]
+    functions = (build.function(node, expr, Takes.RECORD.value) for expr in (key, value))
+    columns = Project(key=key, value=value, result=types.value.python)
+    return build.step(node, op.MapRecordOperator(*functions), columns=columns)
 
 
 @topology.rule(FlatMap)

@@ -11,7 +11,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.analysis.types import TypeOf, Types, expression_aggregation, flow_types
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import LogicalGraph, Node
-from kstreams.dsl.graph.table_joins import TableJoin
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Aggregation, Expr, Operation, counting
@@ -242,6 +242,7 @@ _REASONS = {
     g.TableGroupBy: _CHANGES,
     g.TableRepartition: _CHANGES,
     TableJoin: _CHANGES,
+    ForeignKeyJoin: _CHANGES,
 }
 
 

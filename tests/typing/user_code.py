@@ -1,0 +1,140 @@
+"""Not run: what a user's code says to the type checker. Each line tells what comes out of an operator."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, assert_type
+
+import kstreams as ks
+
+
+class Order(TypedDict):
+    shop: str
+    amount: int
+
+
+class User(TypedDict):
+    name: str
+
+
+def total_of(order: Order) -> float:
+    return order["amount"] / 100
+
+
+def words_of(order: Order) -> list[str]:
+    return order["shop"].split()
+
+
+def summed(key: str, order: Order, total: int) -> int:
+    return total + order["amount"]
+
+
+class Shout(ks.Processor[str, Order, str, bytes]):
+    def process(self, record: ks.Record[str, Order]) -> None:
+        assert_type(record.value, Order)
+
+
+builder = ks.StreamsBuilder()
+
+# ---- sources
+
+orders = builder.stream("orders", key=str, value=Order)
+assert_type(orders, ks.KStream[str, Order])
+assert_type(builder.stream(["a", "b"], key=int, value=dict[str, int]), ks.KStream[int, dict[str, int]])
+assert_type(builder.stream("untyped"), ks.KStream[Any, Any])
+users = builder.table("users", key=str, value=User, materialized="users")
+assert_type(users, ks.KTable[str, User])
+places = builder.global_table("places", key=int, value=str)
+assert_type(places, ks.GlobalKTable[int, str])
+
+# ---- streams
+
+assert_type(orders.filter(lambda key, order: order["amount"] > 1), ks.KStream[str, Order])
+assert_type(orders.filter_not(ks.col("amount") > 1), ks.KStream[str, Order])
+assert_type(orders.map(lambda key, order: (order["amount"], key)), ks.KStream[int, str])
+assert_type(orders.map((ks.col("shop"), ks.lit(1)), key=str, value=int), ks.KStream[str, int])
+assert_type(orders.map_values(total_of), ks.KStream[str, float])
+assert_type(orders.map_values(lambda order: order["shop"]), ks.KStream[str, str])
+assert_type(orders.map_values(lambda key, order: len(key), with_key=True), ks.KStream[str, int])
+assert_type(orders.map_values(lambda order: {**order}, value=Order), ks.KStream[str, Order])
+assert_type(orders.map_values(ks.col("amount") * 2, value=int), ks.KStream[str, int])
+assert_type(orders.map_values(ks.col("amount") > 2), ks.KStream[str, bool])
+assert_type(orders.map_values(ks.col("amount")), ks.KStream[str, Any])
+assert_type(orders.flat_map(lambda key, order: [(order["amount"], key)]), ks.KStream[int, str])
+assert_type(orders.flat_map_values(words_of), ks.KStream[str, str])
+assert_type(orders.flat_map_values(lambda key, order: {key: 1}, with_key=True), ks.KStream[str, str])
+assert_type(orders.select_key(lambda key, order: order["amount"]), ks.KStream[int, Order])
+assert_type(orders.select_key(ks.col("amount"), key=int), ks.KStream[int, Order])
+assert_type(orders.select_key(ks.col("amount").cast(str)), ks.KStream[str, Order])
+assert_type(orders.peek(lambda key, order: None), ks.KStream[str, Order])
+assert_type(orders.merge(orders), ks.KStream[str, Order])
+assert_type(orders.repartition(partitions=3), ks.KStream[str, Order])
+assert_type(orders.to_table(materialized="latest"), ks.KTable[str, Order])
+assert_type(orders.process(Shout), ks.KStream[str, bytes])
+branches = orders.split(name="by-").branch(ks.col("amount") > 9, name="large").default_branch(name="small")
+assert_type(branches, dict[str, ks.KStream[str, Order]])
+assert_type(orders.split().branch(lambda key, order: True).no_default_branch(), dict[str, ks.KStream[str, Order]])
+orders.foreach(lambda key, order: None)
+orders.print(label="orders")
+orders.to(lambda key, order, context: f"{order['shop']}-{context.partition}")
+orders.to(ks.col("shop").cast(str))
+
+# ---- grouping
+
+grouped = orders.group_by_key()
+assert_type(grouped, ks.KGroupedStream[str, Order])
+assert_type(orders.group_by(lambda key, order: order["amount"]), ks.KGroupedStream[int, Order])
+assert_type(orders.group_by(ks.col("shop"), key=str), ks.KGroupedStream[str, Order])
+assert_type(grouped.count("counts"), ks.KTable[str, int])
+assert_type(grouped.reduce(lambda old, new: new), ks.KTable[str, Order])
+assert_type(grouped.aggregate(int, summed), ks.KTable[str, int])
+assert_type(
+    grouped.aggregate(list, lambda key, order, all_: [*all_, order], value=list[Order]), ks.KTable[str, list[Order]]
+)
+assert_type(grouped.aggregate(orders=ks.len(), amount=ks.col("amount").sum()), ks.KTable[str, Any])
+assert_type(grouped.aggregate(shop=ks.col("shop").last(), amount=ks.len(), value=Order), ks.KTable[str, Order])
+
+windowed = grouped.windowed_by(ks.TimeWindows(size=1000)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
+assert_type(windowed, ks.TimeWindowedKStream[str, Order])
+assert_type(windowed.count(), ks.KTable[ks.Windowed[str], int])
+assert_type(windowed.reduce(lambda old, new: new), ks.KTable[ks.Windowed[str], Order])
+assert_type(windowed.aggregate(int, summed), ks.KTable[ks.Windowed[str], int])
+assert_type(windowed.aggregate(orders=ks.len()), ks.KTable[ks.Windowed[str], Any])
+assert_type(windowed.count().to_stream().map(lambda key, n: (key.key, n + key.window.start_ms)), ks.KStream[str, int])
+
+# ---- tables
+
+assert_type(users.filter(lambda key, user: user["name"] != ""), ks.KTable[str, User])
+assert_type(users.filter_not(ks.col("name") == "", materialized="named"), ks.KTable[str, User])
+assert_type(users.map_values(lambda user: user["name"]), ks.KTable[str, str])
+assert_type(users.map_values(lambda key, user: len(key), with_key=True), ks.KTable[str, int])
+assert_type(users.map_values(ks.col("name"), value=str), ks.KTable[str, str])
+assert_type(users.to_stream(), ks.KStream[str, User])
+assert_type(users.to_stream(lambda key, user: len(key)), ks.KStream[int, User])
+assert_type(windowed.count().suppress(ks.Suppressed.until_window_closes()), ks.KTable[ks.Windowed[str], int])
+by_name = users.group_by(lambda key, user: (user["name"], 1))
+assert_type(by_name, ks.KGroupedTable[str, int])
+assert_type(users.group_by((ks.col("name"), ks.lit(1)), key=str, value=int), ks.KGroupedTable[str, int])
+assert_type(by_name.count(), ks.KTable[str, int])
+assert_type(by_name.reduce(lambda a, b: a + b, lambda a, b: a - b), ks.KTable[str, int])
+assert_type(
+    by_name.aggregate(float, lambda key, n, total: total + n, lambda key, n, total: total - n), ks.KTable[str, float]
+)
+
+# ---- joins
+
+hour = ks.JoinWindows.of(3_600_000)
+payments = builder.stream("payments", key=str, value=int)
+assert_type(orders.join(payments, lambda order, paid: order["amount"] - paid, windows=hour), ks.KStream[str, int])
+assert_type(orders.left_join(payments, lambda order, paid: paid, windows=hour), ks.KStream[str, int | None])
+assert_type(orders.outer_join(payments, lambda order, paid: order, windows=hour), ks.KStream[str, Order | None])
+assert_type(orders.join(payments, lambda key, order, paid: key, with_key=True, windows=hour), ks.KStream[str, str])
+assert_type(orders.join(users, lambda order, user: user["name"]), ks.KStream[str, str])
+assert_type(orders.left_join(users, lambda order, user: user), ks.KStream[str, User | None])
+assert_type(orders.join(users, ks.struct(name=ks.right.col("name"), shop=ks.left.col("shop"))), ks.KStream[str, Any])
+assert_type(
+    orders.join(places, lambda order, place: place, key_selector=lambda key, order: len(key)), ks.KStream[str, str]
+)
+assert_type(
+    orders.left_join(places, lambda key, order, place: place, key_selector=ks.col("amount"), with_key=True),
+    ks.KStream[str, str | None],
+)
