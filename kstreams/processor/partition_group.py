@@ -139,6 +139,10 @@ class PartitionGroup:
         """The partitions of which no record waits."""
         return [partition for partition, queue in self._queues.items() if not queue.count]
 
+    def awake_partitions(self) -> list[TopicPartition]:
+        """The partitions of which records wait, here or still to be fetched."""
+        return [source for source, queue in self._queues.items() if queue.count or self._lag.get(source, -1) != 0]
+
     def set_lag(self, partition: TopicPartition, lag: int) -> None:
         """Tell how many records of a partition exist that were not fetched yet."""
         self._lag[partition] = lag

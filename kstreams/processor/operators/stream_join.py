@@ -119,6 +119,9 @@ class OuterStreamJoin:
         time = context.shared(self.outer_store, _JoinTime)
         time.remember(context)
         emit_expired = self._emitter(context, forward, time)
+        if not time.passes:  # once for both sides
+            time.passes = True
+            context.at_idle(_passing_time(time, emit_expired))
 
         def outer_join(key: Any, value: Any, timestamp: int) -> None:
             time.latest = max(time.latest, timestamp)
@@ -147,7 +150,7 @@ class OuterStreamJoin:
 
         return outer_join
 
-    def _emitter(self, context: NodeContext, forward: Forward, time: _JoinTime) -> Callable[[int], None]:
+    def _emitter(self, context: NodeContext, forward: Forward, time: _JoinTime) -> Callable[[int], bool]:
         """Emits the rows of both sides whose window closed before a stream time, each at its own time."""
         side, waiting, joiner = self.side, context.state_store(self.outer_store), self.side.joiner
         own_wait = side.after_ms + self.grace_ms
@@ -161,15 +164,27 @@ class OuterStreamJoin:
                 last = timestamp
             return last
 
-        def emit_expired(stream_time: int) -> None:
-            if time.first_waiting + own_wait < stream_time:
+        def emit_expired(stream_time: int) -> bool:
+            is_due = time.first_waiting + own_wait < stream_time
+            if is_due:
                 time.first_waiting = last_row_read(waiting, emit_until(stream_time))
+            return is_due
 
         def emit_all() -> None:
             emit_until(ALL_TIME)
 
         context.at_end_of_input(emit_all)
         return emit_expired
+
+
+def _passing_time(time: _JoinTime, emit_expired: Callable[[int], bool]) -> Callable[[int], bool]:
+    def pass_time(elapsed_ms: int) -> bool:
+        if time.latest < 0:
+            return False
+        time.latest += elapsed_ms
+        return emit_expired(time.latest)
+
+    return pass_time
 
 
 def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
@@ -194,10 +209,11 @@ def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
 class _JoinTime:
     """What both sides of one join share: the stream time, and the first timestamp that is thought to wait."""
 
-    __slots__ = ("first_waiting", "latest")
+    __slots__ = ("first_waiting", "latest", "passes")
 
     def __init__(self) -> None:
         self.latest, self.first_waiting = -1, ALL_TIME
+        self.passes = False  # whether one of both sides is told when input is idle
 
     def remember(self, context: NodeContext) -> None:
         """Keep both with every commit."""

@@ -61,8 +61,19 @@ class Suppress:
             for row in buffer.pop_until(ALL_TIME):
                 emit(*row)
 
+        def pass_time(elapsed_ms: int) -> bool:
+            nonlocal stream_time
+            if stream_time < 0:
+                return False
+            stream_time += elapsed_ms
+            due = list(buffer.pop_until(stream_time - wait_ms))
+            for row in due:
+                emit(*row)
+            return bool(due)
+
         stream_time = context.remember("stream_time", lambda: stream_time)
         context.at_end_of_input(emit_all)
+        context.at_idle(pass_time)
         return suppress
 
     def _emitter(self, context: NodeContext, forward: Forward) -> Callable[[Any, BufferedChange], None]:

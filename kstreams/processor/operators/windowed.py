@@ -77,6 +77,16 @@ class LiveWindows:
         self.next_close_ms = 0  # stream time at which there may be something to emit
         self.close_windows: Callable[[int], None] = _nothing_closes
 
+    def pass_time(self, elapsed_ms: int) -> bool:
+        """Input is idle: stream time moves on without a record; whether windows may have been emitted."""
+        if self.stream_time_ms < 0:
+            return False
+        self.stream_time_ms += elapsed_ms
+        is_due = self.stream_time_ms >= self.next_close_ms and self.close_windows is not _nothing_closes
+        if is_due:
+            self.close_windows(self.stream_time_ms)
+        return is_due
+
     def emit(self, place: tuple[Any, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
         """Emit one update of a key and window, given by its start."""
         self.emit_of(place[1])(place[0], new, old, timestamp, headers)
@@ -101,6 +111,7 @@ class WindowedAggregateOperator:
         live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
+        context.at_idle(live.pass_time)
         context.live = live
         step, wrap = self.aggregator.bind()
         is_tumbling = self.windows.advance_ms == self.windows.size_ms

@@ -195,6 +195,8 @@ class StreamThread:
             if task.task.commit_requested or self._commit_early() or clock.now_ms() - started_ms > _TURN_MS:
                 break
         task.punctuate()
+        if self._job.bounds is None:
+            task.pass_time()
         task.task.send()
         return worked
 
