@@ -25,6 +25,8 @@ class Source:
     timestamp_extractor: Callable[..., int] | None = None
     offset_reset: str | None = None
     declared_at: str | None = None
+    idle_ms: tuple[int | None, ...] = (None,)
+    """After how long without records each topic of the user is idle that feeds it; None: as the application says."""
 
 
 @dataclass(frozen=True, slots=True)
