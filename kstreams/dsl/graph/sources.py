@@ -22,6 +22,7 @@ class Consumed:
     value: Typing = None
     timestamp_extractor: TimestampExtractor | None = None
     offset_reset: str | None = None
+    idle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
