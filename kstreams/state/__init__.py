@@ -1,6 +1,15 @@
 """State stores: what a task remembers, in memory or in RocksDB, and what of it goes to the changelog."""
 
-from kstreams.state.api import NOT_PUT, VALID_TO_UNDEFINED, Changes, StoreBuilder, StoreKind, TaskState, VersionedRecord
+from kstreams.state.api import (
+    NOT_PUT,
+    VALID_TO_UNDEFINED,
+    Changes,
+    CustomStore,
+    StoreBuilder,
+    StoreKind,
+    TaskState,
+    VersionedRecord,
+)
 from kstreams.state.live_budget import StateLimits
 from kstreams.state.stores import Stores
 from kstreams.state.task_state import open_task_state
@@ -9,6 +18,7 @@ __all__ = [
     "NOT_PUT",
     "VALID_TO_UNDEFINED",
     "Changes",
+    "CustomStore",
     "StateLimits",
     "StoreBuilder",
     "StoreKind",

@@ -5,7 +5,7 @@ A store gives live Python objects to operators; its bytes reach disk and changel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -31,6 +31,7 @@ class StoreKind(Enum):
     SESSION = "session"
     VERSIONED = "versioned"
     TIME_ORDERED_BUFFER = "time-ordered-buffer"  # suppress, stream-table joins with grace
+    CUSTOM = "custom"  # of the user's own making
     OUTER_JOIN = "outer-join"  # rows of a left or outer stream-stream join that found no partner yet
 
 
@@ -39,7 +40,8 @@ class StoreBuilder:
     """The description of a store; `Stores` makes it, a task opens it.
 
     Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
-    A store with a `source_topic` has that topic of the user's for its changelog, and none of its own.
+    A store with a `source_topic` has that topic of the user's for its changelog, and none of its own. One that is
+    `time_ordered` serves emission on close: it hides what has expired from `all` at once, but still finds what closes.
     """
 
     name: str
@@ -50,6 +52,7 @@ class StoreBuilder:
     retention_ms: int | None = None
     window_size_ms: int | None = None
     retain_duplicates: bool = False
+    time_ordered: bool = False
     history_retention_ms: int | None = None
     right_value: Serde[Any] | None = None  # OUTER_JOIN: serde of right rows; `value` is that of left rows
     max_entries: int | None = None  # an LRU map: how many entries it keeps
@@ -57,6 +60,7 @@ class StoreBuilder:
     caching: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
     source_topic: str | None = None
+    make: Callable[[Any], CustomStore] | None = None  # CUSTOM: of its log, the store
 
 
 class Changes(NamedTuple):
@@ -81,6 +85,18 @@ class StateStore(Protocol):
         `timestamp_ms` becomes the timestamp of records whose store knows none: those of a plain key-value store, and
         tombstones. The task passes its stream time, as Kafka Streams does.
         """
+        ...
+
+
+class CustomStore(Protocol):
+    """A store of the user's own making: any object that can take back what it logged.
+
+    It gets its log when it is made: a function that takes a key, a value (None: deleted) and, if it likes, a timestamp
+    in ms. What it logs goes to its changelog, the last record per key and commit. A `close` is called, if it has one.
+    """
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take back a record that was logged; called before anything else, in the order of the changelog."""
         ...
 
 
@@ -124,7 +140,16 @@ class WindowStore(Protocol):
         """All keys, from <= start <= to, ordered by (start, serialized key)."""
         ...
 
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
+        ...
+
+    def backward_fetch_range(
+        self, low: Any, high: Any, from_ms: int, to_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]: ...
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]: ...
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]: ...
     def put_many(self, keys: list[Any], starts_ms: list[int], values: list[Any]) -> None: ...
 
@@ -139,11 +164,27 @@ class SessionStore(Protocol):
     def find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def find_sessions_range(
+        self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """As `find_sessions`, of the keys from `low` to `high`, both included and None for open."""
+        ...
+
+    def fetch_range(self, low: Any, high: Any) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def backward_fetch_range(self, low: Any, high: Any) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def backward_find_sessions(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def backward_find_sessions_range(
+        self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]: ...
     def ended_by(self, latest_end_ms: int, after_ms: int | None = None) -> Iterator[tuple[Windowed[Any], Any]]:
         """All sessions with after_ms < end <= latest_end_ms, ordered by (end, start, serialized key)."""
         ...
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]: ...
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]: ...
 
 
 class VersionedRecord(NamedTuple):
@@ -288,6 +329,7 @@ __all__ = [
     "VALID_TO_UNDEFINED",
     "BufferedChange",
     "Changes",
+    "CustomStore",
     "KeyValueStore",
     "OuterJoinStore",
     "SessionStore",

@@ -73,6 +73,11 @@ class Keys:
         """What a key is known by in memory."""
         return self.serde.deserialize(data) if self.direct else data
 
+    def span(self, low: Any, high: Any) -> tuple[bytes, bytes | None]:
+        """The serialized keys from `low` to `high`, both included and None for open, as [from, to)."""
+        write = self.serde.serialize
+        return b"" if low is None else write(low), None if high is None else write(high) + b"\x00"
+
     def encode(self, lives: list[Any]) -> pa.Array:
         """`to_bytes` of many."""
         if not self.direct:

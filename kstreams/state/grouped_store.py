@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,6 +47,11 @@ class GroupedStore(LiveStore):
         self.observed_ms = max(self.observed_ms, time_ms)
         return time_ms > self._gone_ms(self.observed_ms)
 
+    def _lies_between(self, low: Any, high: Any) -> Callable[[Any], bool]:
+        """Whether a key, as it is known in memory, lies from `low` to `high`, by its bytes."""
+        (first, end), to_bytes = self._keys.span(low, high), self._keys.to_bytes
+        return lambda live: first <= to_bytes(live) and (end is None or to_bytes(live) < end)
+
     def _key(self, key: Any) -> Any:
         if key is None:
             raise self._keys.missing()
@@ -75,13 +81,15 @@ class GroupedStore(LiveStore):
 
     def _alive(self, group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
         """The rows of a group with from <= time <= to, but for those that have expired."""
-        return _rows(group, max(from_ms, self._limit_ms() + 1), to_ms)
+        return rows_of(group, max(from_ms, self._limit_ms() + 1), to_ms)
 
     def _kept(self) -> list[tuple[Any, Place, Any]]:
         """Everything that is not gone: key, place, value."""
         times = self._times()
         return [
-            (key, place, value) for key in self._groups.every_key() for place, value in _rows(self._groups[key], *times)
+            (key, place, value)
+            for key in self._groups.every_key()
+            for place, value in rows_of(self._groups[key], *times)
         ]
 
     def take_changes(self, timestamp_ms: int) -> Changes:
@@ -150,6 +158,7 @@ class GroupedStore(LiveStore):
         return self._groups.evict(count)
 
 
-def _rows(group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
+def rows_of(group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
+    """The rows of a group with from <= time <= to."""
     span = group.span(from_ms, to_ms)
     return list(zip(group.places[span], group.values[span], strict=True))

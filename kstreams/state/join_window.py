@@ -42,12 +42,30 @@ class JoinWindowStore(GroupedStore):
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """All keys, from <= start <= to, ordered by (start, serialized key, arrival); it sorts, joins do not ask it."""
-        first_ms = max(from_ms, self._limit_ms() + 1)
-        return self._sorted([row for row in self._kept() if first_ms <= row[1][0] <= to_ms])
+        return self.fetch_range(None, None, from_ms, to_ms)
+
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch_all` in the opposite order."""
+        return self.backward_fetch_range(None, None, from_ms, to_ms)
+
+    def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
+        first_ms, is_wanted = max(from_ms, self._limit_ms() + 1), self._lies_between(low, high)
+        return self._sorted([row for row in self._kept() if first_ms <= row[1][0] <= to_ms and is_wanted(row[0])])
+
+    def backward_fetch_range(
+        self, low: Any, high: Any, from_ms: int, to_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch_range` in the opposite order."""
+        return iter(list(self.fetch_range(low, high, from_ms, to_ms))[::-1])
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything that is kept, in the order of `fetch_all`, even when it has expired."""
         return self._sorted(self._kept())
+
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`all` in the opposite order."""
+        return iter(list(self.all())[::-1])
 
     def _sorted(self, rows: list[tuple[Any, Place, Any]]) -> Iterator[tuple[Windowed[Any], Any]]:
         size_ms, to_bytes = self.builder.window_size_ms or 0, self._keys.to_bytes

@@ -97,11 +97,11 @@ class LiveKeyValueStore(LiveStore):
 
     def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
         """(key, value) from `low` to `high`, both included and None for open, in the order of the serialized keys."""
-        return self._scan(*self._span(low, high))
+        return self._scan(*self._keys.span(low, high))
 
     def reverse_range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
         """`range` in descending order."""
-        return self._scan(*self._span(low, high), reverse=True)
+        return self._scan(*self._keys.span(low, high), reverse=True)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Every (key, value), in the order of the serialized keys."""
@@ -115,10 +115,6 @@ class LiveKeyValueStore(LiveStore):
         """(key, value) whose serialized key begins with `prefix`, written by `serde` (the store's own when None)."""
         data = (serde or self._keys.serde).serialize(prefix)
         return self._scan(data, after_prefix(data))
-
-    def _span(self, low: Any, high: Any) -> tuple[bytes, bytes | None]:
-        write = self._keys.serde.serialize
-        return b"" if low is None else write(low), None if high is None else write(high) + b"\x00"
 
     def _scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
         key_of = self._keys.public

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from kstreams.batch import Batch
@@ -30,6 +32,8 @@ class LiveStore:
 
     def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
         self.name, self.builder, self.family = builder.name, builder, family
+        self.handle: Any = self
+        """What operators and processors are given."""
         self._budget, self._row_bytes, self._reads = budget, _FIRST_GUESS + _OBJECT_BYTES, 0
         self._loaded = not family.durable
         self.observed_ms = self._handed_ms = family.observed_ms

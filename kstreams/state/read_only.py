@@ -1,10 +1,32 @@
-"""`ReadOnlyView`: a store as those see it who may look into it and must not write."""
+"""What can be read from stores, and `ReadOnlyView`: a store as those see it who may look into it and must not write."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kstreams.errors import StateError
+
+LOOKUPS = frozenset({"get", "fetch_session"})
+"""Methods that answer with one value."""
+
+SCANS = frozenset(
+    f"{prefix}{name}"
+    for prefix in ("", "backward_", "reverse_")
+    for name in (
+        "all",
+        "range",
+        "prefix_scan",
+        "fetch",
+        "fetch_all",
+        "fetch_range",
+        "find_sessions",
+        "find_sessions_range",
+    )
+)
+"""Methods that answer with an iterator of entries."""
+
+COUNTS = frozenset({"approximate_num_entries", "num_records", "num_bytes"})
+"""Methods that count."""
 
 _WRITES = frozenset({"put", "delete", "put_if_absent", "put_all", "put_many", "remove"})
 

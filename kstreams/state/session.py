@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kstreams.record import Window, Windowed
-from kstreams.state.grouped_store import GroupedStore
+from kstreams.state.grouped_store import GroupedStore, rows_of
 
 
 class LiveSessionStore(GroupedStore):
@@ -34,21 +34,64 @@ class LiveSessionStore(GroupedStore):
         """All sessions of a key, ordered by (end, start)."""
         return self.find_sessions(key, 0, self.observed_ms)
 
+    def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch` in descending order."""
+        return self.backward_find_sessions(key, 0, self.observed_ms)
+
+    def fetch_range(self, low: Any, high: Any) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All sessions of the keys from `low` to `high`, both included and None for open, as `find_sessions_range`."""
+        return self.find_sessions_range(low, high, 0, self.observed_ms)
+
+    def backward_fetch_range(self, low: Any, high: Any) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch_range` in descending order."""
+        return self.backward_find_sessions_range(low, high, 0, self.observed_ms)
+
     def find_sessions(
-        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool = False
     ) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Sessions of a key with end >= earliest_end_ms and start <= latest_start_ms, ordered by (end, start)."""
+        """Sessions of a key with end >= earliest_end_ms and start <= latest_start_ms, ordered by (end, start).
+
+        `with_expired`: also those that have expired but are not gone yet, as Kafka Streams finds them in its cache.
+        """
         group = self._groups.peek(self._key(key))
-        for (end_ms, start_ms), value in self._alive(group, earliest_end_ms, self.observed_ms):
+        hidden_ms = self._gone_ms(self.observed_ms) if with_expired else self._limit_ms()
+        for (end_ms, start_ms), value in rows_of(group, max(earliest_end_ms, hidden_ms + 1), self.observed_ms):
             if start_ms <= latest_start_ms:
                 yield Windowed(key, Window(start_ms, end_ms)), self._public(value)
+
+    def has_expired(self, session: Windowed[Any]) -> bool:
+        """Whether nobody finds a session any more because it ended too long ago."""
+        return session.window.end_ms <= self._limit_ms()
+
+    def backward_find_sessions(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`find_sessions` in descending order."""
+        return iter(list(self.find_sessions(key, earliest_end_ms, latest_start_ms))[::-1])
+
+    def find_sessions_range(
+        self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """As `find_sessions`, of the keys from `low` to `high`, ordered by (end, start, serialized key)."""
+        is_wanted, live = self._lies_between(low, high), self._key
+        first_ms = max(self._limit_ms() + 1, earliest_end_ms)
+        for session, value in self._between(first_ms, self.observed_ms):
+            if session.window.start_ms <= latest_start_ms and is_wanted(live(session.key)):
+                yield session, value
+
+    def backward_find_sessions_range(
+        self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`find_sessions_range` in descending order."""
+        return iter(list(self.find_sessions_range(low, high, earliest_end_ms, latest_start_ms))[::-1])
 
     def ended_by(self, latest_end_ms: int, after_ms: int | None = None) -> Iterator[tuple[Windowed[Any], Any]]:
         """All sessions with after_ms < end <= latest_end_ms, ordered by (end, start, serialized key).
 
         The first call makes an index by time, which stays in memory from then on.
         """
-        first_ms = self._limit_ms() + 1 if after_ms is None else max(self._limit_ms(), after_ms) + 1
+        hidden_ms = self._gone_ms(self.observed_ms) if self.builder.time_ordered else self._limit_ms()
+        first_ms = hidden_ms + 1 if after_ms is None else max(hidden_ms, after_ms) + 1
         return self._between(first_ms, latest_end_ms)
 
     def _between(self, first_end_ms: int, last_end_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
@@ -59,4 +102,9 @@ class LiveSessionStore(GroupedStore):
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything that is kept, ordered by (end, start, serialized key), even when it has expired."""
-        return self._between(*self._times())
+        first_ms, last_ms = self._times()
+        return self._between(self._limit_ms() + 1 if self.builder.time_ordered else first_ms, last_ms)
+
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`all` in descending order."""
+        return iter(list(self.all())[::-1])

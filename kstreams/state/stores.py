@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError
 from kstreams.serdes import Serde, serde_of
-from kstreams.state.api import StoreBuilder, StoreKind
+from kstreams.state.api import CustomStore, StoreBuilder, StoreKind
+
+WriteLog: TypeAlias = Callable[..., None]
+"""Takes a key and a value as bytes (None: deleted), and a timestamp (ms) if there is one."""
 
 _HOMES = ("rocksdb", "memory")
 
@@ -26,12 +29,12 @@ class Stores:
         What the store holds.
     store : "rocksdb" or "memory"
         Where it lives. A memory store is filled from its changelog after every restart.
-    logging : bool
-        Whether its changes go to a changelog topic: without one a lost store stays lost.
+    logging : bool or mapping of str to str
+        Whether its changes go to a changelog topic: without one a lost store stays lost. A mapping gives settings of
+        that topic, in Kafka's names.
     caching : bool
-        Whether a table that is kept here forwards only the last update per key and commit.
-    changelog_config : mapping
-        Settings of the changelog topic, in Kafka's names.
+        Whether writes are gathered between two commits. Here they always are, whatever is said: a store holds live
+        values, and its changelog gets the last one per key and commit. A processor sees no difference.
 
     Raises
     ------
@@ -156,8 +159,41 @@ class Stores:
         >>> Stores.versioned("prices", history_retention=60_000, key=str, value=float).history_retention_ms
         60000
         """
+        if options.get("caching"):
+            raise StateError(f"versioned store {name!r} keeps every version: leave caching=True out")
         history_ms = _positive(name, "history_retention", history_retention, least=0)
         return _builder(name, StoreKind.VERSIONED, key, value, history_retention_ms=history_ms, **options)
+
+    @staticmethod
+    def custom(
+        name: str, make: Callable[[WriteLog], CustomStore], *, logging: bool | Mapping[str, str] = True
+    ) -> StoreBuilder:
+        """A store of your own making, in memory: it logs what must not be lost, and is filled from that again.
+
+        Parameters
+        ----------
+        make : callable
+            Makes the store, given its log: a class, or a function. What it makes has
+            `restore(key, value, timestamp)`, and `close()` if it likes (see `kstreams.state.CustomStore`). The log is
+            a function that takes a key and a value as bytes (None: deleted), and a timestamp in ms if there is one.
+
+        Examples
+        --------
+        >>> class Highest:
+        ...     def __init__(self, log):
+        ...         self.log, self.value = log, 0
+        ...
+        ...     def offer(self, value):
+        ...         if value > self.value:
+        ...             self.value = value
+        ...             self.log(b"highest", str(value).encode())
+        ...
+        ...     def restore(self, key, value, timestamp):
+        ...         self.value = int(value)
+        >>> Stores.custom("highest", Highest).kind
+        <StoreKind.CUSTOM: 'custom'>
+        """
+        return _builder(name, StoreKind.CUSTOM, None, None, store="memory", logging=logging, make=make)
 
 
 def _builder(
@@ -167,20 +203,18 @@ def _builder(
     value: Any,
     *,
     store: str = "rocksdb",
-    logging: bool = True,
+    logging: bool | Mapping[str, str] = True,
     caching: bool = False,
-    changelog_config: Mapping[str, str] | None = None,
     **of_kind: Any,
 ) -> StoreBuilder:
     if not name:
         raise StateError("a store needs a name: it names its changelog topic")
     if store not in _HOMES:
         raise StateError(f'store {name!r} cannot live in {store!r}: choose store="rocksdb" or store="memory"')
-    if changelog_config and not logging:
-        raise StateError(f"store {name!r} has changelog_config but logging=False: leave one of them out")
+    config = dict(logging) if isinstance(logging, Mapping) else {}
     return StoreBuilder(
         name, kind, _serde(key), _serde(value), store,
-        logging=logging, caching=caching, changelog_config=dict(changelog_config or {}), **of_kind,
+        logging=logging is not False, caching=caching, changelog_config=config, **of_kind,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, StoreKind, TaskState
 from kstreams.state.buffer import LiveTimeOrderedBuffer
+from kstreams.state.custom import LiveCustomStore
 from kstreams.state.family import Family
 from kstreams.state.join_window import JoinWindowStore
 from kstreams.state.key_value import LiveKeyValueStore
@@ -32,6 +33,7 @@ _KINDS: dict[StoreKind, Callable[[StoreBuilder, Family, LiveBudget], LiveStore]]
     StoreKind.VERSIONED: LiveVersionedStore,
     StoreKind.TIME_ORDERED_BUFFER: LiveTimeOrderedBuffer,
     StoreKind.OUTER_JOIN: LiveOuterJoinStore,
+    StoreKind.CUSTOM: LiveCustomStore,
 }
 
 
@@ -53,14 +55,15 @@ class OpenTaskState:
     def __init__(
         self, stores: Mapping[str, LiveStore], database: Database | None, directory: Path | None = None
     ) -> None:
-        self.stores, self._database, self._is_open, self.directory = stores, database, True, directory
+        self.stores = {name: store.handle for name, store in stores.items()}
+        self._live, self._database, self._is_open, self.directory = stores, database, True, directory
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
-        found = {name: store.changes(timestamp_ms) for name, store in self.stores.items() if store.num_pending()}
+        found = {name: store.changes(timestamp_ms) for name, store in self._live.items() if store.num_pending()}
         return {name: changes for name, changes in found.items() if len(changes)}
 
     def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
-        for name, store in self.stores.items():
+        for name, store in self._live.items():
             if name in changes or name in offsets or store.num_pending():
                 store.write(changes.get(name), offsets.get(name))
 
@@ -75,24 +78,24 @@ class OpenTaskState:
         return self._store(store).dump()
 
     def snapshot(self) -> dict[str, Changes]:
-        return {name: store.dump() for name, store in self.stores.items()}
+        return {name: store.dump() for name, store in self._live.items()}
 
     def num_bytes_pending(self) -> int:
-        return sum(store.num_bytes_pending() for store in self.stores.values())
+        return sum(store.num_bytes_pending() for store in self._live.values())
 
     def close(self) -> None:
         if not self._is_open:
             return
         self._is_open = False
-        for store in self.stores.values():
+        for store in self._live.values():
             store.close()
         if self._database is not None:
             self._database.close()
 
     def _store(self, name: str) -> LiveStore:
-        found = self.stores.get(name)
+        found = self._live.get(name)
         if found is None:
-            raise StateError(f"no store {name!r} in this task; it has {sorted(self.stores)}")
+            raise StateError(f"no store {name!r} in this task; it has {sorted(self._live)}")
         return found
 
 

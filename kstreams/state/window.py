@@ -174,18 +174,39 @@ class LiveWindowStore(LiveStore):
         """All keys, from <= start <= to, ordered by (start, serialized key)."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms)
 
-    def _scan(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
-        self.ready()
-        key_of, value_of = self._keys.public, self._values.public
-        for start_ms in self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]:
-            window, frame = Window(start_ms, start_ms + self._size_ms), self._frames.get(start_ms)
-            for key, value in frame.scan(b"", None) if frame is not None else ():
-                shown = Windowed(key if key_of is None else key_of(key), window)
-                yield shown, value if value_of is None else value_of(value)
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch_all` in descending order."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, reverse=True)
+
+    def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high))
+
+    def backward_fetch_range(
+        self, low: Any, high: Any, from_ms: int, to_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch_range` in descending order."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high), reverse=True)
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything that is kept, ordered by (start, serialized key), even when it has expired."""
         return self._scan(self._gone_ms() + 1, self.observed_ms)
+
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`all` in descending order."""
+        return self._scan(self._gone_ms() + 1, self.observed_ms, reverse=True)
+
+    def _scan(
+        self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None] = (b"", None), reverse: bool = False
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        self.ready()
+        key_of, value_of = self._keys.public, self._values.public
+        starts = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
+        for start_ms in reversed(starts) if reverse else starts:
+            window, frame = Window(start_ms, start_ms + self._size_ms), self._frames.get(start_ms)
+            for key, value in frame.scan(*span, reverse) if frame is not None else ():
+                shown = Windowed(key if key_of is None else key_of(key), window)
+                yield shown, value if value_of is None else value_of(value)
 
     def _limit_ms(self) -> int:
         """Windows that start here or before have expired: nobody finds them any more."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kstreams.errors import StateError
 from kstreams.state.api import StoreBuilder, StoreKind
+from kstreams.state.read_only import COUNTS, LOOKUPS, SCANS
 
 
 class StoreViews:
@@ -45,28 +46,21 @@ class StoreViews:
 
 
 class ValuesOnly:
-    """A timestamped key-value or window store, read as if it kept values alone."""
+    """A timestamped key-value or window store, read as if it kept values alone; has the reading methods of its kind."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
 
-    def get(self, *where: Any) -> Any:
-        """The value of a key (and window start, in ms), or None."""
-        found = self._store.get(*where)
-        return None if found is None else found.value
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        read = getattr(self._store, method)
+        if method in LOOKUPS:
+            return lambda *where: _value(read(*where))
+        if method in SCANS:
+            return lambda *where: ((key, found.value) for key, found in read(*where))
+        if method in COUNTS:
+            return read  # type: ignore[no-any-return]
+        raise AttributeError(f"the store {self._store.name} cannot be asked for {method!r} without its timestamps")
 
-    def all(self) -> Iterator[tuple[Any, Any]]:
-        """All (key, value)."""
-        return self._values(self._store.all())
 
-    def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
-        """(key, value) of a key-value store between two keys, both included."""
-        return self._values(self._store.range(low, high))
-
-    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
-        """(start, value) of a window store's key."""
-        return self._values(self._store.fetch(key, from_ms, to_ms))
-
-    @staticmethod
-    def _values(rows: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-        return ((key, found.value) for key, found in rows)
+def _value(found: Any) -> Any:
+    return None if found is None else found.value

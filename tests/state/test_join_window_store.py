@@ -62,7 +62,16 @@ class JoinWindowMachine(StoreMachine):
 
     @rule(low=STARTS, high=STARTS)
     def fetch_all(self, low: int, high: int) -> None:
-        assert list(self.store.fetch_all(low, high)) == self.shown(self.alive(low, high))
+        found = self.shown(self.alive(low, high))
+        assert list(self.store.fetch_all(low, high)) == found
+        assert list(self.store.backward_fetch_all(low, high)) == found[::-1]
+        assert list(self.store.backward_all()) == self.expected()[::-1]
+
+    @rule(first=KEYS, last=st.none() | KEYS, low=STARTS, high=STARTS)
+    def fetch_range(self, first: str, last: str | None, low: int, high: int) -> None:
+        rows = [row for row in self.alive(low, high) if first <= row[1] and (last is None or row[1] <= last)]
+        assert list(self.store.fetch_range(first, last, low, high)) == self.shown(rows)
+        assert list(self.store.backward_fetch_range(first, last, low, high)) == self.shown(rows)[::-1]
 
 
 TIMES = {"retention": RETENTION, "size": 10, "retain_duplicates": True}

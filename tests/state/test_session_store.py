@@ -57,6 +57,7 @@ class SessionMachine(StoreMachine):
             row for row in self.alive()
             if row[0].key == key and row[0].window.end_ms >= low and row[0].window.start_ms <= high
         ]  # fmt: skip
+        assert list(self.store.backward_find_sessions(key, low, high)) == found[::-1]
         for session, _ in found:
             self.store.remove(session)
             self.model["rows"].pop((session.window.end_ms, session.window.start_ms, key))
@@ -69,7 +70,21 @@ class SessionMachine(StoreMachine):
     def fetch_session(self, key: str, window: Window) -> None:
         alive = dict(self.alive())
         assert self.store.fetch_session(key, *window) == alive.get(Windowed(key, window))
-        assert list(self.store.fetch(key)) == [row for row in self.alive() if row[0].key == key]
+        of_key = [row for row in self.alive() if row[0].key == key]
+        assert list(self.store.fetch(key)) == of_key
+        assert list(self.store.backward_fetch(key)) == of_key[::-1]
+        assert list(self.store.backward_all()) == self.expected()[::-1]
+
+    @rule(first=st.none() | KEYS, last=st.none() | KEYS, low=TIMES, high=TIMES)
+    def ranges_of_keys(self, first: str | None, last: str | None, low: int, high: int) -> None:
+        found = [
+            row for row in self.alive() if (first or "") <= row[0].key and (last is None or row[0].key <= last)
+        ]  # fmt: skip
+        assert list(self.store.fetch_range(first, last)) == found
+        assert list(self.store.backward_fetch_range(first, last)) == found[::-1]
+        found = [row for row in found if row[0].window.end_ms >= low and row[0].window.start_ms <= high]
+        assert list(self.store.find_sessions_range(first, last, low, high)) == found
+        assert list(self.store.backward_find_sessions_range(first, last, low, high)) == found[::-1]
 
     @rule(latest=TIMES, after=st.none() | TIMES)
     def ended_by(self, latest: int, after: int | None) -> None:

@@ -23,7 +23,7 @@ from kstreams.state import StoreBuilder, StoreKind, Stores, open_task_state
         (lambda: Stores.lru_map("l", 0), "max_entries must be at least 1"),
         (lambda: Stores.key_value("k", store="disk"), 'choose store="rocksdb" or store="memory"'),
         (lambda: Stores.key_value(""), "needs a name"),
-        (lambda: Stores.key_value("k", logging=False, changelog_config={"a": "b"}), "leave one of them out"),
+        (lambda: Stores.versioned("v", history_retention=1, caching=True), "leave caching=True out"),
     ],
 )
 def test_contradictions(make: Callable[[], StoreBuilder], message: str) -> None:
@@ -45,22 +45,18 @@ def test_types_and_serdes_and_durations_are_taken() -> None:
     assert builder.logging
 
 
+def test_logging_takes_settings_of_the_changelog() -> None:
+    assert Stores.key_value("k").logging
+    assert not Stores.key_value("k", logging=False).logging
+    builder = Stores.key_value("k", logging={"segment.bytes": "10"})
+    assert builder.logging
+    assert builder.changelog_config == {"segment.bytes": "10"}
+
+
 @pytest.mark.parametrize("wrong", [1.5, "1h", True, None])
 def test_durations_are_timedeltas_or_whole_milliseconds(wrong: Any) -> None:
     with pytest.raises(TypeError, match="is not a duration"):
         to_ms(wrong)
-
-
-def test_an_lru_map_keeps_what_was_used_last() -> None:
-    state = open_task_state([Stores.lru_map("l", 2, key=str, value=int)])
-    store = state.stores["l"]
-    store.put("a", 1)
-    store.put("b", 2)
-    assert store.get("a") == 1
-    store.put("c", 3)
-    assert list(store.all()) == [("a", 1), ("c", 3)]
-    changes = state.changes()["l"]
-    assert dict(zip(changes.keys.to_pylist(), changes.values.to_pylist(), strict=True))[b"b"] is None
 
 
 def test_a_store_that_is_not_there_is_told_with_those_that_are() -> None:

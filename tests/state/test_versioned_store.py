@@ -18,6 +18,8 @@ TIMES = st.integers(0, 40) | st.integers(0, 400)
 class VersionedMachine(StoreMachine):
     """The model: all versions ever accepted by key, and the greatest timestamp put; nothing is forgotten."""
 
+    key_is_place = False
+
     def new_model(self) -> dict[str, Any]:
         return {"versions": {}, "observed": -1}
 

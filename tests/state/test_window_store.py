@@ -102,8 +102,22 @@ class WindowMachine(StoreMachine):
 
     @rule(low=STARTS, high=STARTS)
     def fetch_all(self, low: int, high: int) -> None:
-        found = {place: value for place, value in self.alive().items() if low <= place[0] <= high}
-        assert list(self.store.fetch_all(low, high)) == self.shown(found)
+        found = self.shown({place: value for place, value in self.alive().items() if low <= place[0] <= high})
+        assert list(self.store.fetch_all(low, high)) == found
+        assert list(self.store.backward_fetch_all(low, high)) == found[::-1]
+        assert list(self.store.backward_all()) == self.expected()[::-1]
+
+    @rule(first=st.none() | KEYS, last=st.none() | KEYS, low=STARTS, high=STARTS)
+    def fetch_range(self, first: str | None, last: str | None, low: int, high: int) -> None:
+        def is_wanted(key: str) -> bool:
+            above = first is None or self.data(first) <= self.data(key)
+            return above and (last is None or self.data(key) <= self.data(last))
+
+        rows = self.alive().items()
+        found = self.shown({place: v for place, v in rows if low <= place[0] <= high and is_wanted(place[1])})
+        ends = [None if end is None else self.key(end) for end in (first, last)]
+        assert list(self.store.fetch_range(*ends, low, high)) == found
+        assert list(self.store.backward_fetch_range(*ends, low, high)) == found[::-1]
 
 
 class FineWindowMachine(WindowMachine):

@@ -98,11 +98,16 @@ class Committer:
         self.commits += 1
 
     def _write_changelogs(self, task: ActiveTask, changes: Mapping[str, Changes]) -> dict[str, int]:
-        """Send the changes of logged stores; the offsets behind them stand in the answer once all is delivered."""
-        ends: dict[str, int] = {}
-        logged = {builder.name for builder in task.plan.sub_topology.stores if builder.logging}
+        """Send the changes of logged stores; the offsets behind them stand in the answer once all is delivered.
+
+        A store that keeps an input topic is complete up to where that was processed.
+        """
+        stores, partition = task.plan.sub_topology.stores, task.plan.partition
+        kept = {store.name: TopicPartition(store.source_topic, partition) for store in stores if store.source_topic}
+        ends = {store: task.next_offsets[source] for store, source in kept.items() if source in task.next_offsets}
+        logged = {store.name for store in stores if store.logging}
         for store in changes.keys() & logged:
-            self._write_changelog(store, task.plan.partition, changes[store], ends)
+            self._write_changelog(store, partition, changes[store], ends)
         return ends
 
     def _write_changelog(self, store: str, partition: int, changes: Changes, ends: dict[str, int]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from kstreams.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.layout import TaskPlan
 from kstreams.processor.partition_group import PartitionGroup
@@ -29,15 +30,20 @@ def open_tasks(
             return
         state = open_task_state(plan.sub_topology.stores, job.state_folder / str(plan.id), limits=job.limits)
         try:
-            restore_task(plan, state, job.config.application_id, consumer, admin, job.on_restore, stopping.is_set)
-            task = _open(plan, state, committed, job, outbox, admin)
+            restore_task(
+                plan, state, job.config.application_id, committed, consumer, admin, job.on_restore, stopping.is_set
+            )
+            starts = start_offsets(plan, committed, admin, consumer, job.config, job.clock)
+            task = _open(plan, state, committed, starts, job, outbox)
         except BaseException:
             state.close()
             raise
         yield task
 
 
-def _open(plan: TaskPlan, state: TaskState, committed: Offsets, job: Job, outbox: Outbox, admin: Admin) -> ActiveTask:
+def _open(
+    plan: TaskPlan, state: TaskState, committed: Offsets, starts: Mapping[TopicPartition, int], job: Job, outbox: Outbox
+) -> ActiveTask:
     memo = committed_memo(plan, committed)
     ended = bool(memo.pop(ENDED, 0))
     task = Task(
@@ -55,5 +61,4 @@ def _open(plan: TaskPlan, state: TaskState, committed: Offsets, job: Job, outbox
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = job.config["max.task.idle.ms"] if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
-    starts = start_offsets(plan, committed, admin, job.config)
     return ActiveTask(plan, task, state, group, starts, job.clock, job.config["max.poll.records"], ended)

@@ -7,12 +7,7 @@ from functools import partial
 from typing import Any
 
 from kstreams.runtime.native.questions import Questions
-
-_LOOKUPS = frozenset({"get", "fetch_session"})
-_SCANS = frozenset({"range", "reverse_range", "all", "reverse_all", "prefix_scan"}) | frozenset(
-    {"fetch", "backward_fetch", "fetch_all", "find_sessions"}
-)
-_COUNTS = frozenset({"approximate_num_entries", "num_records", "num_bytes"})
+from kstreams.state.read_only import COUNTS, LOOKUPS, SCANS
 
 
 class ReadOnlyStore:
@@ -32,7 +27,7 @@ class ReadOnlyStore:
         self.name, self._owners = name, owners
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        for kinds, ask in ((_LOOKUPS, self._look_up), (_SCANS, self._scan), (_COUNTS, self._count)):
+        for kinds, ask in ((LOOKUPS, self._look_up), (SCANS, self._scan), (COUNTS, self._count)):
             if method in kinds and hasattr(self._owners[0][1], method):
                 return lambda *args, **options: ask(method, args, options)
         raise AttributeError(f"the store {self.name} cannot be asked for {method!r}: it is read-only from here")

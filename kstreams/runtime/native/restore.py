@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from kstreams.batch import TopicPartition
+from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
-from kstreams.log.api import Admin, Consumer
+from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
 from kstreams.processor.layout import TaskPlan
 from kstreams.runtime.native.topics import changelog_topic
-from kstreams.state.api import TaskState
+from kstreams.state.api import StoreBuilder, TaskState
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +38,13 @@ def restore_task(
     plan: TaskPlan,
     state: TaskState,
     application_id: str,
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
     consumer: Consumer,
     admin: Admin,
     on_restore: OnRestore,
     stopping: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Restore the logged stores of one task.
+    """Restore the stores of one task, from their changelogs or from the topics that they keep.
 
     Parameters
     ----------
@@ -51,8 +52,10 @@ def restore_task(
     state : TaskState
         Its open stores.
     application_id : str
+    committed : mapping
+        How far the task's input was processed: a store that keeps an input topic is restored up to there.
     consumer : Consumer
-        Reads the changelogs; its assignment is changed.
+        Reads the topics; its assignment is changed.
     admin : Admin
     on_restore : callable
         Told after every batch, and once at the start and at the end of each store that lacks something.
@@ -64,13 +67,25 @@ def restore_task(
     StateError
         When a store claims to know more than its changelog holds, which is then not the one it was written with.
     """
-    stores = [builder.name for builder in plan.sub_topology.stores if builder.logging]
-    sources = {store: TopicPartition(changelog_topic(application_id, store), plan.partition) for store in stores}
+    found = {store.name: _changelog_of(store, plan, application_id) for store in plan.sub_topology.stores}
+    sources = {store: source for store, source in found.items() if source is not None}
     begins, ends = admin.beginning_offsets(list(sources.values())), admin.end_offsets(list(sources.values()))
+    ends |= {
+        source: committed[source].offset if source in committed else begins[source]
+        for source in sources.values()
+        if source in plan.inputs
+    }
     starts = {store: _start(plan, state, store, source, begins, ends) for store, source in sources.items()}
     for store, source in sources.items():
         if starts[store] < ends[source] and not stopping():
             restore_store(plan, state, store, source, (starts[store], ends[source]), consumer, on_restore, stopping)
+
+
+def _changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
+    """What a store is restored from; None when it has no changelog."""
+    if store.source_topic is not None:
+        return TopicPartition(store.source_topic, plan.partition)
+    return TopicPartition(changelog_topic(application_id, store.name), plan.partition) if store.logging else None
 
 
 def restore_store(
@@ -92,10 +107,15 @@ def restore_store(
     on_restore(RestoreProgress(task, store, 0, total))
     while (position := consumer.position(source)) < end and not stopping():
         for batch in consumer.poll(_POLL_S, min(_POLL_ROWS, end - position)):
-            state.restore(store, batch)
+            state.restore(store, _with_keys(batch))
         on_restore(RestoreProgress(task, store, min(consumer.position(source), end) - start, total))
     consumer.assign([])
     logger.info("task %s: restored %s", task, store)
+
+
+def _with_keys(batch: Batch) -> Batch:
+    """Without the null keys that a topic of the user's may hold: no store takes them."""
+    return batch.filter(batch.keys.is_valid().to_numpy(zero_copy_only=False)) if batch.keys.null_count else batch
 
 
 def _start(

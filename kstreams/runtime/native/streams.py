@@ -13,6 +13,7 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
 from kstreams.log.api import Log
+from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.assignment import assign
 from kstreams.runtime.native.global_tables import GlobalTables
@@ -85,7 +86,7 @@ class KafkaStreams:
         on_restore: OnRestore | None = None,
     ) -> None:
         self._config = Config.of(config)
-        self._topology: Topology = topology.build() if hasattr(topology, "build") else topology
+        self._topology: Topology = topology.build(self._config) if hasattr(topology, "build") else topology
         self._config.application_id  # noqa: B018  (raises when it is not set)
         self._clock, self._given_log = clock or SystemClock(), log
         self._tell_of_restore = on_restore or _ignore
@@ -188,6 +189,10 @@ class KafkaStreams:
             ThreadMetadata(t.name, tuple(TaskMetadata(task.id, dict(task.next_offsets)) for task in list(t.tasks)))
             for t in self._threads
         ]
+
+    def metrics(self) -> dict[tuple[str, str], Measured]:
+        """What the sensors of processors have seen in all tasks together, by (operator, sensor)."""
+        return merged(task.task.sensors for thread in self._threads for task in list(thread.tasks))
 
     def progress(self) -> Progress:
         """Counters since `start`, and the lag; after the end, as they were then."""
