@@ -38,5 +38,5 @@ def repartition(node: Repartition, build: Lowering) -> str:
 def _filter(node: Repartition, build: Lowering) -> str:
     if node.name in build.with_null_keys:
         return build.step(node, PassOperator(), name=node.filter, columns=Project())
-    columns = Project(where=~key_of_record.is_null())
+    columns = Project(where=~key_of_record.is_null(), counts=True)
     return build.step(node, DropNullKeys(), name=node.filter, columns=columns)

@@ -80,7 +80,20 @@ class FoldTarget:
         rows = _Rows(keys, times, inputs)
         unkeyed = keys.null_count
         empty = pa.nulls(0) if self._without_value is None else selected.of(self._without_value)
+        if self._context.failures.keeps_dropped:
+            self._refuse_drops(rows, unkeyed, empty)
         return lambda: self._take(rows, unkeyed, empty)
+
+    def _refuse_drops(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
+        """Each dropped record goes to the dead-letter topic: a batch with such a one is none for columns."""
+        if unkeyed or (len(empty) and pc.any(empty).as_py()) or self._late(rows):
+            raise Inexact("drops records")
+
+    def _late(self, rows: _Rows) -> int:
+        if self._fold.windows is None:
+            return 0
+        reached = [self._live.stream_time_ms, *(int(waiting.times.max()) for waiting in self._gathered)]
+        return place(rows.times, stream_times(rows.times, max(reached)), self._fold.windows).late
 
     def _take(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
         if unkeyed:

@@ -21,12 +21,15 @@ class Project:
         The new key and value; without them they stay as they are.
     result : type, optional
         What a `ks.struct` value is built as, when a type was declared.
+    counts : bool
+        Whether records that do not go on are dropped, and so counted: a batch with such a one goes record by record.
     """
 
     where: Expr | None = None
     key: Expr | None = None
     value: Expr | None = None
     result: Any = None
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,9 +37,9 @@ class Target:
     def expressions(self) -> tuple[Expr, ...]:
         """All that must be computed of the source's records."""
         if self.leaves_since is not None:
-            return self.view.changed
+            return (*self.view.dropped, *self.view.changed)
         where = () if self.view.where is None else (self.view.where,)
-        return (*where, self.view.key, *self.values)
+        return (*self.view.dropped, *where, self.view.key, *self.values)
 
     @property
     def values(self) -> tuple[Expr, ...]:

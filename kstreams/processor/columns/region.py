@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstreams.batch import Batch
 from kstreams.errors import SerdeError
@@ -16,7 +17,7 @@ from kstreams.processor.columns.fold_target import FoldTarget
 from kstreams.processor.columns.plan import Plan, Target, plan_regions
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.sink_target import SinkTarget
-from kstreams.processor.columns.source_columns import SourceColumns
+from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.thinning import Thinning
 from kstreams.processor.columns.windowing import stream_times
 from kstreams.processor.context import Run, TaskContext
@@ -56,6 +57,7 @@ class Region:
         self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
         self._context = task.context
         self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
+        self._dropped = [expr for target in plan.targets for expr in target.view.dropped]
         self._takes_headers = all(live.takes_headers for _, live in self._ways)
         self._thinning = Thinning() if plan.only_thins else None
         self._min_rows = task.context.config["columns.min.rows"]
@@ -78,12 +80,18 @@ class Region:
         """What is to be done for each way; None when the batch must go the record path, or had better."""
         try:
             columns = self._evaluation.compute(self._columns.decode(batch))
+            if self._drops_some(columns):
+                return None
             ways = [(live, Selected(batch, columns, target.view.where)) for target, live in self._ways]
             if self._thinning is not None and not self._thinning.pays(sum(len(rows) for _, rows in ways), len(batch)):
                 return None
             return [live.prepare(rows) for live, rows in ways]
         except (Inexact, SerdeError, pa.ArrowException, OverflowError):
             return None  # the record path finds the record that is to blame, or computes what columns cannot
+
+    def _drops_some(self, columns: Columns) -> bool:
+        """Whether a step on the way drops records: each is counted by itself, on the record path."""
+        return any(pc.any(columns[repr(dropped)]).as_py() for dropped in self._dropped)
 
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
         context, times = self._context, batch.timestamps.to_numpy()

@@ -29,6 +29,8 @@ class View:
         Over the source's columns; `ks.key` and `ks.value` themselves where nothing changed them.
     result : type or None
         What a struct value is built as.
+    dropped : tuple of Expr
+        Which records are dropped on the way, and must be counted: one expression for each step that drops.
     """
 
     source: Schema
@@ -36,6 +38,7 @@ class View:
     key: Expr = key
     value: Expr = value
     result: Any = None
+    dropped: tuple[Expr, ...] = ()
 
     @property
     def changed(self) -> tuple[Expr, ...]:
@@ -53,11 +56,12 @@ class View:
         TopologyError
             When the step reads something that the columns do not tell, such as a field of a value that is no struct.
         """
-        where = self.where
+        new, where = self, self.where
         if step.where is not None:
             kept = self.over_source(step.where)
+            refused = (~kept if where is None else where & ~kept,) if step.counts else ()
             where = kept if where is None else where & kept
-        new = replace(self, where=where)
+            new = replace(self, where=where, dropped=(*self.dropped, *refused))
         if step.key is not None:
             new = replace(new, key=self.over_source(step.key))
         if step.value is not None:
