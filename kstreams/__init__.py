@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.serdes import Serde, serde_of
     from kstreams.state.stores import Stores
+    from kstreams.timestamps import (
+        FailOnInvalidTimestamp,
+        LogAndSkipOnInvalidTimestamp,
+        UsePartitionTimeOnInvalidTimestamp,
+        WallclockTimestampExtractor,
+    )
     from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
@@ -84,6 +90,12 @@ _HOMES = {
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.serdes": ("Serde", "serde_of"),
     "kstreams.state.stores": ("Stores",),
+    "kstreams.timestamps": (
+        "FailOnInvalidTimestamp",
+        "LogAndSkipOnInvalidTimestamp",
+        "UsePartitionTimeOnInvalidTimestamp",
+        "WallclockTimestampExtractor",
+    ),
     "kstreams.windows": ("JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -93,6 +105,7 @@ __all__ = [
     "Change",
     "Config",
     "EmitStrategy",
+    "FailOnInvalidTimestamp",
     "FixedKeyProcessor",
     "FixedKeyProcessorContext",
     "FixedKeyRecord",
@@ -104,6 +117,7 @@ __all__ = [
     "KStreamsError",
     "KTable",
     "KafkaStreams",
+    "LogAndSkipOnInvalidTimestamp",
     "Materialized",
     "Processor",
     "ProcessorContext",
@@ -120,7 +134,9 @@ __all__ = [
     "TimeWindows",
     "Topology",
     "UnlimitedWindows",
+    "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
+    "WallclockTimestampExtractor",
     "Window",
     "Windowed",
     "col",

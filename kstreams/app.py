@@ -98,7 +98,7 @@ def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Ap
         raise TopologyError(f"there is no file {path}: name the Python file that holds the topology")
     module = _import(path)
     config = Config.load(getattr(module, "config", None)).replace(overrides).over({"application.id": _id_of(path)})
-    return App(_topology(module, path, attribute), config, path)
+    return App(_topology(module, path, attribute, config), config, path)
 
 
 def run(
@@ -213,7 +213,7 @@ def _place(error: Exception, path: Path) -> str:
     return f"{path}:{lines[-1]}" if lines else str(path)
 
 
-def _topology(module: ModuleType, path: Path, attribute: str) -> Topology:
+def _topology(module: ModuleType, path: Path, attribute: str, config: Config) -> Topology:
     found = getattr(module, attribute, None)
     if found is None:
         names = [name for name in vars(module) if not name.startswith("_")]
@@ -223,7 +223,7 @@ def _topology(module: ModuleType, path: Path, attribute: str) -> Topology:
     if callable(found) and not hasattr(found, "build"):
         found = found()
     if hasattr(found, "build"):
-        found = found.build()
+        found = found.build(config)
     if not isinstance(found, Topology):
         raise TopologyError(
             f"{attribute!r} in {path} is a {type(found).__name__}: a StreamsBuilder, a Topology, "

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kstreams.dsl.graph import Function, Split
 from kstreams.dsl.naming import validate_name
+from kstreams.dsl.source_line import declared_at
+from kstreams.errors import TopologyError
 
 if TYPE_CHECKING:
     from kstreams.dsl.kstream import KStream
@@ -15,6 +17,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Chain = Callable[[Any], Any]
+"""What is done with a branch; its result stands in the dict of branches, nothing if it is None."""
 
 
 class BranchedKStream(Generic[K, V]):
@@ -35,7 +38,12 @@ class BranchedKStream(Generic[K, V]):
         self._stream, self._prefix, self._branches = stream, prefix, branches
 
     def branch(
-        self, predicate: Callable[[K, V], Any] | Function, *, name: str | None = None, chain: Chain | None = None
+        self,
+        predicate: Callable[[K, V], Any] | Function,
+        *,
+        name: str | None = None,
+        function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], Any] | None = None,
     ) -> BranchedKStream[K, V]:
         """Records for which `predicate(key, value)` is the first to hold.
 
@@ -45,15 +53,32 @@ class BranchedKStream(Generic[K, V]):
         ----------
         name : str, optional
             Its name after the prefix; its position (1, 2, ...) by default.
-        chain : callable, optional
+        function : callable, optional
             Gets the branch; what it returns stands in the result, or nothing if it returns None.
+            Kafka Streams: `Branched.withFunction`.
+        consumer : callable, optional
+            Gets the branch, which then does not stand in the result. Kafka Streams: `Branched.withConsumer`.
+
+        Raises
+        ------
+        TopologyError
+            When both are given.
         """
-        way = (predicate, self._next_name(name or str(len(self._branches) + 1)), chain)
+        way = (predicate, self._next_name(name or str(len(self._branches) + 1)), _chain(function, consumer))
         return BranchedKStream(self._stream, self._prefix, (*self._branches, way))
 
-    def default_branch(self, *, name: str | None = None, chain: Chain | None = None) -> dict[str, KStream[K, V]]:
-        """All branches by name, the last one with the records for which no predicate holds."""
-        return self._build((self._next_name(name or "0"), chain))
+    def default_branch(
+        self,
+        *,
+        name: str | None = None,
+        function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], Any] | None = None,
+    ) -> dict[str, KStream[K, V]]:
+        """All branches by name, the last one with the records for which no predicate holds.
+
+        Parameters as for `branch`.
+        """
+        return self._build((self._next_name(name or "0"), _chain(function, consumer)))
 
     def no_default_branch(self) -> dict[str, KStream[K, V]]:
         """All branches by name; records for which no predicate holds are dropped."""
@@ -72,3 +97,15 @@ class BranchedKStream(Generic[K, V]):
             for (name, chain), stream in zip(ways, streams, strict=True)
         }
         return {name: stream for name, stream in results.items() if stream is not None}
+
+
+def _chain(function: Chain | None, consumer: Chain | None) -> Chain | None:
+    if consumer is None:
+        return function
+    if function is not None:
+        raise TopologyError(f"the branch at {declared_at()} has a function= and a consumer=: give one of them")
+
+    def consume(stream: Any) -> None:
+        consumer(stream)
+
+    return consume

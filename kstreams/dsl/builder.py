@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from kstreams.config import Config
 from kstreams.dsl import rules  # noqa: F401 (fills the rule book)
@@ -34,12 +34,11 @@ from kstreams.dsl.naming import Names, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.dsl.source_line import declared_at
 from kstreams.errors import TopologyError
-from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier
 from kstreams.offset_reset import OffsetReset, offset_reset_of
+from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier
 from kstreams.processor.topology import Topology
 from kstreams.state.api import StoreBuilder
 from kstreams.timestamps import TimestampExtractor, extractor_of
-
 
 K = TypeVar("K")
 V = TypeVar("V")

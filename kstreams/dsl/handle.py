@@ -42,8 +42,8 @@ def repartitioned(graph: GraphBuilder, node: Node, prefix: str, grouped: Grouped
     """
     topic = repartition_topic(prefix)
     sink, filter_, source = repartition_nodes(graph.names, topic)
-    known = graph.find(source)
-    if isinstance(known, Repartition) and known.parents == (node.name,) and not known.asked:
-        return known  # two aggregations of one named grouping share the topic
+    known = graph.repartition_of(node, topic)
+    if known is not None:
+        return known  # two aggregations of one named grouping share the topic, as two joins of one stream do
     repartition = Repartition(topic=topic, filter=filter_, sink=sink, key=grouped.key, value=grouped.value, **settings)
     return graph.add(repartition, source, (node.name,))

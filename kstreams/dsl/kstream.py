@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, Unpack, overload
 
 from kstreams.dsl.branched import BranchedKStream
 from kstreams.dsl.graph import (
     Branch,
+    CallOptions,
     Declared,
     Filter,
     FlatMap,
@@ -17,6 +19,7 @@ from kstreams.dsl.graph import (
     Map,
     MapValues,
     Merge,
+    NamedCallOptions,
     Peek,
     Print,
     Process,
@@ -26,6 +29,7 @@ from kstreams.dsl.graph import (
     To,
     ToTable,
     Typing,
+    calls_of,
 )
 from kstreams.dsl.grouped import KGroupedStream
 from kstreams.dsl.materialized import Materialized
@@ -47,7 +51,9 @@ V2 = TypeVar("V2")
 class KStream(StreamJoins[K, V]):
     """A stream of records. Every operator gives a new stream; nothing runs before the topology is started.
 
-    Kafka Streams: `KStream`. Wherever a function is taken, an expression may stand (`ks.value + 1`).
+    Kafka Streams: `KStream`. Wherever a function is taken, an expression may stand (`ks.value + 1`). Of operators that
+    take `**calls` the function may be `async def`: then `concurrency=` calls of a task run at once, each for at most
+    `timeout=`, and results go on in the order of their records, unless `ordered=False` (or "by_key").
 
     Examples
     --------
@@ -60,13 +66,19 @@ class KStream(StreamJoins[K, V]):
 
     __slots__ = ()
 
-    def filter(self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None) -> KStream[K, V]:
+    def filter(
+        self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None, **calls: Unpack[CallOptions]
+    ) -> KStream[K, V]:
         """The records for which `predicate(key, value)` holds. Kafka Streams: `filter`."""
-        return KStream(self._graph, self._then(Filter(predicate=predicate), "KSTREAM-FILTER-", name))
+        node = Filter(predicate=predicate, calls=calls_of(predicate, **calls))
+        return KStream(self._graph, self._then(node, "KSTREAM-FILTER-", name))
 
-    def filter_not(self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None) -> KStream[K, V]:
+    def filter_not(
+        self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None, **calls: Unpack[CallOptions]
+    ) -> KStream[K, V]:
         """The records for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`."""
-        return KStream(self._graph, self._then(Filter(predicate=predicate, negate=True), "KSTREAM-FILTER-", name))
+        node = Filter(predicate=predicate, negate=True, calls=calls_of(predicate, **calls))
+        return KStream(self._graph, self._then(node, "KSTREAM-FILTER-", name))
 
     @overload
     def map(
@@ -75,7 +87,16 @@ class KStream(StreamJoins[K, V]):
         *,
         key: Declared[K2],
         value: Declared[V2],
-        name: str | None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def map(
+        self,
+        function: Callable[[K, V], Awaitable[tuple[K2, V2]]],
+        *,
+        key: Typing = None,
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
     ) -> KStream[K2, V2]: ...
     @overload
     def map(
@@ -97,11 +118,12 @@ class KStream(StreamJoins[K, V]):
     ) -> KStream[K2, V2]: ...
     def map(
         self,
-        function: Callable[[K, V], tuple[Any, Any]] | tuple[Expr, Expr],
+        function: Callable[[K, V], Any] | tuple[Expr, Expr],
         *,
         key: Typing = None,
         value: Typing = None,
         name: str | None = None,
+        **calls: Unpack[CallOptions],
     ) -> KStream[Any, Any]:
         """A new key and value for each record: `function(key, value) -> (key, value)`. Kafka Streams: `map`.
 
@@ -120,7 +142,8 @@ class KStream(StreamJoins[K, V]):
         >>> orders = ks.StreamsBuilder().stream("orders", key=str, value=dict[str, int])
         >>> amounts = orders.map((ks.col("shop"), ks.col("amount") * 100))
         """
-        return KStream(self._graph, self._then(Map(function=function, key=key, value=value), "KSTREAM-MAP-", name))
+        node = Map(function=function, key=key, value=value, calls=calls_of(function, **calls))
+        return KStream(self._graph, self._then(node, "KSTREAM-MAP-", name))
 
     @overload
     def map_values(
@@ -129,7 +152,16 @@ class KStream(StreamJoins[K, V]):
         *,
         with_key: Literal[False] = False,
         value: Declared[V2],
-        name: str | None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], Awaitable[V2]],
+        *,
+        with_key: Literal[False] = False,
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
     ) -> KStream[K, V2]: ...
     @overload
     def map_values(
@@ -142,7 +174,21 @@ class KStream(StreamJoins[K, V]):
     ) -> KStream[K, V2]: ...
     @overload
     def map_values(
-        self, function: Callable[[K, V], Any], *, with_key: Literal[True], value: Declared[V2], name: str | None = None
+        self,
+        function: Callable[[K, V], Any],
+        *,
+        with_key: Literal[True],
+        value: Declared[V2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], Awaitable[V2]],
+        *,
+        with_key: Literal[True],
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
     ) -> KStream[K, V2]: ...
     @overload
     def map_values(
@@ -155,6 +201,7 @@ class KStream(StreamJoins[K, V]):
         with_key: bool = False,
         value: Typing = None,
         name: str | None = None,
+        **calls: Unpack[CallOptions],
     ) -> KStream[K, Any]:
         """A new value for each record: `function(value)`. Kafka Streams: `mapValues`.
 
@@ -173,12 +220,26 @@ class KStream(StreamJoins[K, V]):
         >>> words = StreamsBuilder().stream("words", key=str, value=str)
         >>> lengths = words.map_values(len, value=int)
         """
-        node = MapValues(function=function, with_key=with_key, value=value)
+        node = MapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
         return KStream(self._graph, self._then(node, "KSTREAM-MAPVALUES-", name))
 
     @overload
     def flat_map(
-        self, function: Callable[[K, V], Any], *, key: Declared[K2], value: Declared[V2], name: str | None = None
+        self,
+        function: Callable[[K, V], Any],
+        *,
+        key: Declared[K2],
+        value: Declared[V2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[K, V], Awaitable[Iterable[tuple[K2, V2]]] | AsyncIterable[tuple[K2, V2]]],
+        *,
+        key: Typing = None,
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
     ) -> KStream[K2, V2]: ...
     @overload
     def flat_map(
@@ -200,14 +261,15 @@ class KStream(StreamJoins[K, V]):
     ) -> KStream[K2, V2]: ...
     def flat_map(
         self,
-        function: Callable[[K, V], Iterable[tuple[Any, Any]]],
+        function: Callable[[K, V], Any],
         *,
         key: Typing = None,
         value: Typing = None,
         name: str | None = None,
+        **calls: Unpack[CallOptions],
     ) -> KStream[Any, Any]:
         """Any number of new records for each: `function(key, value)` gives pairs. Kafka Streams: `flatMap`."""
-        node = FlatMap(function=function, key=key, value=value)
+        node = FlatMap(function=function, key=key, value=value, calls=calls_of(function, **calls))
         return KStream(self._graph, self._then(node, "KSTREAM-FLATMAP-", name))
 
     @overload
@@ -217,7 +279,16 @@ class KStream(StreamJoins[K, V]):
         *,
         with_key: Literal[False] = False,
         value: Declared[V2],
-        name: str | None = None,
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[V], Awaitable[Iterable[V2]] | AsyncIterable[V2]],
+        *,
+        with_key: Literal[False] = False,
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
     ) -> KStream[K, V2]: ...
     @overload
     def flat_map_values(
@@ -230,7 +301,21 @@ class KStream(StreamJoins[K, V]):
     ) -> KStream[K, V2]: ...
     @overload
     def flat_map_values(
-        self, function: Callable[[K, V], Any], *, with_key: Literal[True], value: Declared[V2], name: str | None = None
+        self,
+        function: Callable[[K, V], Any],
+        *,
+        with_key: Literal[True],
+        value: Declared[V2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        function: Callable[[K, V], Awaitable[Iterable[V2]] | AsyncIterable[V2]],
+        *,
+        with_key: Literal[True],
+        value: None = None,
+        **calls: Unpack[NamedCallOptions],
     ) -> KStream[K, V2]: ...
     @overload
     def flat_map_values(
@@ -243,49 +328,89 @@ class KStream(StreamJoins[K, V]):
     ) -> KStream[K, V2]: ...
     def flat_map_values(
         self,
-        function: Callable[..., Iterable[Any]] | Expr,
+        function: Callable[..., Any] | Expr,
         *,
         with_key: bool = False,
         value: Typing = None,
         name: str | None = None,
+        **calls: Unpack[CallOptions],
     ) -> KStream[K, Any]:
         """Any number of new values for each record: `function(value)` gives them. Kafka Streams: `flatMapValues`."""
-        node = FlatMapValues(function=function, with_key=with_key, value=value)
+        node = FlatMapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
         return KStream(self._graph, self._then(node, "KSTREAM-FLATMAPVALUES-", name))
 
     @overload
     def select_key(
-        self, function: Callable[[K, V], Any] | Expr, *, key: Declared[K2], name: str | None = None
+        self,
+        function: Callable[[K, V], Any] | Expr,
+        *,
+        key: Declared[K2],
+        **calls: Unpack[NamedCallOptions],
+    ) -> KStream[K2, V]: ...
+    @overload
+    def select_key(
+        self,
+        function: Callable[[K, V], Awaitable[K2]],
+        *,
+        key: None = None,
+        **calls: Unpack[NamedCallOptions],
     ) -> KStream[K2, V]: ...
     @overload
     def select_key(
         self, function: Callable[[K, V], K2] | Expr[K2], *, key: None = None, name: str | None = None
     ) -> KStream[K2, V]: ...
     def select_key(
-        self, function: Callable[[K, V], Any] | Expr, *, key: Typing = None, name: str | None = None
+        self,
+        function: Callable[[K, V], Any] | Expr,
+        *,
+        key: Typing = None,
+        name: str | None = None,
+        **calls: Unpack[CallOptions],
     ) -> KStream[Any, V]:
         """A new key for each record: `function(key, value)`. Kafka Streams: `selectKey`."""
-        return KStream(self._graph, self._then(SelectKey(function=function, key=key), "KSTREAM-KEY-SELECT-", name))
+        node = SelectKey(function=function, key=key, calls=calls_of(function, **calls))
+        return KStream(self._graph, self._then(node, "KSTREAM-KEY-SELECT-", name))
 
-    def peek(self, function: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
+    def peek(
+        self, function: Callable[[K, V], Any], *, name: str | None = None, **calls: Unpack[CallOptions]
+    ) -> KStream[K, V]:
         """The same records, after `function(key, value)` has seen each. Kafka Streams: `peek`."""
-        return KStream(self._graph, self._then(Peek(function=function), "KSTREAM-PEEK-", name))
+        node = Peek(function=function, calls=calls_of(function, **calls))
+        return KStream(self._graph, self._then(node, "KSTREAM-PEEK-", name))
 
-    def foreach(self, function: Callable[[K, V], Any], *, name: str | None = None) -> None:
+    def foreach(
+        self, function: Callable[[K, V], Any], *, name: str | None = None, **calls: Unpack[CallOptions]
+    ) -> None:
         """Call `function(key, value)` for each record. Kafka Streams: `foreach`."""
-        self._then(Foreach(function=function), "KSTREAM-FOREACH-", name)
+        node = Foreach(function=function, calls=calls_of(function, **calls))
+        self._then(node, "KSTREAM-FOREACH-", name)
 
-    def print(self, *, label: str | None = None, file: Any = None, name: str | None = None) -> None:
+    def print(
+        self,
+        *,
+        label: str | None = None,
+        mapper: Callable[[K, V], Any] | None = None,
+        file: str | Path | TextIO | None = None,
+        name: str | None = None,
+    ) -> None:
         """Print each record as `[label]: key, value`. Kafka Streams: `print(Printed)`.
 
         Parameters
         ----------
         label : str, optional
             The name of this stream's operator by default.
-        file : text file, optional
-            Standard output by default.
+        mapper : callable, optional
+            `(key, value) -> what to print` behind the label.
+        file : path or text file, optional
+            Where lines are appended; standard output by default.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> words = StreamsBuilder().stream("words", key=str, value=str)
+        >>> words.print(label="words", mapper=lambda key, word: word.upper(), file="words.txt")
         """
-        self._then(Print(label=label or self._node.name, file=file), "KSTREAM-PRINTER-", name)
+        self._then(Print(label=label or self._node.name, mapper=mapper, file=file), "KSTREAM-PRINTER-", name)
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """The records of both streams, in no order between them. Kafka Streams: `merge`."""
@@ -412,7 +537,9 @@ class KStream(StreamJoins[K, V]):
 
         Parameters as for `group_by_key`; `name` names the operator as well.
         """
-        selected = self._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", name)
+        selected = self._then(
+            SelectKey(function=selector, key=key, calls=calls_of(selector)), "KSTREAM-KEY-SELECT-", name
+        )
         return KGroupedStream(self._graph, selected, Grouped(key=key, value=value), name)
 
     def process(

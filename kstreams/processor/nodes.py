@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from kstreams.processor.chain import StatementOperator
 from kstreams.processor.operator import ColumnForm, Operator
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder
+from kstreams.timestamps import TimestampExtractor
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,8 @@ class Source:
     pattern: re.Pattern[str] | None = None
     key: Serde[Any] | None = None
     value: Serde[Any] | None = None
-    timestamp_extractor: Callable[..., int] | None = None
-    offset_reset: str | None = None
+    timestamp_extractor: TimestampExtractor | None = None
+    offset_reset: str | timedelta | None = None
     declared_at: str | None = None
     idle_ms: tuple[int | None, ...] = (None,)
     """After how long without records each topic of the user is idle that feeds it; None: as the application says."""

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kstreams.errors import TopologyError
+from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.describe import describe
 from kstreams.processor.internal_topics import changelog_topic
 from kstreams.processor.nodes import InternalTopic, Node, Sink, Source, Step, SubTopology, parents_of
@@ -20,6 +21,7 @@ from kstreams.processor.process_api import Processor, ProcessorSupplier, check_s
 from kstreams.processor.sub_topologies import split_into_sub_topologies
 from kstreams.serdes import serde_of
 from kstreams.state.api import StoreBuilder
+from kstreams.timestamps import TimestampExtractor, extractor_of
 
 
 class Topology:
@@ -75,13 +77,17 @@ class Topology:
         *,
         key: Any,
         value: Any,
-        timestamp_extractor: Callable[..., int] | None = None,
-        offset_reset: str | None = None,
+        timestamp_extractor: TimestampExtractor | type | None = None,
+        offset_reset: OffsetReset | None = None,
     ) -> Topology:
-        """Read topics, or all that match a pattern; `key` and `value` are types or serdes."""
+        """Read topics, or all that match a pattern; `key` and `value` are types or serdes.
+
+        `timestamp_extractor` and `offset_reset` are those of `StreamsBuilder.stream`.
+        """
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = (topics,) if isinstance(topics, str) else () if isinstance(topics, re.Pattern) else tuple(topics)
-        self.add(Source(name, names, pattern, serde_of(key), serde_of(value), timestamp_extractor, offset_reset))
+        extractor, reset = extractor_of(timestamp_extractor), offset_reset_of(offset_reset)
+        self.add(Source(name, names, pattern, serde_of(key), serde_of(value), extractor, reset))
         return self
 
     def add_processor(
@@ -177,7 +183,7 @@ class Topology:
         *,
         key: Any,
         value: Any,
-        timestamp_extractor: Callable[..., int] | None = None,
+        timestamp_extractor: TimestampExtractor | type | None = None,
     ) -> Topology:
         """Fill a store in every instance from all partitions of a topic; every processor may read it.
 
@@ -223,7 +229,7 @@ class Topology:
         *,
         key: Any,
         value: Any,
-        timestamp_extractor: Callable[..., int] | None = None,
+        timestamp_extractor: TimestampExtractor | type | None = None,
     ) -> Topology:
         """Keep a topic in a store, partition by partition; the topic itself is the store's changelog.
 

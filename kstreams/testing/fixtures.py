@@ -34,7 +34,7 @@ def topology_test_driver() -> Iterator[DriverFactory]:
 
     def make(topology: Any, config: Mapping[str, Any] | None = None, **options: Any) -> TopologyTestDriver:
         settings = {"application.id": "test", **(config or {})}
-        drivers.append(TopologyTestDriver(built(topology), settings, **options))
+        drivers.append(TopologyTestDriver(built(topology, settings), settings, **options))
         return drivers[-1]
 
     yield make
@@ -42,7 +42,7 @@ def topology_test_driver() -> Iterator[DriverFactory]:
         driver.close()
 
 
-def built(topology: Any) -> Any:
-    """The Topology of a function, a builder, or itself."""
+def built(topology: Any, config: Mapping[str, Any]) -> Any:
+    """The Topology of a function, a builder under a configuration, or itself."""
     made = topology() if callable(topology) else topology
-    return made.build() if hasattr(made, "build") else made
+    return made.build(config) if hasattr(made, "build") else made

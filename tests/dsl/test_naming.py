@@ -45,7 +45,7 @@ def test_a_branch_is_named_after_its_split_and_takes_a_number_that_is_not_shown(
 def test_branches_can_be_named_and_chained():
     builder = ks.StreamsBuilder()
     split = stream(builder).split(name="fork-")
-    branches = split.branch(lambda k, v: v == "a", name="a", chain=lambda s: s.to("a")).no_default_branch()
+    branches = split.branch(lambda k, v: v == "a", name="a", function=lambda s: s.to("a")).no_default_branch()
     assert branches == {}
     assert "fork-a" in names_of(builder)
 

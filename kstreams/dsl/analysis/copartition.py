@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from kstreams.dsl.graph import LogicalGraph, Node, Repartition, StreamSource, TableRepartition, TableSource
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin
+
+_READ_FROM_TOPICS = (Repartition, TableRepartition, ForeignKeyJoin)
 
 
 def topics_behind(graph: LogicalGraph, node: Node) -> tuple[str, ...]:
     """The topics from which records reach a node without passing another topic; those of patterns are left out."""
     found: list[str] = []
-    for behind in graph.upstream(node, through=lambda passed: not isinstance(passed, Repartition | TableRepartition)):
+    for behind in graph.upstream(node, through=lambda passed: not isinstance(passed, _READ_FROM_TOPICS)):
         if isinstance(behind, StreamSource):
             found.extend(behind.topics)
         elif isinstance(behind, TableSource | Repartition | TableRepartition):
             found.append(behind.topic)
+        elif isinstance(behind, ForeignKeyJoin):  # the right table lies behind the topic of responses
+            found.extend((*topics_behind(graph, graph.parents(behind)[0]), behind.names.response.topic))
     return tuple(dict.fromkeys(found))

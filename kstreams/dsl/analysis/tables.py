@@ -29,7 +29,7 @@ from kstreams.dsl.graph import (
     ToTable,
     WindowedAggregate,
 )
-from kstreams.dsl.graph.table_joins import TableJoin
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.rule_book import RuleBook
 
 
@@ -53,6 +53,7 @@ KEEPING: dict[type[Node], Keeping] = {
     TableMapValues: Keeping.IF_NAMED,
     Suppress: Keeping.IF_NAMED,
     TableJoin: Keeping.JOINED,
+    ForeignKeyJoin: Keeping.ON_DEMAND,
 }
 """Every node type that is a table."""
 
@@ -132,6 +133,14 @@ def table_join_demands(node: TableJoin, tables: TableDemands, parents: tuple[Nod
         if outer:
             tables.send_old_values(parent, force=True)
     for parent in parents:
+        tables.look_up(parent)
+
+
+@demands.rule(ForeignKeyJoin)
+def foreign_key_join_demands(node: ForeignKeyJoin, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """The old row tells what was subscribed to; both tables are looked into."""
+    for parent in parents:
+        tables.send_old_values(parent, force=True)
         tables.look_up(parent)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kstreams.dsl.analysis.types import TypeOf, Types, types
 from kstreams.dsl.analysis.types_of_joins import joined_type
-from kstreams.dsl.graph.table_joins import TableJoin
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 
 
-@types.rule(TableJoin)
-def joined(node: TableJoin, parents: tuple[Types, ...]) -> Types:
+@types.rule(TableJoin, ForeignKeyJoin)
+def joined(node: TableJoin | ForeignKeyJoin, parents: tuple[Types, ...]) -> Types:
     kind = joined_type(node, parents) if node.result is None else node.result
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(kind, node))

@@ -10,7 +10,7 @@ from kstreams.dsl.graph.aggregates import (
     StreamAggregate,
     WindowedAggregate,
 )
-from kstreams.dsl.graph.calls import CallOptions, Calls, calls_of, is_async, refuse_async
+from kstreams.dsl.graph.calls import CallOptions, Calls, NamedCallOptions, calls_of, is_async, refuse_async
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
@@ -79,6 +79,7 @@ __all__ = [
     "Map",
     "MapValues",
     "Merge",
+    "NamedCallOptions",
     "Node",
     "OuterStreamJoin",
     "PairFunction",

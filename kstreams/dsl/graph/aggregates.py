@@ -10,7 +10,7 @@ from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.materialized import Materialized
 from kstreams.expressions import Expr
-from kstreams.windows import TimeWindows, UnlimitedWindows
+from kstreams.windows import Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,14 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """From `initializer()`, one record at a time: `aggregator(key, value, aggregate)`."""
+    """From `initializer()`, one record at a time: `aggregator(key, value, aggregate)`.
+
+    Of two sessions that become one: `merger(key, aggregate, aggregate)`.
+    """
 
     initializer: Callable[[], Any]
     aggregator: Callable[[Any, Any, Any], Any]
+    merger: Callable[[Any, Any, Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class WindowedAggregate(Node):
     keys: ClassVar[Keys] = Keys.SETTLED
 
     aggregation: Aggregation
-    windows: TimeWindows | UnlimitedWindows
+    windows: Windows
     emit: EmitStrategy
     store: str
     grouped: Grouped = field(default_factory=Grouped)

@@ -32,20 +32,22 @@ class CallOptions(TypedDict, total=False):
     ordered: Order
 
 
+class NamedCallOptions(CallOptions, total=False):
+    """The same, and the name of the operator."""
+
+    name: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How an async function is called; None: as the application's settings say."""
+    """How an async function is called; None: as the application's settings say.
+
+    A node whose function may be async has a field `calls`.
+    """
 
     concurrency: int | None = None
     timeout_ms: int | None = None
     ordered: Order = True
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CallingNode(Node):
-    """An operator whose function may be async: then `calls` says how it is called."""
-
-    calls: Calls | None = None
 
 
 def calls_of(
@@ -85,7 +87,7 @@ _CHECKS: tuple[Callable[[Any], bool], ...] = (inspect.iscoroutinefunction, inspe
 
 def refuse_async(node: Node) -> None:
     """Raise a TopologyError when an operator that calls its functions at once was given an async one."""
-    if isinstance(node, CallingNode):
+    if hasattr(node, "calls"):
         return
     if any(is_async(given) or is_async(getattr(given, "process", None)) for given in _given(node)):
         raise TopologyError(

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from datetime import timedelta
+from typing import ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.materialized import Materialized
-
-TimestampExtractor: TypeAlias = Callable[[Any, int], int]
-"""Takes the record and the partition time (ms, -1 when unknown); gives the event time in ms."""
+from kstreams.timestamps import TimestampExtractor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consumed:
-    """How a topic is read: types, event time, where to start."""
+    """How a topic is read: types, event time, where to start, after how long (ms) without records it is idle."""
 
     key: Typing = None
     value: Typing = None
     timestamp_extractor: TimestampExtractor | None = None
-    offset_reset: str | None = None
+    offset_reset: str | timedelta | None = None
     idle_ms: int | None = None
 
 
@@ -38,7 +36,7 @@ class StreamSource(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableSource(Node):
-    """A topic read as the changes of a table."""
+    """A topic read as the changes of a table; `restored_from_source`: its store needs no changelog beside the topic."""
 
     keys: ClassVar[Keys] = Keys.SETTLED
 
@@ -47,6 +45,7 @@ class TableSource(Node):
     store: str
     consumed: Consumed = field(default_factory=Consumed)
     materialized: Materialized = field(default_factory=Materialized)
+    restored_from_source: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

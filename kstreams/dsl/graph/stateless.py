@@ -102,9 +102,10 @@ class Foreach(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Print(Node):
-    """Prints each record as `[label]: key, value`."""
+    """Prints each record as `[label]: key, value`, or what `mapper` makes of these, to a file, path or the console."""
 
     label: str
+    mapper: Callable[[Any, Any], Any] | None = None
     file: Any = None
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.stateless import Function
 from kstreams.dsl.materialized import Materialized
+
+Partitioner: TypeAlias = Callable[[str, Any, Any, int], int]
+"""`(topic, key, None, number of partitions) -> partition`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -36,3 +40,61 @@ class TableJoin(Node):
     key: Typing = None
     result: Typing = None
     materialized: Materialized = field(default_factory=Materialized)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The names of a topic between two sub-topologies, and of the sink and the source at its ends."""
+
+    topic: str
+    sink: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyNames:
+    """The names that a foreign-key join gives out: of its steps (but for the last), topics and own store."""
+
+    send: str
+    registration: Passage
+    store: str
+    receive: str
+    join_foreign: str
+    foreign_join: str
+    response: Passage
+    resolver: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ForeignKeyJoin(Node):
+    """Rows of a table joined with those of another whose keys they hold. The parents are the left and the right table.
+
+    Parameters
+    ----------
+    foreign_key : callable or expression
+        Of a left row, or with `with_key` of its key and the row; gives a key of the right table, or None.
+    joiner : callable or expression
+        `joiner(left, right)`.
+    left_outer : bool
+        Whether left rows without a partner are joined with None.
+    store : str
+        Name of the store of the result, if it is kept.
+    key, result : type or Serde, optional
+        Of what comes out.
+    partitioner, other_partitioner : callable, optional
+        How the left and the right table are partitioned, where not by their keys.
+    """
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    foreign_key: Function
+    with_key: bool
+    joiner: Function
+    left_outer: bool
+    names: ForeignKeyNames
+    store: str
+    key: Typing = None
+    result: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)
+    partitioner: Partitioner | None = None
+    other_partitioner: Partitioner | None = None

@@ -1,8 +1,18 @@
-"""Passes over the logical graph, each a pure function from graph to graph in its own file; applied in this order."""
+"""Passes over the logical graph, each a pure function from graph to graph in its own file."""
 
-from collections.abc import Callable
-
-from kstreams.dsl.graph import LogicalGraph
+from kstreams.dsl.passes.merge_repartitions import merge_repartitions
 from kstreams.dsl.passes.merge_sources import merge_sources
+from kstreams.dsl.passes.optimize import OPTIMIZATIONS, optimize
+from kstreams.dsl.passes.reuse_source_topics import reuse_source_topics
+from kstreams.dsl.passes.single_store_self_join import single_store_self_join
+from kstreams.dsl.passes.source_defaults import source_defaults
 
-PASSES: tuple[Callable[[LogicalGraph], LogicalGraph], ...] = (merge_sources,)
+__all__ = [
+    "OPTIMIZATIONS",
+    "merge_repartitions",
+    "merge_sources",
+    "optimize",
+    "reuse_source_topics",
+    "single_store_self_join",
+    "source_defaults",
+]

@@ -2,6 +2,7 @@
 
 from kstreams.dsl.rules import (
     aggregates,
+    foreign_key_joins,
     joins,
     processors,
     self_joins,
@@ -17,6 +18,7 @@ from kstreams.dsl.rules import (
 
 __all__ = [
     "aggregates",
+    "foreign_key_joins",
     "joins",
     "processors",
     "self_joins",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstreams.dsl.graph import Consumed, GlobalTableSource, StreamSource, TableSource
+from kstreams.dsl.graph import Consumed, GlobalTableSource, Node, StreamSource, TableSource
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.tables import table_of_records
 from kstreams.processor.operators.table import KeptRows, StoreView, TableSourceOperator
@@ -13,21 +13,20 @@ from kstreams.state.api import StoreKind
 
 @topology.rule(StreamSource)
 def stream_source(node: StreamSource, build: Lowering) -> str:
-    return build.source(node, node.name, node.topics, pattern=node.pattern, **_consumed(node, node.consumed, build))
+    return build.source(node, node.name, node.topics, pattern=node.pattern, **consumed(node, node.consumed, build))
 
 
 @topology.rule(TableSource)
 def table_source(node: TableSource, build: Lowering) -> str:
-    consumed = _consumed(node, node.consumed, build)
-    build.source(node, node.source, (node.topic,), **consumed)
-    return table_of_records(node, build, (node.source,))
+    build.source(node, node.source, (node.topic,), **consumed(node, node.consumed, build))
+    return table_of_records(node, build, (node.source,), node.topic if node.restored_from_source else None)
 
 
 @topology.rule(GlobalTableSource)
 def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
-    consumed = _consumed(node, node.consumed, build)
-    build.source(node, node.source, (node.topic,), **consumed)
-    serdes = {side: consumed[side] for side in ("key", "value")}
+    settings = consumed(node, node.consumed, build)
+    build.source(node, node.source, (node.topic,), **settings)
+    serdes = {side: settings[side] for side in ("key", "value")}
     kind = StoreKind.TIMESTAMPED_KEY_VALUE
     store = build.store(node.store, kind, node.materialized, is_global=True, **serdes)
     build.set_view(node, StoreView(store))
@@ -35,13 +34,12 @@ def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
     return build.step(node, operator, parents=(node.source,), stores=(store,))
 
 
-def _consumed(
-    node: StreamSource | TableSource | GlobalTableSource, consumed: Consumed, build: Lowering
-) -> dict[str, Any]:
+def consumed(node: Node, how: Consumed, build: Lowering) -> dict[str, Any]:
+    """The settings of a source: serdes, event time, where to start."""
     purpose = "to read its topics"
     return {
         "key": build.key_serde(node, purpose),
         "value": build.value_serde(node, purpose),
-        "timestamp_extractor": consumed.timestamp_extractor,
-        "offset_reset": consumed.offset_reset,
+        "timestamp_extractor": how.timestamp_extractor,
+        "offset_reset": how.offset_reset,
     }

@@ -97,7 +97,7 @@ def foreach(node: Foreach, build: Lowering) -> str:
 
 @topology.rule(Print)
 def print_(node: Print, build: Lowering) -> str:
-    return build.step(node, op.PrintOperator(node.label, node.file))
+    return build.step(node, op.PrintOperator(node.label, node.mapper, node.file))
 
 
 @topology.rule(Merge, Branch)

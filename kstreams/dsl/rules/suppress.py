@@ -49,8 +49,4 @@ def _is_unwindowed(node: Node) -> bool:
 
 
 def _grace_ms(node: Node) -> int | None:
-    # A session may still grow by its gap after its end.
-    if not isinstance(node, WindowedAggregate):
-        return None
-    windows = node.windows
-    return getattr(windows, "grace_ms", 0) + getattr(windows, "gap_ms", 0)
+    return node.windows.closes_after_ms if isinstance(node, WindowedAggregate) else None

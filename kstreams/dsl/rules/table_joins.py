@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kstreams.dsl.analysis import types_of_table_joins  # noqa: F401 (fills the book of types)
-from kstreams.dsl.graph.table_joins import TableJoin
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.tables import kept_rows
@@ -21,14 +21,14 @@ def table_join(node: TableJoin, build: Lowering) -> str:
     sides = node.this_join, node.other_join
     if node.materialized.name is None:
         views = build.view_of_table(node, 0), build.view_of_table(node, 1)
-        build.set_view(node, JoinedView(*views, _joiner(node, build), node.left_outer, node.right_outer))
+        build.set_view(node, JoinedView(*views, keyed_joiner(node, build), node.left_outer, node.right_outer))
         return build.step(node, PassOperator(), parents=sides)
     kept = kept_rows(node, node.materialized.name, build)
     return build.step(node, KeepJoined(kept), parents=sides, stores=(kept.store,))
 
 
 def _side(node: TableJoin, build: Lowering, position: int) -> None:
-    other, joiner = build.view_of_table(node, 1 - position), _joiner(node, build)
+    other, joiner = build.view_of_table(node, 1 - position), keyed_joiner(node, build)
     outer, other_outer = node.left_outer, node.right_outer
     if position == 1:
         joiner, outer, other_outer = _reversed(joiner), other_outer, outer
@@ -38,7 +38,7 @@ def _side(node: TableJoin, build: Lowering, position: int) -> None:
     build.step(node, operator, name=name, parents=(build.outputs(node)[position],), stores=other.stores)
 
 
-def _joiner(node: TableJoin, build: Lowering) -> Joiner:
+def keyed_joiner(node: TableJoin | ForeignKeyJoin, build: Lowering) -> Joiner:
     """The joiner as `joiner(key, left, right)`."""
     joiner = node.joiner
     if isinstance(joiner, Expr):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.graph import Function, TableFilter, TableMapValues, TableSource, ToStream, ToTable
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
 from kstreams.processor.operators import table as op
@@ -35,7 +36,7 @@ def table_map_values(node: TableMapValues, build: Lowering) -> str:
 
 
 def table_of_records(
-    node: TableSource | ToTable, build: Lowering, parents: tuple[str, ...], source_topic: str | None = None
+    node: TableSource | ToTable | ForeignKeyJoin, build: Lowering, parents: tuple[str, ...], source_topic: str | None = None
 ) -> str:
     """The table that the records of `parents` make up, kept if anybody looks into it.
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from kstreams.processor.chain import Statement, StatementOperator
@@ -167,18 +168,31 @@ class ForeachOperator(StatementOperator):
 
 @dataclass(frozen=True, slots=True)
 class PrintOperator:
-    """Prints each record as `[label]: key, value`, to standard output unless a file is given."""
+    """Prints each record as `[label]: key, value`, to standard output unless a file or its path is given.
+
+    `mapper(key, value)` gives what stands behind the label.
+    """
 
     label: str
-    file: TextIO | None = None
+    mapper: Callable[[Any, Any], Any] | None = None
+    file: str | Path | TextIO | None = None
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        label, file = self.label, self.file
+        label, file = self.label, self._opened(context)
+        shown = self.mapper or (lambda key, value: f"{key}, {value}")
 
         def process(key: Any, value: Any, timestamp: int) -> None:
-            (file or sys.stdout).write(f"[{label}]: {key}, {value}\n")
+            (file or sys.stdout).write(f"[{label}]: {shown(key, value)}\n")
 
         return process
+
+    def _opened(self, context: NodeContext) -> TextIO | None:
+        if not isinstance(self.file, str | Path):
+            return self.file
+        # By lines: several tasks write the same file.
+        opened = open(self.file, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  (closed with the task)
+        context.at_close(opened.close)
+        return opened
 
 
 @dataclass(frozen=True, slots=True)

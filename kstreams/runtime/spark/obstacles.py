@@ -17,7 +17,7 @@ from kstreams.errors import KStreamsError
 from kstreams.expressions import Aggregation, Expr, Operation, counting
 from kstreams.serdes import serde_of
 from kstreams.serdes.json_columns import JsonColumns
-from kstreams.windows import JoinWindows, TimeWindows
+from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def repartition(node: g.Repartition, facts: Facts) -> str | None:
 @obstacles.rule(g.WindowedAggregate)
 def windowed_aggregate(node: g.WindowedAggregate, facts: Facts) -> str | None:
     if not isinstance(node.windows, TimeWindows):
-        return "its windows have no end"
+        return _WINDOWS[type(node.windows)]
     if not isinstance(node.aggregation, g.Count | g.Expressions):
         return "it aggregates by a Python function"
     if node.emit is not EmitStrategy.ON_WINDOW_CLOSE and not _suppressed(node, facts):
@@ -131,6 +131,14 @@ def windowed_aggregate(node: g.WindowedAggregate, facts: Facts) -> str | None:
         return f"{kept_by_order!r} depends on the order of records"
     reads = (_undecodable(leaf, taken) for slot in slots for leaf in slot.leaves)
     return _first(reads) or _unknown(made.key, "key") or _unknown(made.value, "value")
+
+
+_WINDOWS: dict[type, str] = {
+    UnlimitedWindows: "its windows have no end",
+    SlidingWindows: "Spark has no windows that lie around each record",
+    SessionWindows: "Spark's sessions leave out the gap itself, know no grace, and emit no deletions",
+}
+"""Why windows have no form in Spark."""
 
 
 @obstacles.rule(g.Suppress)

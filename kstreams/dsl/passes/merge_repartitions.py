@@ -1,0 +1,120 @@
+"""Repartitions that follow from one change of keys become one, right behind it (`merge.repartition.topics`).
+
+What stands between the change and a repartition then runs behind the topic. A step that changes values stands in the
+way: the topic would hold other values. `repartition()` of the user is never merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from kstreams.dsl.graph import GlobalTableJoin, Keys, LogicalGraph, Merge, Node, Repartition, StreamTableJoin
+
+Groups = dict[str, list[str]]
+"""By the node behind which they are merged: names of repartitions, in order of declaration."""
+
+
+def merge_repartitions(graph: LogicalGraph) -> LogicalGraph:
+    """The graph with one repartition behind each change of keys that needs some."""
+    flow = _Flow(graph)
+    for start, repartitions in _behind_merges(flow, _by_change_of_keys(flow)).items():
+        if repartitions:
+            flow.replace(start, repartitions)
+    return LogicalGraph(flow.nodes.values())
+
+
+class _Flow:
+    """A graph that is being rewired."""
+
+    def __init__(self, graph: LogicalGraph) -> None:
+        self.nodes = {node.name: node for node in graph}
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """The streams a node reads; a table that is only looked into is none."""
+        node = self.nodes[name]
+        return node.parents[:1] if isinstance(node, StreamTableJoin | GlobalTableJoin) else node.parents
+
+    def find(self, name: str, wanted: Callable[[str], bool]) -> str | None:
+        """The nearest node from `name` upwards, as Kafka Streams looks for it: of several ways the last decides."""
+        if wanted(name):
+            return name
+        found = None
+        for parent in self.parents(name):
+            if wanted(parent):
+                return parent
+            found = self.find(parent, wanted)
+        return found
+
+    def find_child(self, name: str, above: str) -> str | None:
+        """The child of `above` on the way down to `name`."""
+        return self.find(name, lambda other: above in self.parents(other))
+
+    def replace(self, start: str, repartitions: list[str]) -> None:
+        """Put one repartition behind `start`, and take away those that it stands for."""
+        merged = _merged(start, [self.nodes[name] for name in repartitions])
+        ways = {way for name in repartitions if (way := self.find_child(name, start)) is not None}
+        for name in repartitions:
+            (parent,) = self.nodes.pop(name).parents
+            for child in [other.name for other in self.nodes.values() if name in other.parents]:
+                self._rewire(child, name, merged.name if parent == start else parent)
+        for way in ways & self.nodes.keys():
+            self._rewire(way, start, merged.name)
+        self.nodes = dict(self._with_behind(start, merged))
+
+    def _rewire(self, child: str, old: str, new: str) -> None:
+        node = self.nodes[child]
+        self.nodes[child] = replace(node, parents=tuple(new if parent == old else parent for parent in node.parents))
+
+    def _with_behind(self, start: str, merged: Repartition) -> Iterable[tuple[str, Node]]:
+        for name, node in self.nodes.items():
+            yield name, node
+            if name == start:
+                yield merged.name, merged
+
+
+def _by_change_of_keys(flow: _Flow) -> Groups:
+    """Repartitions by the change of keys before them, if nothing between the two changes values."""
+    groups: Groups = {name: [] for name, node in flow.nodes.items() if node.keys is Keys.CHANGED}
+    for name, node in flow.nodes.items():
+        if isinstance(node, Repartition) and not node.asked:
+            nearest = flow.find(name, lambda other: other in groups or flow.nodes[other].changes_values)
+            if nearest in groups and nearest == flow.find(name, groups.__contains__):
+                groups[nearest].append(name)
+    return groups
+
+
+def _behind_merges(flow: _Flow, groups: Groups) -> Groups:
+    """Repartitions behind a merge of streams stand behind the merge, not behind changes of keys before it."""
+    taken = {merge: _changes_before(flow, merge, groups) for merge in flow.nodes if _is_merge(flow.nodes[merge])}
+    gone = {change for changes in taken.values() for change in changes}
+    kept = {change: repartitions for change, repartitions in groups.items() if change not in gone}
+    behind = {merge: [name for change in changes for name in groups[change]] for merge, changes in taken.items()}
+    return kept | {merge: list(dict.fromkeys(names)) for merge, names in behind.items()}
+
+
+def _changes_before(flow: _Flow, merge: str, groups: Groups) -> list[str]:
+    return [
+        change
+        for change, repartitions in groups.items()
+        if all(flow.find_child(name, merge) for name in repartitions) and flow.find_child(merge, change)
+    ]
+
+
+def _is_merge(node: Node) -> bool:
+    return isinstance(node, Merge)
+
+
+def _merged(start: str, replaced: list[Node]) -> Repartition:
+    """One repartition for several: the topic of the first of them."""
+    found = [node for node in replaced if isinstance(node, Repartition)]
+    first = found[0]
+    return replace(
+        first,
+        name=f"{first.topic}-source",
+        parents=(start,),
+        filter=f"{first.topic}-filter",
+        sink=f"{first.topic}-sink",
+        key=next((node.key for node in found if node.key is not None), None),
+        value=next((node.value for node in found if node.value is not None), None),
+    )

@@ -1,0 +1,29 @@
+"""A stream joined with itself keeps its records once (`single.store.self.join`).
+
+Left and outer joins are rewritten too, as Kafka Streams does: but for null keys and values, each record meets itself.
+"""
+
+from __future__ import annotations
+
+from kstreams.dsl.graph import LogicalGraph, Node, SelfJoin, StreamJoin, declare
+
+
+def single_store_self_join(graph: LogicalGraph) -> LogicalGraph:
+    """The graph in which joins whose sides are one stream have one side."""
+    return LogicalGraph(_rewritten(node) for node in graph)
+
+
+def _rewritten(node: Node) -> Node:
+    if not isinstance(node, StreamJoin) or len(set(node.parents)) > 1:
+        return node
+    joined = SelfJoin(
+        joiner=node.joiner,
+        with_key=node.with_key,
+        windows=node.windows,
+        windowed=node.names.this_windowed,
+        store=node.names.this_store,
+        key=node.key,
+        value=node.value,
+        other_value=node.other_value,
+    )
+    return declare(joined, node.name, node.parents, node.declared_at)

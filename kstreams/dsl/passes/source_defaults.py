@@ -1,0 +1,24 @@
+"""Sources that say nothing about types or event time get what the configuration says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kstreams.config import Config
+from kstreams.dsl.graph import Consumed, GlobalStore, GlobalTableSource, LogicalGraph, Node, StreamSource, TableSource
+from kstreams.timestamps import extractor_of
+
+
+def source_defaults(graph: LogicalGraph, config: Config) -> LogicalGraph:
+    """The graph in which no source is silent where the configuration is not."""
+    return LogicalGraph(_filled(node, config) for node in graph)
+
+
+def _filled(node: Node, config: Config) -> Node:
+    if not isinstance(node, StreamSource | TableSource | GlobalTableSource | GlobalStore):
+        return node
+    given = node.consumed
+    extractor = given.timestamp_extractor or extractor_of(config["default.timestamp.extractor"])
+    key = config["default.key.serde"] if given.key is None else given.key
+    value = config["default.value.serde"] if given.value is None else given.value
+    return replace(node, consumed=Consumed(key, value, extractor, given.offset_reset))

@@ -1,0 +1,96 @@
+"""Rule of foreign-key joins: subscriptions travel to the right table's partitions, answers back to the left one's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kstreams import expressions
+from kstreams.dsl.analysis.copartition import topics_behind
+from kstreams.dsl.analysis.types import Types, naming
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, Partitioner, Passage
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.rules.table_joins import keyed_joiner
+from kstreams.dsl.rules.tables import table_of_records
+from kstreams.errors import TopologyError
+from kstreams.expressions import Expr
+from kstreams.processor.internal_topics import repartition_topic
+from kstreams.processor.operators.foreign_key_join import Answer, AnswerAll, Receive, Resolve, Subscribe
+from kstreams.serdes import BytesSerde
+from kstreams.serdes.subscriptions import Response, ResponseSerde, SubscriptionSerde
+from kstreams.state.api import StoreKind
+
+PURPOSE = "to join by foreign key"
+
+
+@topology.rule(ForeignKeyJoin)
+def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
+    """The steps in the order of their numbers: send, receive, answer, resolve."""
+    left, right = build.input_types(node, 0), build.input_types(node, 1)
+    foreign_key = build.key_serde(node, PURPOSE, right)
+    row = build.value_serde(node, PURPOSE, left)
+    versioned = build.is_versioned(build.parent(node))
+    send = Subscribe(_foreign_key(node, build, left, right), foreign_key, row, node.left_outer, versioned)
+    build.step(node, send, name=node.names.send, parents=build.outputs(node)[:1])
+    _right_side(node, build, left, right)
+    view, names = build.view_of_table(node), node.names
+    resolve = Resolve(view, row, keyed_joiner(node, build), node.left_outer)
+    build.step(node, resolve, name=names.resolver, parents=(names.response.source,), stores=view.stores)
+    return table_of_records(node, build, (names.resolver,))
+
+
+def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types) -> None:
+    names, view = node.names, build.view_of_table(node, 1)
+    foreign_key, primary_key = build.key_serde(node, PURPOSE, right), build.key_serde(node, PURPOSE, left)
+    kind, subscriptions = StoreKind.TIMESTAMPED_KEY_VALUE, SubscriptionSerde(primary_key)
+    registered = {"key": foreign_key, "value": subscriptions, "parents": (names.send,)}
+    _pass(node, build, names.registration, 1, partitioner=_partitioner(node, node.other_partitioner), **registered)
+    build.store(names.store, kind, Materialized(), key=BytesSerde(), value=subscriptions)
+    receive = Receive(names.store, foreign_key, primary_key)
+    build.step(node, receive, name=names.receive, parents=(names.registration.source,), stores=(names.store,))
+    build.step(node, Answer(view), name=names.join_foreign, parents=(names.receive,), stores=view.stores)
+    answer_all = AnswerAll(names.store, foreign_key, build.is_versioned(build.parent(node, 1)))
+    build.step(node, answer_all, name=names.foreign_join, parents=build.outputs(node)[1:], stores=(names.store,))
+    responses = ResponseSerde(build.value_serde(node, PURPOSE, right))
+    answered = {"key": primary_key, "value": responses, "parents": (names.join_foreign, names.foreign_join)}
+    choose = _partitioner(node, node.partitioner) or _recorded_partition
+    _pass(node, build, names.response, 0, partitioner=choose, **answered)
+
+
+def _pass(node: ForeignKeyJoin, build: Lowering, passage: Passage, side: int, **written: Any) -> None:
+    """Write what goes to a side to a topic, and read it there, beside the topics of that side's table."""
+    build.topology.add_repartition_topic(repartition_topic(passage.topic))
+    build.sink(node, passage.sink, passage.topic, **written)
+    build.source(node, passage.source, (passage.topic,), key=written["key"], value=written["value"])
+    beside = topics_behind(build.graph, build.parent(node, side))
+    build.topology.copartition(dict.fromkeys((*beside, passage.topic)))
+
+
+def _recorded_partition(topic: str, key: Any, response: Response, count: int) -> int | None:
+    """An answer goes where the left row came from."""
+    return response.partition
+
+
+def _partitioner(node: ForeignKeyJoin, partitioner: Partitioner | None) -> Callable[..., int] | None:
+    """The user's partitioner, which knows keys alone and must choose exactly one partition."""
+    if partitioner is None:
+        return None
+
+    def choose(topic: str, key: Any, value: Any, count: int) -> int:
+        chosen = partitioner(topic, key, None, count)
+        if not isinstance(chosen, int):
+            raise TopologyError(f"{node}: a partitioner of a join must give one partition, this one gave {chosen!r}")
+        return chosen
+
+    return choose
+
+
+def _foreign_key(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types) -> Callable[[Any, Any], Any]:
+    """What the user gave, as `foreign_key(key, row)`."""
+    function = node.foreign_key
+    if isinstance(function, Expr):
+        types = {"key": left.key.python, "value": left.value.python, "result": right.key.python}
+        with naming(node):
+            return expressions.as_function(function, ("key", "value"), **types)
+    return function if node.with_key else lambda key, row: function(row)

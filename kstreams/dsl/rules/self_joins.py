@@ -1,0 +1,34 @@
+"""Rule of a stream joined with itself on one store."""
+
+from __future__ import annotations
+
+from kstreams.dsl.analysis.types_of_joins import side_types
+from kstreams.dsl.graph import SelfJoin
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.rules.joins import TO_KEEP, keyed
+from kstreams.processor.operators.self_join import SelfJoinOperator
+from kstreams.processor.operators.stream_join import StreamJoinSide, StreamJoinWindow
+from kstreams.state.api import StoreKind
+
+
+@topology.rule(SelfJoin)
+def self_join(node: SelfJoin, build: Lowering) -> str:
+    windows, (kept, _) = node.windows, side_types(node, build.input_types(node), build.input_types(node))
+    store = build.store(
+        node.store,
+        StoreKind.WINDOW,
+        Materialized(),
+        key=build.key_serde(node, TO_KEEP, kept),
+        value=build.value_serde(node, TO_KEEP, kept),
+        retention_ms=windows.retention_ms,
+        window_size_ms=windows.size_ms,
+        retain_duplicates=True,
+    )
+    joiner = keyed(node, build)
+    left = StreamJoinSide(True, store, windows.before_ms, windows.after_ms, joiner)
+    right = StreamJoinSide(False, store, windows.after_ms, windows.before_ms, joiner)
+    build.step(node, StreamJoinWindow(store), name=node.windowed, parents=build.outputs(node)[:1], stores=(store,))
+    return build.step(
+        node, SelfJoinOperator(left, right, windows.retention_ms), parents=(node.windowed,), stores=(store,)
+    )

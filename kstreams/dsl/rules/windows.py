@@ -1,0 +1,122 @@
+"""Rules of aggregations by window: each kind of windows has its store, its view and its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kstreams import expressions
+from kstreams.dsl.analysis.types import grouped_types, naming, required_serde
+from kstreams.dsl.analysis.types_of_windows import TO_KEEP
+from kstreams.dsl.emit import EmitStrategy
+from kstreams.dsl.graph import Count, Expressions, Fold, Reduce, WindowedAggregate
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
+from kstreams.processor import columns
+from kstreams.processor.operator import Operator, TableView
+from kstreams.processor.operators.aggregate import Aggregator
+from kstreams.processor.operators.session import Merger, SessionAggregateOperator, SessionStoreView
+from kstreams.processor.operators.table import KeptRows
+from kstreams.processor.operators.windowed import WindowedAggregateOperator, WindowStoreView
+from kstreams.state.api import StoreKind
+from kstreams.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windows
+
+
+class Windowing(NamedTuple):
+    """How one kind of windows is kept and aggregated."""
+
+    store: StoreKind
+    view: Callable[[str], TableView]
+    operator: Callable[[Aggregator, Merger | None, KeptRows, Any, bool], Operator]
+
+
+def _time(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
+    return WindowedAggregateOperator(aggregator, kept, windows, on_close)
+
+
+def _session(
+    aggregator: Aggregator, merger: Merger | None, kept: KeptRows, windows: SessionWindows, on_close: bool
+) -> Operator:
+    assert merger is not None, "the method asked for it"
+    return SessionAggregateOperator(aggregator, merger, kept, windows, on_close)
+
+
+WINDOWING: dict[type, Windowing] = {
+    TimeWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time),
+    UnlimitedWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time),
+    SessionWindows: Windowing(StoreKind.SESSION, SessionStoreView, _session),
+}
+
+
+@topology.rule(WindowedAggregate)
+def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
+    lowered, windows, windowing = lower(node, build), node.windows, WINDOWING[type(node.windows)]
+    on_close = node.emit is EmitStrategy.ON_WINDOW_CLOSE
+    key = grouped_types(node, build.input_types(node)).key.or_declared(node.key, node)
+    serdes: dict[str, Any] = {"key": required_serde(key, node, "key", TO_KEEP), "value": lowered.state}
+    store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **serdes)
+    set_view(node, build, windowing.view(store), lowered)
+    # Kafka Streams keeps no record cache for what is emitted on close, but for time windows.
+    caching = node.materialized.caching and not (on_close and windowing.operator is not _time)
+    kept = KeptRows(store, caching, build.sends_old(node))
+    operator = windowing.operator(lowered.aggregator, _merger(node, lowered), kept, windows, on_close)
+    columnar = None
+    if lowered.expressions and isinstance(windows, TimeWindows):
+        columnar = columns.Fold(lowered.expressions, windows, on_close)
+    return build.step(node, operator, stores=(store,), columns=columnar)
+
+
+def window_store(
+    name: str, windows: Windows, materialized: Materialized, build: Lowering, *, on_close: bool, **serdes: Any
+) -> str:
+    """The store of an aggregation by window.
+
+    For emission on close, Kafka Streams' window store still shows what is just expiring: it keeps a millisecond more.
+    """
+    kind = WINDOWING[type(windows)].store
+    retention_ms = materialized.retention_ms or windows.retention_ms
+    if isinstance(windows, SessionWindows):
+        times: dict[str, Any] = {"retention_ms": retention_ms, "time_ordered": on_close}
+    else:
+        times = {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
+    return build.store(name, kind, materialized, **times, **serdes)
+
+
+def _merger(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
+    """How the aggregates of two sessions become one."""
+    if not isinstance(node.windows, SessionWindows):
+        return None
+    return _MERGERS[type(node.aggregation)](node, lowered)
+
+
+def _sum(key: Any, count: int, other: int) -> int:
+    return count + other
+
+
+def _merged_values(node: WindowedAggregate, lowered: Lowered) -> Merger:
+    assert isinstance(node.aggregation, Reduce)
+    reducer = node.aggregation.reducer
+
+    def merge(key: Any, aggregate: Any, other: Any) -> Any:
+        if aggregate is NoValue:
+            return other
+        merged = reducer(aggregate, other)
+        return NoValue if merged is None else merged
+
+    return merge
+
+
+def _merged_states(node: WindowedAggregate, lowered: Lowered) -> Merger:
+    assert lowered.expressions is not None
+    with naming(node):
+        merge = expressions.merging(lowered.expressions)
+    return lambda key, state, other: merge(state, other)
+
+
+_MERGERS: dict[type, Callable[[Any, Lowered], Merger]] = {
+    Count: lambda node, lowered: _sum,
+    Reduce: _merged_values,
+    Fold: lambda node, lowered: node.aggregation.merger,
+    Expressions: _merged_states,
+}

@@ -1,0 +1,40 @@
+"""Where to start reading a partition for which nothing is committed: `offset_reset=` of a source (KIP-1106)."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from kstreams.durations import to_ms
+from kstreams.errors import ConfigError
+
+OffsetReset: TypeAlias = Literal["earliest", "latest", "none"] | timedelta
+"""At the first record, behind the last, nowhere (an error), or as far back from now as a duration says."""
+
+_WORDS = ("earliest", "latest", "none")
+_DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+def offset_reset_of(given: OffsetReset | str | None) -> str | timedelta | None:
+    """What is meant by one of the words, a duration, or Kafka's text for one.
+
+    Raises
+    ------
+    ConfigError
+        When it is none of these, or a duration that is negative.
+
+    Examples
+    --------
+    >>> offset_reset_of("latest"), offset_reset_of("by_duration:PT1H30M")
+    ('latest', datetime.timedelta(seconds=5400))
+    """
+    match = _DURATION.fullmatch(given) if isinstance(given, str) else None
+    if match is not None and any(match.groups()):
+        days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    if given is None or given in _WORDS or (isinstance(given, timedelta) and to_ms(given) >= 0):
+        return given
+    raise ConfigError(
+        f"offset_reset cannot be {given!r}: use 'earliest', 'latest', 'none', or a timedelta that is not negative"
+    )
