@@ -15,12 +15,13 @@ def fold_or_expressions(
     initializer: Callable[[], Any] | None,
     aggregator: Callable[[Any, Any, Any], Any] | None,
     fields: dict[str, Expr],
+    merger: Callable[[Any, Any, Any], Any] | None = None,
 ) -> Fold | Expressions:
     """What `aggregate` was given."""
-    if fields and initializer is None and aggregator is None:
+    if fields and initializer is None and aggregator is None and merger is None:
         return Expressions(fields)
     if not fields and initializer is not None and aggregator is not None:
-        return Fold(initializer, aggregator)
+        return Fold(initializer, aggregator, merger)
     raise TopologyError(
         f"aggregate() after {node} takes either an initializer and an aggregator, or named expressions "
         "such as count=ks.len()"

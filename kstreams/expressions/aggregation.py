@@ -151,7 +151,7 @@ def _add_function(slots: tuple[Expr, ...], schema: Schema) -> Callable[..., Stat
     news = []
     for slot, old in zip(slots, olds, strict=True):
         new = "".join(body.add(node) for node in slot.inputs)
-        news.append(body.assign(_UPDATES[slot.operation].format(old=old, new=new)))
+        news.append(body.assign(UPDATES[slot.operation].format(old=old, new=new)))
     return body.function("add", arguments, f"({', '.join(news)},)")
 
 
@@ -164,8 +164,8 @@ def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], m
     return body.function("result", ("state",), f"{body.constant(make)}({fields})")
 
 
-# A NaN counts as no value for the least and the greatest, as in columns: `x != x` is true of NaN alone.
-_UPDATES = {
+# How a slot `old` takes a value `new`. A NaN counts as no value for the least and the greatest, as in columns: `x != x` is true of NaN alone.
+UPDATES = {
     Operation.ROWS: "{old} + 1",
     Operation.COUNT: "{old} if {new} is None else {old} + 1",
     Operation.SUM: "{old} if {new} is None else {new} if {old} is None else {old} + {new}",

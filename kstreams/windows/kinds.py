@@ -167,6 +167,11 @@ class SlidingWindows:
         return 2 * self.difference_ms + self.grace_ms
 
     @property
+    def size_ms(self) -> int:
+        """From a window's start to its end."""
+        return self.difference_ms
+
+    @property
     def closes_after_ms(self) -> int:
         """How long after its end a window still takes records."""
         return self.grace_ms
