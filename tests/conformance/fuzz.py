@@ -1,0 +1,88 @@
+"""Random cases against the real Kafka Streams: recorded by it now, replayed on kstreams, compared as the recorded ones.
+
+    python -m tests.conformance.fuzz [--seed N] [--count N] [--only FAMILY] [--keep FILE.jsonl]
+
+Needs Java 17 and Maven, which fetches Kafka Streams' test driver. A case is named by its family and seed, and comes out
+the same from the same seed. The last line printed is `N passed, N failed`; the exit status is 0 when nothing failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.conformance.generate import FAMILIES, random_case
+from tests.conformance.recorded import Case, replay
+
+RECORDER = Path(__file__).parent / "recorder"
+BATCHES = (None, 1, 7)
+
+
+@cache
+def class_path() -> str:
+    """Of the compiled recorder and what it needs."""
+    folder = Path(tempfile.gettempdir()) / "kstreams-recorder"
+    folder.mkdir(exist_ok=True)
+    jars = folder / "class-path"
+    maven = ["mvn", "-q", "-f", str(RECORDER / "pom.xml"), "dependency:build-classpath", f"-Dmdep.outputFile={jars}"]
+    subprocess.run(maven, check=True)
+    sources = map(str, RECORDER.glob("*.java"))
+    subprocess.run(["javac", "-nowarn", "-cp", jars.read_text(), "-d", str(folder), *sources], check=True)
+    return f"{folder}:{jars.read_text()}"
+
+
+def recorded(cases: Iterable[Case]) -> Iterator[Case]:
+    """The cases with what the real Kafka Streams puts out; those it refuses are left out."""
+    command = ["java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", class_path(), "Recorder"]
+    lines = "\n".join(json.dumps(case) for case in cases)
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        case = json.loads(line)
+        if "expected" in case:
+            yield case
+        else:
+            print(f"{case['name']}: Kafka Streams refuses it: {case['error']}")
+
+
+def differences(case: Case) -> list[str]:
+    """What differs, for every way of cutting the input into batches."""
+    found = []
+    for batch in BATCHES:
+        try:
+            found += [f"{what} (batch {batch})" for what, _, _ in replay().check(case, batch)]
+        except Exception as error:
+            found.append(f"{type(error).__name__} (batch {batch}): {error}")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1, help="of the first case of each family")
+    parser.add_argument("--count", type=int, default=10, help="cases of each family")
+    parser.add_argument("--only", action="append", choices=FAMILIES, help="this family (may be repeated)")
+    parser.add_argument("--keep", type=Path, help="write the recorded cases here, for replay.py")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # of dropped records; they are part of the game
+    seeds = range(options.seed, options.seed + options.count)
+    cases = list(recorded(random_case(family, seed) for family in options.only or FAMILIES for seed in seeds))
+    if options.keep:
+        options.keep.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    failed = 0
+    for case in cases:
+        found = differences(case)
+        failed += bool(found)
+        if found:
+            print(f"{case['name']}: {', '.join(found)[:300]}", flush=True)
+    print(f"{len(cases) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
