@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kstreams.dsl.windowed import TimeWindowedKStream
     from kstreams.errors import KStreamsError
     from kstreams.expressions import (
+        coalesce,
         col,
         key,
         left,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         struct,
         timestamp,
         value,
+        when,
         window_end,
         window_start,
     )
@@ -62,6 +64,7 @@ _HOMES = {
     "kstreams.dsl.windowed": ("TimeWindowedKStream",),
     "kstreams.errors": ("KStreamsError",),
     "kstreams.expressions": (
+        "coalesce",
         "col",
         "key",
         "left",
@@ -71,6 +74,7 @@ _HOMES = {
         "struct",
         "timestamp",
         "value",
+        "when",
         "window_end",
         "window_start",
     ),
@@ -139,6 +143,7 @@ __all__ = [
     "WallclockTimestampExtractor",
     "Window",
     "Windowed",
+    "coalesce",
     "col",
     "key",
     "left",
@@ -149,6 +154,7 @@ __all__ = [
     "struct",
     "timestamp",
     "value",
+    "when",
     "window_end",
     "window_start",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ class ProcessingContext:
         TopologyError
             When the interval is shorter than a millisecond.
         """
-        return self._context.schedule(to_ms(interval), kind, self.entered(callback))
+        return self._context.schedule(to_ms(interval), kind, entered(self, callback))
 
     def commit(self) -> None:
         """Ask for a commit soon."""
@@ -109,18 +109,6 @@ class ProcessingContext:
     def current_system_time_ms(self) -> int:
         """Wall-clock time in milliseconds, from the application's clock."""
         return self._context.task.clock.now_ms()
-
-    def entered(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
-        """The same function, during which the processor may forward."""
-
-        def entered(argument: Any) -> None:
-            self._active = True
-            try:
-                function(argument)
-            finally:
-                self._active = False
-
-        return entered
 
     def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
         if not self._active:
@@ -203,5 +191,18 @@ class GlobalStoreContext(ProcessorContext):
         raise TopologyError(f"{self._context.node} fills a global store: it cannot schedule punctuators.")
 
 
-def _listed(names: object) -> str:
-    return ", ".join(sorted(names)) or "none"  # type: ignore[call-overload,no-any-return]
+def entered(context: ProcessingContext, function: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The same function, during which the processor of the context may forward."""
+
+    def entered(argument: Any) -> None:
+        context._active = True
+        try:
+            function(argument)
+        finally:
+            context._active = False
+
+    return entered
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kstreams.batch import Batch
 from kstreams.errors import StateError
@@ -55,7 +55,7 @@ class OpenTaskState:
     def __init__(
         self, stores: Mapping[str, LiveStore], database: Database | None, directory: Path | None = None
     ) -> None:
-        self.stores = {name: store.handle for name, store in stores.items()}
+        self.stores: Mapping[str, Any] = {name: store.handle for name, store in stores.items()}
         self._live, self._database, self._is_open, self.directory = stores, database, True, directory
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:

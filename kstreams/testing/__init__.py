@@ -1,22 +1,38 @@
-"""Tests of a topology without topics, threads or waiting: `TopologyTestDriver`.
+"""Tests of a topology without topics, threads or waiting, and of a processor alone.
 
 The names are loaded when they are first asked for: pytest loads this package in every run, as a plugin.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kstreams.testing.driver import TopologyTestDriver
+    from kstreams.testing.mock_context import CapturedForward, CapturedPunctuator, MockProcessorContext
     from kstreams.testing.topics import TestInputTopic, TestOutputTopic
 
-__all__ = ["TestInputTopic", "TestOutputTopic", "TopologyTestDriver"]
+_HOMES = {
+    "CapturedForward": "mock_context",
+    "CapturedPunctuator": "mock_context",
+    "MockProcessorContext": "mock_context",
+    "TestInputTopic": "topics",
+    "TestOutputTopic": "topics",
+    "TopologyTestDriver": "driver",
+}
+
+__all__ = [
+    "CapturedForward",
+    "CapturedPunctuator",
+    "MockProcessorContext",
+    "TestInputTopic",
+    "TestOutputTopic",
+    "TopologyTestDriver",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kstreams.testing import driver, topics
-
-    return getattr(driver if name == "TopologyTestDriver" else topics, name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

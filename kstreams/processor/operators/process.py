@@ -13,6 +13,7 @@ from kstreams.processor.processor_context import (
     GlobalStoreContext,
     ProcessingContext,
     ProcessorContext,
+    entered,
 )
 from kstreams.record import FixedKeyRecord, Record
 
@@ -31,7 +32,7 @@ class Process:
         context.task.follows_time = True
         processor.init(own)
         context.at_close(processor.close)
-        take, make, task = own.entered(processor.process), self.record, context.task
+        take, make, task = entered(own, processor.process), self.record, context.task
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             take(make(key=key, value=value, timestamp=timestamp, headers=task.headers))

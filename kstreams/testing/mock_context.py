@@ -1,0 +1,175 @@
+"""`MockProcessorContext`: what a processor is given in a test of it alone; remembers what the processor did with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kstreams.config import Config
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import StateError, TopologyError
+from kstreams.processor.metrics import ProcessorMetrics, Sensor
+from kstreams.processor.processor_context import FixedKeyProcessorContext, ProcessorContext
+from kstreams.processor.punctuation import Cancellable, PunctuationType
+from kstreams.record import FixedKeyRecord, Record, RecordMetadata
+from kstreams.state import StoreBuilder, open_task_state
+
+
+class CapturedForward(NamedTuple):
+    """A record that was forwarded; `child` is None when it went to all children."""
+
+    record: Record[Any, Any] | FixedKeyRecord[Any, Any]
+    child: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class CapturedPunctuator(Cancellable):
+    """A punctuator that was scheduled: the test calls its `callback(time_ms)` when it likes."""
+
+    kind: PunctuationType = PunctuationType.STREAM_TIME
+
+
+class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
+    """Stands in for the context of a `Processor` or `FixedKeyProcessor` in a test of that processor alone.
+
+    Kafka Streams: `MockProcessorContext`. Nothing happens by itself: the test sets times and metadata, calls
+    punctuators, and asks what was forwarded, scheduled and committed.
+
+    Parameters
+    ----------
+    config : mapping, optional
+        Settings by Kafka Streams' keys; `application.id` is "test" unless given.
+    task_id : str
+        `<sub-topology>_<partition>`.
+    state_dir : path, optional
+        The task's folder, for processors that ask for it.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> class Louder(ks.Processor):
+    ...     def init(self, context):
+    ...         self.context = context
+    ...
+    ...     def process(self, record):
+    ...         self.context.forward(record.with_value(record.value.upper()))
+    >>> context, processor = MockProcessorContext(), Louder()
+    >>> processor.init(context)
+    >>> processor.process(ks.Record(key="k", value="hey"))
+    >>> [captured.record.value for captured in context.forwarded()]
+    ['HEY']
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        task_id: str = "0_0",
+        state_dir: str | Path | None = None,
+    ) -> None:
+        self._config = Config.of({"application.id": "test", **(config or {})})
+        self._task_id, self._state_dir = task_id, state_dir
+        self._forwards: list[CapturedForward] = []
+        self._punctuators: list[CapturedPunctuator] = []
+        self._stores: dict[str, Any] = {}
+        self._sensors: dict[tuple[str, str], Sensor] = {}
+        self._metadata: RecordMetadata | None = None
+        self._stream_time_ms, self._system_time_ms = -1, 0
+        self._committed = False
+
+    # what the test sets and asks
+
+    def forwarded(self, child: str | None = None) -> list[CapturedForward]:
+        """What was forwarded so far; with `child`, what that child would have got."""
+        return [captured for captured in self._forwards if child is None or captured.child in {None, child}]
+
+    def reset_forwards(self) -> None:
+        """Forget what was forwarded."""
+        self._forwards.clear()
+
+    def committed(self) -> bool:
+        """Whether a commit was asked for."""
+        return self._committed
+
+    def reset_commit(self) -> None:
+        """Forget that a commit was asked for."""
+        self._committed = False
+
+    def scheduled_punctuators(self) -> list[CapturedPunctuator]:
+        """What was scheduled, cancelled ones too."""
+        return list(self._punctuators)
+
+    def set_record_metadata(self, topic: str, partition: int = 0, offset: int = 0) -> None:
+        """Say where the input record came from."""
+        self._metadata = RecordMetadata(topic, partition, offset)
+
+    def set_current_stream_time_ms(self, time_ms: int) -> None:
+        """Set what `current_stream_time_ms` answers; -1 at first."""
+        self._stream_time_ms = time_ms
+
+    def set_current_system_time_ms(self, time_ms: int) -> None:
+        """Set what `current_system_time_ms` answers; 0 at first."""
+        self._system_time_ms = time_ms
+
+    def add_state_store(self, store: StoreBuilder | Any) -> Any:
+        """Give the processor a store: a builder of `Stores`, opened in memory, or any object with a `name`."""
+        opened = open_task_state([store]).stores[store.name] if isinstance(store, StoreBuilder) else store
+        self._stores[store.name] = opened
+        return opened
+
+    # what the processor calls
+
+    @property
+    def application_id(self) -> str:
+        return self._config.application_id
+
+    @property
+    def task_id(self) -> str:
+        return self._task_id
+
+    @property
+    def state_dir(self) -> Path:
+        if self._state_dir is None:
+            raise StateError("the processor asks for state_dir: give MockProcessorContext a folder as state_dir=")
+        return Path(self._state_dir)
+
+    @property
+    def metrics(self) -> ProcessorMetrics:
+        return ProcessorMetrics("processor", self._sensors)
+
+    def app_configs(self) -> dict[str, Any]:
+        return dict(self._config)
+
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+        return self._config.prefixed(prefix)
+
+    def forward(self, record: Any, child: str | None = None) -> None:
+        self._forwards.append(CapturedForward(record, child))
+
+    def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
+        interval_ms = to_ms(interval)
+        if interval_ms < 1:
+            raise TopologyError(f"A punctuator needs an interval of at least 1 ms; it got {interval_ms}.")
+        captured = CapturedPunctuator(interval_ms, callback, kind=kind)
+        self._punctuators.append(captured)
+        return captured
+
+    def commit(self) -> None:
+        self._committed = True
+
+    def get_state_store(self, name: str) -> Any:
+        if name not in self._stores:
+            known = ", ".join(sorted(self._stores)) or "none"
+            raise TopologyError(f"the processor asks for the state store {name!r}: add_state_store it (there: {known})")
+        return self._stores[name]
+
+    def record_metadata(self) -> RecordMetadata | None:
+        return self._metadata
+
+    def current_stream_time_ms(self) -> int:
+        return self._stream_time_ms
+
+    def current_system_time_ms(self) -> int:
+        return self._system_time_ms
