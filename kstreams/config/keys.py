@@ -183,6 +183,12 @@ _USED = (
         "`single.store.self.join`, with commas between.",
     ),
     Key(
+        "ensure.explicit.internal.resource.naming",
+        FLAG,
+        False,
+        "Whether a topology is refused in which stores or repartition topics have generated names.",
+    ),
+    Key(
         "repartition.purge.interval.ms",
         duration(0),
         30_000,
@@ -254,7 +260,6 @@ _UNUSED = (
     _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
     _unused("enable.metrics.push", "metrics are read from this process"),
     _unused("enable.transactional.statestores", "stores always hold committed data only"),
-    _unused("ensure.explicit.internal.resource.naming", "names are not enforced"),
     _unused("group.protocol", "one process runs an application"),
     _unused("max.warmup.replicas", "there are no standby tasks"),
     _unused("metadata.max.age.ms", "topics that match a pattern are found at start"),

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 from kstreams.config import Config
 from kstreams.dsl import rules  # noqa: F401 (fills the rule book)
 from kstreams.dsl.analysis.repartitioning import repartition_required
+from kstreams.dsl.explicit_names import check_explicit_names
 from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.graph import (
     Consumed,
@@ -33,6 +34,7 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.dsl.source_line import declared_at
+from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier
@@ -55,6 +57,7 @@ class StreamOptions(SourceOptions, total=False):
     """What the source of a stream may be told as well."""
 
     offset_reset: OffsetReset | None
+    idle: Duration | None
 
 
 class GlobalTableOptions(SourceOptions, total=False):
@@ -155,6 +158,7 @@ class StreamsBuilder:
         value: Typing = None,
         timestamp_extractor: TimestampExtractor | None = None,
         offset_reset: OffsetReset | None = None,
+        idle: Duration | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
         """The records of one topic, several, or all whose names match a pattern.
@@ -174,6 +178,10 @@ class StreamsBuilder:
         offset_reset : {"earliest", "latest", "none"} or timedelta, optional
             Where to start without a committed offset: at the first record, behind the last, nowhere (an error), or as
             far back from now as the duration says. Default: `consumer.auto.offset.reset`, else "earliest".
+        idle : timedelta or int (ms), optional
+            After how long without records its stream time goes on with the wall clock, so that what waits for it comes
+            out: windows that emit on close, suppressed updates, rows of outer joins. -1: never. Default:
+            `idle.timeout.ms`, by which event time alone decides, as in Kafka Streams.
         name : str, optional
             Names the operator.
 
@@ -186,7 +194,7 @@ class StreamsBuilder:
         names = () if isinstance(topics, re.Pattern) else (topics,) if isinstance(topics, str) else tuple(topics)
         if not names and pattern is None:
             raise TopologyError(f"stream() at {declared_at()} was given no topic to read: name at least one")
-        consumed = self._consumed(key, value, timestamp_extractor, offset_reset)
+        consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
         node = StreamSource(topics=names, pattern=pattern, consumed=consumed)
         return KStream(self._graph, self._graph.add(node, self._graph.names.given_or_next(name, "KSTREAM-SOURCE-")))
 
@@ -206,6 +214,7 @@ class StreamsBuilder:
         value: Typing = None,
         timestamp_extractor: TimestampExtractor | None = None,
         offset_reset: OffsetReset | None = None,
+        idle: Duration | None = None,
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[Any, Any]:
@@ -218,7 +227,7 @@ class StreamsBuilder:
         materialized : str or Materialized, optional
             Names the store; without it there is one only if something looks into the table.
         """
-        consumed = self._consumed(key, value, timestamp_extractor, offset_reset)
+        consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
         kept = Materialized.of(materialized)
         store, source, table = self._table_names(topic, kept, name)
         node = TableSource(topic=topic, source=source, store=store, consumed=consumed, materialized=kept)
@@ -330,17 +339,27 @@ class StreamsBuilder:
         ------
         TopologyError
             When sources overlap, or a type is unknown where bytes are needed: names the operator and your line.
+            When `ensure.explicit.internal.resource.naming` is set and something has a generated name.
         """
         settings = self.config.replace(config)
         graph = merge_sources(source_defaults(self._graph.graph(), settings))
         graph = optimize(graph, settings["topology.optimization"])
         in_memory = settings["default.dsl.store"] == "in_memory"
-        return Lowering(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb").run()
+        topology = Lowering(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb").run()
+        if settings["ensure.explicit.internal.resource.naming"]:
+            check_explicit_names(topology, self._graph.names.generated)
+        return topology
 
     def _consumed(
-        self, key: Typing, value: Typing, extractor: TimestampExtractor | None, offset_reset: OffsetReset | None = None
+        self,
+        key: Typing,
+        value: Typing,
+        extractor: TimestampExtractor | None,
+        offset_reset: OffsetReset | None = None,
+        idle: Duration | None = None,
     ) -> Consumed:
-        return Consumed(key, value, extractor_of(extractor), offset_reset_of(offset_reset))
+        idle_ms = None if idle is None else to_ms(idle)
+        return Consumed(key, value, extractor_of(extractor), offset_reset_of(offset_reset), idle_ms)
 
     def _table_names(self, topic: str, kept: Materialized, name: str | None) -> tuple[str, str, str]:
         store = kept.name or self._graph.names.next(f"{topic}-STATE-STORE-")

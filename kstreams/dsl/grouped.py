@@ -18,6 +18,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.naming import validate_name
 from kstreams.dsl.session_windowed import SessionWindowedKStream
 from kstreams.dsl.windowed import TimeWindowedKStream, WindowedKStream
 from kstreams.errors import TopologyError
@@ -47,7 +48,7 @@ class KGroupedStream(Handle, Generic[K, V]):
 
     def __init__(self, graph: GraphBuilder, node: Node, grouped: Grouped, name: str | None) -> None:
         super().__init__(graph, node)
-        self._grouped, self._topic_prefix = grouped, name
+        self._grouped, self._topic_prefix = grouped, name if name is None else validate_name(name)
 
     def count(
         self,

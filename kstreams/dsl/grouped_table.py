@@ -18,7 +18,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.naming import repartition_topic
+from kstreams.dsl.naming import repartition_topic, validate_name
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import GraphBuilder
@@ -45,7 +45,7 @@ class KGroupedTable(Handle, Generic[K, V]):
 
     def __init__(self, graph: GraphBuilder, node: Node, name: str | None) -> None:
         super().__init__(graph, node)
-        self._topic_prefix = name
+        self._topic_prefix = name if name is None else validate_name(name)
 
     def count(
         self, materialized: str | Materialized | None = None, *, key: Typing = None, name: str | None = None
@@ -126,7 +126,7 @@ class KGroupedTable(Handle, Generic[K, V]):
         from kstreams.dsl.ktable import KTable
 
         names, kept = self._graph.names, Materialized.of(materialized)
-        store = kept.name or names.next(f"KTABLE-{kind}-STATE-STORE-")
+        store = kept.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # of reduce too
         sink, source = names.next("KSTREAM-SINK-"), names.next("KSTREAM-SOURCE-")
         operator = names.given_or_next(name, f"KTABLE-{kind}-")
         topic = repartition_topic(self._topic_prefix or store)

@@ -85,6 +85,8 @@ def stream_join_names(
     >>> found.outer_store
     'KSTREAM-OUTERSHARED-0000000002-store'
     """
+    if store_name is not None:
+        validate_name(store_name)
     this_windowed = _named(names, name, "-this-windowed", "KSTREAM-WINDOWED-")
     other_windowed = _named(names, name, "-other-windowed", "KSTREAM-WINDOWED-")
     this_prefix = "KSTREAM-OUTERTHIS-" if right_outer else "KSTREAM-JOINTHIS-"
@@ -93,7 +95,7 @@ def stream_join_names(
     other_suffix = "-outer-other-join" if left_outer else "-other-join"
     shared_suffix = "-outer-shared-join" if right_outer else "-left-shared-join"
     this, other = names.next(this_prefix), names.next(other_prefix)
-    shared = f"KSTREAM-OUTERSHARED-{this.removeprefix(this_prefix)}"
+    shared = names.sibling(this, "KSTREAM-OUTERSHARED-")
     return StreamJoinNames(
         this_windowed,
         other_windowed,

@@ -37,21 +37,32 @@ class Names:
 
     def __init__(self) -> None:
         self._next = 0
+        self.generated: set[str] = set()
+        """What was made up so far."""
 
     def next(self, prefix: str) -> str:
         """The next generated name."""
         number = self._next
         self._next += 1
-        return f"{prefix}{number:010d}"
+        return self._made_up(f"{prefix}{number:010d}")
+
+    def sibling(self, generated: str, prefix: str) -> str:
+        """Another name with the number of a generated one; it takes none itself."""
+        return self._made_up(f"{prefix}{generated[-10:]}")
 
     def given_or_next(self, name: str | None, prefix: str) -> str:
         """The user's name, or the generated one; the number is taken either way."""
         generated = self.next(prefix)
         return generated if name is None else validate_name(name)
 
+    def _made_up(self, name: str) -> str:
+        self.generated.add(name)
+        return name
+
 
 def repartition_topic(prefix: str) -> str:
     """The repartition topic of a prefix, without the application id."""
+    validate_name(prefix)
     return prefix if prefix.endswith("-repartition") else f"{prefix}-repartition"
 
 

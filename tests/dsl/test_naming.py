@@ -104,3 +104,32 @@ def test_a_name_can_be_used_once():
     words.filter(lambda k, v: True, name="keep")
     with pytest.raises(TopologyError, match=r"'keep' at .*test_naming.py:\d+ is already the name of keep .*name="):
         words.filter(lambda k, v: True, name="keep")
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda words: words.filter(lambda k, v: True, name="a b"),
+        lambda words: words.group_by_key(name="a b"),
+        lambda words: words.group_by(lambda k, v: v, key=str, name="a b"),
+        lambda words: words.repartition(name="a b"),
+        lambda words: words.split(name="a b"),
+        lambda words: words.to_table(materialized="a b"),
+        lambda words: words.join(words, lambda a, b: a, windows=ks.JoinWindows.of(1), name="a b"),
+        lambda words: words.join(words, lambda a, b: a, windows=ks.JoinWindows.of(1), store_name="a b"),
+    ],
+)
+def test_a_bad_name_is_refused_where_it_is_given(declare):
+    with pytest.raises(TopologyError, match="'a b' cannot be a name"):
+        declare(stream(ks.StreamsBuilder()))
+
+
+def test_a_stream_whose_key_was_changed_is_repartitioned_once_for_two_joins():
+    builder = ks.StreamsBuilder()
+    words = stream(builder).select_key(lambda k, v: v, key=str)
+    table = builder.table("users", key=str, value=str)
+    words.join(table, lambda a, b: a).to("first", key=str, value=str)
+    words.left_join(table, lambda a, b: a).to("second", key=str, value=str)
+    topology = builder.build()
+    assert [topic.name for topic in topology.repartition_topics] == ["KSTREAM-KEY-SELECT-0000000001-repartition"]
+    assert "KSTREAM-LEFTJOIN-0000000013" in topology.nodes
