@@ -14,7 +14,7 @@ def merge_sources(graph: LogicalGraph) -> LogicalGraph:
     Raises
     ------
     TopologyError
-        When sources share some but not all of their topics, or ask for different offset resets.
+        When sources share some but not all of their topics, or ask for different offset resets or idle times.
     """
     first: dict[object, StreamSource] = {}
     renamed: dict[str, str] = {}
@@ -23,7 +23,7 @@ def merge_sources(graph: LogicalGraph) -> LogicalGraph:
         if isinstance(node, StreamSource):
             kept = first.setdefault(_what_is_read(node), node)
             if kept is not node:
-                _check_same_reset(kept, node)
+                _check_same(kept, node)
                 renamed[node.name] = kept.name
                 continue
         nodes.append(replace(node, parents=tuple(renamed.get(parent, parent) for parent in node.parents)))
@@ -34,8 +34,9 @@ def _what_is_read(source: StreamSource) -> object:
     return source.pattern.pattern if source.pattern else frozenset(source.topics)
 
 
-def _check_same_reset(kept: StreamSource, other: StreamSource) -> None:
-    if kept.consumed.offset_reset != other.consumed.offset_reset:
-        raise TopologyError(
-            f"{kept} and {other} read the same topics with different offset_reset: read them once, or agree on one"
-        )
+def _check_same(kept: StreamSource, other: StreamSource) -> None:
+    for what, name in (("offset_reset", "offset_reset"), ("idle_ms", "idle")):
+        if getattr(kept.consumed, what) != getattr(other.consumed, what):
+            raise TopologyError(
+                f"{kept} and {other} read the same topics with different {name}: read them once, or agree on one"
+            )

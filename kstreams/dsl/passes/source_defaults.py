@@ -21,4 +21,4 @@ def _filled(node: Node, config: Config) -> Node:
     extractor = given.timestamp_extractor or extractor_of(config["default.timestamp.extractor"])
     key = config["default.key.serde"] if given.key is None else given.key
     value = config["default.value.serde"] if given.value is None else given.value
-    return replace(node, consumed=Consumed(key, value, extractor, given.offset_reset))
+    return replace(node, consumed=replace(given, key=key, value=value, timestamp_extractor=extractor))

@@ -30,13 +30,25 @@ Merger = Callable[[Any, Any, Any], Any]
 class LiveSessions:
     """The live parts of a session aggregation."""
 
-    __slots__ = ("closed_until_ms", "emit", "store", "stream_time_ms")
+    __slots__ = ("close", "closed_until_ms", "emit", "store", "stream_time_ms")
 
     def __init__(self, store: Any, emit: Emit | None) -> None:
         self.store = store
         self.emit = emit  # None: on close
         self.stream_time_ms = -1
         self.closed_until_ms = -1  # sessions that ended before this were emitted
+        self.close: Callable[[], bool] = _nothing_closes
+
+    def pass_time(self, elapsed_ms: int) -> bool:
+        """Input is idle: stream time moves on without a record; whether sessions may have been emitted."""
+        if self.stream_time_ms < 0:
+            return False
+        self.stream_time_ms += elapsed_ms
+        return self.close()
+
+
+def _nothing_closes() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,7 @@ class SessionAggregateOperator:
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
         live = LiveSessions(context.state_store(self.kept.store), self._emit(context, forward))
         live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
+        context.at_idle(live.pass_time)
         context.live = live
         step, wrap = self.aggregator.bind()
         process = self._closure(context, step, live)
@@ -121,16 +134,22 @@ class SessionAggregateOperator:
         emit_between = _final_emitter(live.store, self.aggregator.result, forward)
         closes_after_ms = self.windows.closes_after_ms
 
-        def close_until(until_ms: int) -> None:
-            if until_ms > max(0, live.closed_until_ms):
+        def close_until(until_ms: int) -> bool:
+            is_due = until_ms > max(0, live.closed_until_ms)
+            if is_due:
                 emit_between(live.closed_until_ms - 1, until_ms - 1)
                 live.closed_until_ms = until_ms
+            return is_due
+
+        def close() -> bool:
+            return close_until(live.stream_time_ms - closes_after_ms)
 
         def process_then_close(key: Any, value: Any, timestamp: int) -> None:
             process(key, value, timestamp)
             if key is not None:
-                close_until(live.stream_time_ms - closes_after_ms)
+                close()
 
+        live.close = close
         context.at_end_of_input(lambda: close_until(live.stream_time_ms + 1))
         return process_then_close
 
