@@ -1,0 +1,48 @@
+"""An application whose one thread takes a round when the test says so, under a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from kstreams.clock import ManualClock
+from kstreams.config import Config
+from kstreams.runtime.native.job import open_job
+from kstreams.runtime.native.stream_thread import StreamThread
+from tests.native.world import World
+
+
+class Stepped:
+    """A thread that stands still between calls."""
+
+    def __init__(self, thread: StreamThread, clock: ManualClock) -> None:
+        self.thread, self.clock = thread, clock
+
+    def work(self) -> None:
+        """Process and commit all that is there."""
+        busy = True
+        while busy:
+            self.thread.round()
+            busy = self.thread.is_busy
+            while self.thread.is_busy:
+                self.thread.round()
+            self.thread.commit()
+
+    def wait(self, milliseconds: int) -> None:
+        """Let time pass, and work."""
+        self.clock.advance(milliseconds)
+        self.work()
+
+
+@contextmanager
+def stepped(world: World, topology: Any, clock: ManualClock, **settings: Any) -> Iterator[Stepped]:
+    """Open an application as `KafkaStreams` does, with one thread; closing it commits nothing."""
+    given = {key.replace("_", "."): value for key, value in settings.items()}
+    config = Config.of({**world.settings, "poll.ms": 0, **given})
+    with ExitStack() as resources:
+        job = open_job(topology, config, clock, None, lambda _: None, resources, once=False, until_end=False)
+        thread = StreamThread("stepped", 1, job.layout.tasks, job)
+        resources.callback(thread.close)
+        thread.open()
+        yield Stepped(thread, clock)
