@@ -108,11 +108,20 @@ def windowed(draft: Draft, stream: str, kind: str) -> str:
     return draft.add("windowed_by", stream, kind=kind, size_ms=size, advance_ms=advance, grace_ms=grace)
 
 
+def shortest_retention(nodes: list[Node]) -> int:
+    """Of the store behind the last windows: what their size and grace demand."""
+    windows = next(node for node in reversed(nodes) if node["op"] == "windowed_by")
+    times = 2 if windows["kind"] == "sliding" else 1
+    shortest: int = times * windows.get("size_ms", 0) + windows.get("gap_ms", 0) + windows["grace_ms"]
+    return shortest
+
+
 def aggregated(draft: Draft, stream: str, kind: str | None = None, store: str = "store") -> tuple[str, str]:
     """An aggregation of a group, and the type of its values."""
     fields = {"kt": "string", **stored(draft, store)}
     if kind is not None:
         fields["windowed"] = "session" if kind == "session" else "window"
+        fields["retention_ms"] = draft.maybe(0.15, shortest_retention(draft.nodes) + draft.pick(0, 10, 100, 1000))
     how = draft.pick("count", "reduce", "trace", "sum")
     if how == "count":
         return draft.add("count", stream, **fields), "long"

@@ -25,10 +25,12 @@ import org.apache.kafka.streams.test.TestRecord;
 @SuppressWarnings({"unchecked", "rawtypes"})
 public final class Recorder {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static String stateDir;
 
     private Recorder() {}
 
     public static void main(String[] arguments) throws Exception {
+        stateDir = java.nio.file.Files.createTempDirectory("recorder").toString(); // recorders may run side by side
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         var out = new java.io.PrintStream(System.out, true, StandardCharsets.UTF_8);
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -53,6 +55,7 @@ public final class Recorder {
         Properties config = new Properties();
         config.put("application.id", "app");
         config.put("bootstrap.servers", "nowhere:1");
+        config.put("state.dir", stateDir);
         if (found.hasNonNull("config")) {
             found.get("config").fields().forEachRemaining(e -> config.put(e.getKey(), e.getValue().asText()));
         }
