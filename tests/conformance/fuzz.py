@@ -40,9 +40,10 @@ def class_path() -> str:
 
 def recorded(cases: Iterable[Case]) -> Iterator[Case]:
     """The cases with what the real Kafka Streams puts out; those it refuses are left out."""
-    command = ["java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", class_path(), "Recorder"]
     lines = "\n".join(json.dumps(case) for case in cases)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    with tempfile.TemporaryDirectory() as own:  # its stores must not lie where those of another run do
+        java = ["java", "-Xmx1g", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={own}", "-cp", class_path(), "Recorder"]
+        done = subprocess.run(java, input=lines, capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         case = json.loads(line)
         if "expected" in case:
