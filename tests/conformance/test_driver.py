@@ -17,6 +17,8 @@ FAMILIES = (
     "global_table_join",
     "to_table",
     "table_aggregate",
+    "table_table_join",
+    "foreign_key_join",
     "process",
 )
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import kstreams  # noqa: F401 (fills the rule books)
+import kstreams.dsl.rules  # noqa: F401 (fills the rule books)
 from kstreams.dsl.analysis.types import types
 from kstreams.dsl.graph import Filter, Node
 from kstreams.dsl.lowering import topology

@@ -1,0 +1,161 @@
+"""What the two sides of a foreign-key join write to each other, in the bytes of Kafka Streams.
+
+A row of the left table subscribes to a key of the right one. All numbers are big endian.
+
+Subscription: the value of the records of the registration topic; their key is the foreign key.
+
+======================= =============================================================
+1 byte                  version of the format, 1; the highest bit is set if there is no hash
+1 byte                  what is asked for: see `Instruction`
+16 bytes, or none       murmur3 hash of the left value; none when the left row was deleted
+all but the last 4      the left row's key, serialized
+4 bytes                 the partition of the left row's table: where the answer must go
+======================= =============================================================
+
+Response: the value of the records of the response topic; their key is the left row's key.
+
+======================= =============================================================
+1 byte                  version of the format, 0; the highest bit is set if there is no hash
+16 bytes, or none       the hash of the subscription that is answered
+the rest                the right value, serialized; nothing when there is none
+======================= =============================================================
+
+So a right value without bytes (an empty text) reads as none: as in Kafka Streams.
+
+The subscriptions that the right side keeps have as key the length of the serialized foreign key (4 bytes), the foreign
+key and the left row's key: all that subscribe to one key lie together.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from kstreams.serdes.base import Serde, decode_error
+
+_SUBSCRIPTION_VERSION, _RESPONSE_VERSION = 1, 0
+_NO_HASH, _HASH_BYTES = 0x80, 16
+_INT = struct.Struct(">i")
+
+
+class Instruction(IntEnum):
+    """What a subscription asks for."""
+
+    DELETE_NO_PROPAGATE = 0  # forget me, and do not answer
+    DELETE_AND_PROPAGATE = 1  # forget me, and answer that there is nothing
+    PROPAGATE_NULL_IF_NO_MATCH = 2  # answer in any case
+    PROPAGATE_ONLY_IF_MATCH = 3  # answer only if there is a row
+
+
+_INSTRUCTIONS = tuple(Instruction)
+
+
+class Subscription(NamedTuple):
+    """A left row's wish to hear of a right row; `hash` is None when the left row was deleted."""
+
+    hash: bytes | None
+    instruction: Instruction
+    primary_key: Any
+    partition: int
+
+
+class Response(NamedTuple):
+    """The right row of a subscription, or None. `partition` is where it goes and does not travel along."""
+
+    hash: bytes | None
+    value: Any
+    partition: int | None = None
+
+
+class SubscriptionSerde(Serde[Subscription]):
+    """The bytes of subscriptions (see above).
+
+    Parameters
+    ----------
+    primary_key : Serde
+        Of the left table's keys.
+
+    Examples
+    --------
+    >>> from kstreams.serdes import StringSerde
+    >>> asked = Subscription(None, Instruction.DELETE_AND_PROPAGATE, "k", 3)
+    >>> SubscriptionSerde(StringSerde()).serialize(asked)
+    b'\\x81\\x01k\\x00\\x00\\x00\\x03'
+    """
+
+    def __init__(self, primary_key: Serde[Any]) -> None:
+        self.primary_key, self.type = primary_key, Subscription
+
+    def serialize(self, value: Subscription) -> bytes:
+        head = bytes((_SUBSCRIPTION_VERSION | (_NO_HASH if value.hash is None else 0), value.instruction))
+        key = self.primary_key.serialize(value.primary_key)
+        return b"".join((head, value.hash or b"", key, _INT.pack(value.partition)))
+
+    def deserialize(self, data: bytes) -> Subscription:
+        if len(data) < 6 or data[0] & ~_NO_HASH != _SUBSCRIPTION_VERSION or data[1] >= len(_INSTRUCTIONS):
+            raise decode_error("a subscription", data, "its version or instruction is not known")
+        hash_, at = _hash_at(data, 2, "a subscription")
+        key = self.primary_key.deserialize(data[at:-4])
+        return Subscription(hash_, _INSTRUCTIONS[data[1]], key, _INT.unpack_from(data, len(data) - 4)[0])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SubscriptionSerde) and self.primary_key == other.primary_key
+
+    def __hash__(self) -> int:
+        return hash((SubscriptionSerde, self.primary_key))
+
+
+class ResponseSerde(Serde[Response]):
+    """The bytes of responses (see above).
+
+    Parameters
+    ----------
+    value : Serde
+        Of the right table's values.
+
+    Examples
+    --------
+    >>> from kstreams.serdes import StringSerde
+    >>> ResponseSerde(StringSerde()).serialize(Response(None, "row"))
+    b'\\x80row'
+    """
+
+    def __init__(self, value: Serde[Any]) -> None:
+        self.value, self.type = value, Response
+
+    def serialize(self, value: Response) -> bytes:
+        head = bytes((_RESPONSE_VERSION | (_NO_HASH if value.hash is None else 0),))
+        return b"".join((head, value.hash or b"", b"" if value.value is None else self.value.serialize(value.value)))
+
+    def deserialize(self, data: bytes) -> Response:
+        if not data or data[0] & ~_NO_HASH != _RESPONSE_VERSION:
+            raise decode_error("a response", data, "its version is not known")
+        hash_, at = _hash_at(data, 1, "a response")
+        return Response(hash_, self.value.deserialize(data[at:]) if at < len(data) else None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResponseSerde) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((ResponseSerde, self.value))
+
+
+def _hash_at(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
+    """The hash that begins at a place unless the first byte says that there is none, and where it ends."""
+    if data[0] & _NO_HASH:
+        return None, at
+    if len(data) < at + _HASH_BYTES:
+        raise decode_error(what, data, "its hash is cut off")
+    return data[at : at + _HASH_BYTES], at + _HASH_BYTES
+
+
+def subscribers_prefix(foreign_key: bytes) -> bytes:
+    """With what the keys of all begin that subscribe to a foreign key.
+
+    Examples
+    --------
+    >>> subscribers_prefix(b"fk") + b"pk"
+    b'\\x00\\x00\\x00\\x02fkpk'
+    """
+    return _INT.pack(len(foreign_key)) + foreign_key
