@@ -34,12 +34,23 @@ if TYPE_CHECKING:
         window_end,
         window_start,
     )
+    from kstreams.processor.error_handlers import ErrorHandlerContext, Response
     from kstreams.processor.process_api import FixedKeyProcessor, Processor
     from kstreams.processor.processor_context import FixedKeyProcessorContext, ProcessorContext
     from kstreams.processor.punctuation import Cancellable, PunctuationType
     from kstreams.processor.topology import Topology
-    from kstreams.record import Change, FixedKeyRecord, Record, RecordMetadata, ValueAndTimestamp, Window, Windowed
+    from kstreams.record import (
+        Change,
+        FixedKeyRecord,
+        ProducerRecord,
+        Record,
+        RecordMetadata,
+        ValueAndTimestamp,
+        Window,
+        Windowed,
+    )
     from kstreams.runtime.native.streams import KafkaStreams
+    from kstreams.runtime.native.uncaught import StreamThreadExceptionResponse
     from kstreams.serdes import Serde, serde_of
     from kstreams.state.stores import Stores
     from kstreams.timestamps import (
@@ -78,6 +89,7 @@ _HOMES = {
         "window_end",
         "window_start",
     ),
+    "kstreams.processor.error_handlers": ("ErrorHandlerContext", "Response"),
     "kstreams.processor.process_api": ("FixedKeyProcessor", "Processor"),
     "kstreams.processor.processor_context": ("FixedKeyProcessorContext", "ProcessorContext"),
     "kstreams.processor.punctuation": ("Cancellable", "PunctuationType"),
@@ -85,6 +97,7 @@ _HOMES = {
     "kstreams.record": (
         "Change",
         "FixedKeyRecord",
+        "ProducerRecord",
         "Record",
         "RecordMetadata",
         "ValueAndTimestamp",
@@ -92,6 +105,7 @@ _HOMES = {
         "Windowed",
     ),
     "kstreams.runtime.native.streams": ("KafkaStreams",),
+    "kstreams.runtime.native.uncaught": ("StreamThreadExceptionResponse",),
     "kstreams.serdes": ("Serde", "serde_of"),
     "kstreams.state.stores": ("Stores",),
     "kstreams.timestamps": (
@@ -109,6 +123,7 @@ __all__ = [
     "Change",
     "Config",
     "EmitStrategy",
+    "ErrorHandlerContext",
     "FailOnInvalidTimestamp",
     "FixedKeyProcessor",
     "FixedKeyProcessorContext",
@@ -125,13 +140,16 @@ __all__ = [
     "Materialized",
     "Processor",
     "ProcessorContext",
+    "ProducerRecord",
     "PunctuationType",
     "Record",
     "RecordMetadata",
+    "Response",
     "Serde",
     "SessionWindows",
     "SlidingWindows",
     "Stores",
+    "StreamThreadExceptionResponse",
     "StreamsBuilder",
     "Suppressed",
     "TimeWindowedKStream",

@@ -82,7 +82,7 @@ class SessionWindowedKStream(WindowedKStream[K, V]):
         name: str | None = None,
         **fields: Expr,
     ) -> KTable[Windowed[K], Any]: ...
-    def aggregate(
+    def aggregate(  # type: ignore[misc]  # no field is called initializer
         self,
         initializer: Callable[[], Any] | None = None,
         aggregator: Callable[[K, V, Any], Any] | None = None,

@@ -3,6 +3,7 @@
 from kstreams.expressions.aggregation import Aggregation, aggregation, counting
 from kstreams.expressions.expression import (
     Expr,
+    coalesce,
     col,
     key,
     left,
@@ -12,6 +13,7 @@ from kstreams.expressions.expression import (
     struct,
     timestamp,
     value,
+    when,
     window_end,
     window_start,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "Typed",
     "aggregation",
     "as_function",
+    "coalesce",
     "col",
     "counting",
     "fields_of",
@@ -63,6 +66,7 @@ __all__ = [
     "timestamp",
     "type_of",
     "value",
+    "when",
     "window_end",
     "window_start",
 ]

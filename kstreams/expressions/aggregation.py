@@ -12,6 +12,7 @@ from typing import Any
 
 from kstreams.errors import TopologyError
 from kstreams.expressions.expression import Expr, rows
+from kstreams.expressions.functions import with_member
 from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import Body
@@ -96,7 +97,7 @@ def aggregation(
         lambda: start,
         _add_function(slots, schema),
         _result_function(expressions, slots, value_type),
-        tuple[tuple(type_of(slot, schema).annotation for slot in slots)],  # type: ignore[misc]
+        tuple[tuple(_slot_type(slot, schema) for slot in slots)],  # type: ignore[misc]
         value_type,
         (dict(expressions), key, value, result),
     )
@@ -122,7 +123,7 @@ def _counting() -> Aggregation:
 
 
 _COUNTING = Aggregation((rows(),), lambda: 0, lambda n, *_: n + 1, lambda n: n, int, int)
-_EMPTY = {Operation.ROWS: 0, Operation.COUNT: 0}
+_EMPTY = {Operation.ROWS: 0, Operation.COUNT: 0, Operation.DISTINCT: ()}
 
 
 def _demand_aggregation(name: str, expr: Expr) -> None:
@@ -138,6 +139,12 @@ def _demand_aggregation(name: str, expr: Expr) -> None:
         raise TopologyError(f"{name}={expr!r} aggregates an aggregation")
 
 
+def _slot_type(slot: Expr, schema: Schema) -> Any:
+    if slot.operation is Operation.DISTINCT:
+        return tuple[type_of(slot.inputs[0], schema).kind, ...]  # type: ignore[misc]
+    return type_of(slot, schema).annotation
+
+
 def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
     found = [node for expr in expressions.values() for node in expr.walk() if node.operation.is_aggregation]
     return tuple({repr(node): node for node in found}.values())
@@ -146,6 +153,7 @@ def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
 def _add_function(slots: tuple[Expr, ...], schema: Schema) -> Callable[..., State]:
     arguments = ("state", "key", "value", "timestamp")
     body = Body(arguments, schema)
+    body.names["with_member"] = with_member
     olds = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(olds)}, = state")
     news = []
@@ -159,18 +167,20 @@ def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], m
     body = Body(("state",), Schema())
     body.lines.append(f"{', '.join(f's{index}' for index in range(len(slots)))}, = state")
     for index, slot in enumerate(slots):
-        body.define(slot, f"s{index}")
+        body.define(slot, f"len(s{index})" if slot.operation is Operation.DISTINCT else f"s{index}")
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
     return body.function("result", ("state",), f"{body.constant(make)}({fields})")
 
 
-# How a slot `old` takes a value `new`. A NaN counts as no value for the least and the greatest, as in columns: `x != x` is true of NaN alone.
+# How a slot `old` takes a value `new`. A NaN counts as no value for the least and the greatest, as in columns:
+# `x != x` is true of NaN alone.
 UPDATES = {
     Operation.ROWS: "{old} + 1",
     Operation.COUNT: "{old} if {new} is None else {old} + 1",
     Operation.SUM: "{old} if {new} is None else {new} if {old} is None else {old} + {new}",
     Operation.MIN: "{old} if {new} is None or ({old} is not None and not ({new} < {old} or {old} != {old})) else {new}",
     Operation.MAX: "{old} if {new} is None or ({old} is not None and not ({new} > {old} or {old} != {old})) else {new}",
+    Operation.DISTINCT: "{old} if {new} is None else with_member({old}, {new})",
     Operation.FIRST: "{new} if {old} is None else {old}",
     Operation.LAST: "{old} if {new} is None else {new}",
 }

@@ -7,7 +7,7 @@ Arrow's kernels need for ten thousand rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from kstreams.errors import UnsupportedError
 from kstreams.expressions.expression import Expr
+from kstreams.expressions.functions import FIRST_MS, LAST_MS
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import as_function
 from kstreams.expressions.types import Schema, type_of
@@ -93,10 +94,50 @@ def _is_in(expr: Expr, column: Any) -> Any:
 
 
 def _cast(expr: Expr, column: Any) -> Any:
+    if expr.detail is datetime:
+        return _to_datetime(expr, column)
+    if pa.types.is_timestamp(column.type):
+        return _to_ms(expr, column)
     if expr.detail is int and pa.types.is_floating(column.type):
         fits = pc.and_(pc.greater_equal(column, -(2.0**63)), pc.less(column, 2.0**63))
         column = pc.trunc(pc.if_else(fits, column, None))
     return column.cast(TYPES[expr.detail])
+
+
+def _to_datetime(_: Expr, column: Any) -> Any:
+    if pa.types.is_timestamp(column.type):
+        return column
+    fits = pc.and_(pc.greater_equal(column, FIRST_MS), pc.less_equal(column, LAST_MS))
+    return pc.multiply(pc.if_else(fits, column, None), 1000).cast(TYPES[datetime])
+
+
+def _to_ms(expr: Expr, column: Any) -> Any:
+    return _floor_divide(expr, column.cast(pa.int64()), pa.scalar(1000))
+
+
+def _truncate(expr: Expr, column: Any) -> Any:
+    micros, every = column.cast(pa.int64()), pa.scalar(expr.detail // timedelta(microseconds=1))
+    since = pc.subtract(micros, _modulo(expr, micros, every))
+    return pc.if_else(pc.greater_equal(since, FIRST_MS * 1000), since, None).cast(TYPES[datetime])
+
+
+def _date_part(expr: Expr, column: Any) -> Any:
+    return _DATE_PARTS[expr.detail](column)
+
+
+_DATE_PARTS: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(pc, name) for name in ("year", "month", "day", "hour", "minute", "second")},
+    "weekday": lambda column: pc.day_of_week(column, count_from_zero=False, week_start=1),
+    "ordinal_day": pc.day_of_year,
+}
+
+
+def _whole(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda expr, column: function(column) if pa.types.is_floating(column.type) else column
+
+
+def _choose(_: Expr, condition: Any, value: Any, other: Any = None) -> Any:
+    return pc.if_else(pc.fill_null(condition, False), value, pa.scalar(None, value.type) if other is None else other)
 
 
 def _slice(expr: Expr, column: Any) -> Any:
@@ -138,6 +179,15 @@ _RULES: dict[Operation, Callable[..., Any]] = {
     Operation.IS_NULL: _kernel(pc.is_null),
     Operation.IS_IN: _is_in,
     Operation.FILL_NULL: _kernel(pc.coalesce),
+    Operation.IS_NAN: _kernel(pc.is_nan),
+    Operation.ABS: _kernel(pc.abs),
+    Operation.FLOOR: _whole(pc.floor),
+    Operation.CEIL: _whole(pc.ceil),
+    Operation.WHEN: _choose,
+    Operation.CHOOSE: _choose,
+    Operation.MEMBER: _elsewhere,
+    Operation.DATE_PART: _date_part,
+    Operation.TRUNCATE: _truncate,
     Operation.CAST: _cast,
     Operation.LENGTH: lambda expr, column: pc.utf8_length(column).cast(pa.int64()),
     Operation.UPPER: _kernel(pc.utf8_upper),
@@ -146,6 +196,8 @@ _RULES: dict[Operation, Callable[..., Any]] = {
     Operation.STARTS_WITH: _matching(pc.starts_with),
     Operation.ENDS_WITH: _matching(pc.ends_with),
     Operation.SLICE: _slice,
+    Operation.STRIP: lambda expr, column: pc.utf8_trim(column, characters=expr.detail),
+    Operation.REPLACE: lambda expr, column: pc.replace_substring(column, *expr.detail),
     Operation.STRUCT: _elsewhere,
     **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _elsewhere),
 }

@@ -8,6 +8,7 @@ which some range leaves what columns hold exactly goes the record path.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -123,9 +124,20 @@ def _ascii(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
 
 def _cast(expr: Expr, inputs: list[Range], _: Any) -> Range:
     found = inputs[0]
+    if expr.detail is datetime:
+        return None
     if expr.detail is int:
         return INT64 if found is None else found
     return None if found is None or expr.detail is str else _beside_floats([_within(found, DOUBLE)])
+
+
+def _choose(expr: Expr, inputs: list[Range], column: Any) -> Range:
+    return _fill_null(expr, inputs[1:], column)
+
+
+def _abs(_: Expr, inputs: list[Range], __: Any) -> Range:
+    found = inputs[0]
+    return None if found is None else _within((0, max(map(abs, found))), INT64)
 
 
 def _fill_null(_: Expr, inputs: list[Range], __: Any) -> Range:
@@ -162,10 +174,15 @@ _RULES: dict[Operation, Rule] = {
     ),
     **dict.fromkeys((Operation.AND, Operation.OR, Operation.NOT, Operation.IS_NULL, Operation.IS_IN), _nothing),
     Operation.FILL_NULL: _fill_null,
+    Operation.ABS: _abs,
+    **dict.fromkeys((Operation.FLOOR, Operation.CEIL), lambda expr, inputs, column: inputs[0]),
+    **dict.fromkeys((Operation.WHEN, Operation.CHOOSE), _choose),
+    Operation.DATE_PART: lambda expr, inputs, column: (1, 9999),
     Operation.CAST: _cast,
     Operation.LENGTH: lambda expr, inputs, column: (0, 2**31),
     **dict.fromkeys((Operation.UPPER, Operation.LOWER), _ascii),
     **dict.fromkeys((Operation.CONTAINS, Operation.STARTS_WITH, Operation.ENDS_WITH, Operation.SLICE), _nothing),
-    Operation.STRUCT: _nothing,
+    **dict.fromkeys((Operation.STRIP, Operation.REPLACE, Operation.IS_NAN, Operation.TRUNCATE), _nothing),
+    **dict.fromkeys((Operation.MEMBER, Operation.STRUCT), _nothing),
     **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _nothing),
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from kstreams.expressions.operations import AGGREGATIONS, Operation
@@ -19,7 +20,7 @@ else:
 
     T_co, T2 = TypeVar("T_co", covariant=True), TypeVar("T2")  # Python 3.11 knows no defaults
 
-LITERAL_TYPES = (bool, int, float, str, bytes, datetime)
+LITERAL_TYPES = (bool, int, float, str, bytes, datetime, Decimal)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -175,13 +176,41 @@ class Expr(Generic[T_co]):
         """`value`, a literal or an expression, where there is none."""
         return _of(Operation.FILL_NULL, self, value)
 
-    def cast(self, kind: type[T2]) -> Expr[T2]:
-        """Converted to `int`, `float` or `str`.
+    def is_nan(self) -> Expr[bool]:
+        """Whether it is a float that is not a number; null stays null."""
+        return Expr(Operation.IS_NAN, (self,))
 
-        To `int`: numbers lose their fraction (toward zero), booleans become 0 or 1; what does not fit in 64 bits
-        becomes null. To `float`: from `int`. To `str`: from `int`. For anything else write a function.
+    def abs(self) -> Expr[T_co]:
+        """Without its sign."""
+        return Expr(Operation.ABS, (self,))
+
+    def floor(self) -> Expr[T_co]:
+        """The greatest whole number that is not above it; a float stays one."""
+        return Expr(Operation.FLOOR, (self,))
+
+    def ceil(self) -> Expr[T_co]:
+        """The least whole number that is not below it; a float stays one."""
+        return Expr(Operation.CEIL, (self,))
+
+    def cast(self, kind: type[T2]) -> Expr[T2]:
+        """Converted to `int`, `float`, `str` or `datetime`.
+
+        To `int`: numbers lose their fraction (toward zero), booleans become 0 or 1, times become milliseconds since the
+        epoch; what does not fit in 64 bits becomes null. To `float`: from `int`. To `str`: from `int`. To `datetime`,
+        in UTC: from `int`, milliseconds since the epoch, as `ks.timestamp` is; null beyond the years 1 to 9999. For
+        anything else write a function.
         """
         return Expr(Operation.CAST, (self,), kind)
+
+    @property
+    def dt(self) -> Temporal:
+        """What can be computed of a `datetime`: `ks.timestamp.cast(datetime).dt.hour()`."""
+        return Temporal(self)
+
+    @property
+    def struct(self) -> Nested:
+        """What can be read of a value with fields: `ks.col("address").struct.field("city")`."""
+        return Nested(self)
 
     @property
     def str(self) -> Text:
@@ -209,6 +238,10 @@ class Expr(Generic[T_co]):
     def max(self) -> Expr[T_co]:
         """The greatest."""
         return Expr(Operation.MAX, (self,))
+
+    def n_unique(self) -> Expr[int]:
+        """How many different values there are. All of them are kept, so let them be few; a NaN is no value."""
+        return Expr(Operation.DISTINCT, (self,))
 
     def first(self) -> Expr[T_co]:
         """The one that was processed first."""
@@ -255,6 +288,117 @@ class Text:
             raise ValueError(f"str.slice({offset}, {length}): offset and length must not be negative")
         return Expr(Operation.SLICE, (self.of,), (offset, length))
 
+    def strip_chars(self, characters: str = " \t\n\r") -> Expr[str]:
+        """Without any of these characters at both ends."""
+        return Expr(Operation.STRIP, (self.of,), characters)
+
+    def replace_all(self, old: str, new: str) -> Expr[str]:
+        """With `new` instead of every `old` (text, not a pattern)."""
+        if not old:
+            raise ValueError("str.replace_all needs a text to look for")
+        return Expr(Operation.REPLACE, (self.of,), (old, new))
+
+
+@dataclass(frozen=True, slots=True)
+class Temporal:
+    """Operations on times, in UTC; a `datetime` without a zone is taken to be in UTC."""
+
+    of: Expr
+
+    def year(self) -> Expr[int]:
+        """The year."""
+        return Expr(Operation.DATE_PART, (self.of,), "year")
+
+    def month(self) -> Expr[int]:
+        """The month, 1 to 12."""
+        return Expr(Operation.DATE_PART, (self.of,), "month")
+
+    def day(self) -> Expr[int]:
+        """The day of the month, 1 to 31."""
+        return Expr(Operation.DATE_PART, (self.of,), "day")
+
+    def hour(self) -> Expr[int]:
+        """The hour, 0 to 23."""
+        return Expr(Operation.DATE_PART, (self.of,), "hour")
+
+    def minute(self) -> Expr[int]:
+        """The minute, 0 to 59."""
+        return Expr(Operation.DATE_PART, (self.of,), "minute")
+
+    def second(self) -> Expr[int]:
+        """The second, 0 to 59."""
+        return Expr(Operation.DATE_PART, (self.of,), "second")
+
+    def weekday(self) -> Expr[int]:
+        """The day of the week: 1 is Monday, 7 is Sunday."""
+        return Expr(Operation.DATE_PART, (self.of,), "weekday")
+
+    def ordinal_day(self) -> Expr[int]:
+        """The day of the year, 1 to 366."""
+        return Expr(Operation.DATE_PART, (self.of,), "ordinal_day")
+
+    def truncate(self, every: timedelta) -> Expr[datetime]:
+        """The last multiple of a duration since the epoch, such as the beginning of the hour."""
+        if every % timedelta(milliseconds=1) or every <= timedelta(0):
+            raise ValueError(f"dt.truncate takes a positive number of milliseconds, not {every!r}")
+        return Expr(Operation.TRUNCATE, (self.of,), every)
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """What can be read of a value with fields."""
+
+    of: Expr
+
+    def field(self, name: str) -> Expr:
+        """A field of it."""
+        return Expr(Operation.MEMBER, (self.of,), name)
+
+
+class Then(Expr[T_co]):
+    """What `ks.when(...).then(...)` gives: null where the condition does not hold, unless `otherwise` says more."""
+
+    __slots__ = ()
+
+    def otherwise(self, other: object) -> Expr:
+        """`other`, a literal or an expression, where the condition does not hold."""
+        return _of(Operation.CHOOSE, *self.inputs, other)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A condition that waits for what follows of it; see `when`."""
+
+    condition: Expr
+
+    def then(self, value: object) -> Then:
+        """`value`, a literal or an expression, where the condition holds."""
+        return Then(Operation.WHEN, _of(Operation.WHEN, self.condition, value).inputs)
+
+
+def when(condition: Expr) -> When:
+    """A choice: `when(condition).then(value).otherwise(other)`; a condition that is null does not hold.
+
+    Examples
+    --------
+    >>> when(col("amount") > 100).then("large").otherwise("small")
+    ks.when((ks.col('amount') > 100)).then('large').otherwise('small')
+    """
+    return When(condition)
+
+
+def coalesce(first: Expr[T2], *others: object) -> Expr[T2]:
+    """The first that is not null, of expressions and literals of one type.
+
+    Examples
+    --------
+    >>> coalesce(col("nick"), col("name"), "nobody")
+    ks.col('nick').fill_null(ks.col('name')).fill_null('nobody')
+    """
+    for other in others:
+        first = first.fill_null(other)
+    return first
+
 
 def literal(value: T2) -> Expr[T2]:
     """A constant; raises TypeError for what cannot be one.
@@ -267,7 +411,9 @@ def literal(value: T2) -> Expr[T2]:
     if value is None:
         raise TypeError("None cannot stand in an expression: compare with .is_null(), replace with .fill_null(value)")
     if not isinstance(value, LITERAL_TYPES):
-        raise TypeError(f"{value!r} cannot stand in an expression: only int, float, str, bool, bytes and datetime can")
+        raise TypeError(
+            f"{value!r} cannot stand in an expression: only int, float, str, bool, bytes, datetime and Decimal can"
+        )
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise TypeError(f"{value} cannot stand in an expression: integers have 64 bits")
     return Expr(Operation.LITERAL, (), value)

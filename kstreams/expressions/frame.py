@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kstreams.errors import UnsupportedError
@@ -124,14 +125,59 @@ def _struct(expr: Expr, inputs: list[Any], _: Leaf, __: Schema) -> Any:
     return nw.struct(*(node.alias(name) for name, node in zip(expr.detail, inputs, strict=True)))
 
 
+def _whole(name: str) -> Rule:
+    def rule(expr: Expr, inputs: list[Any], _: Leaf, schema: Schema) -> Any:
+        return getattr(inputs[0], name)() if type_of(expr.inputs[0], schema).kind is float else inputs[0]
+
+    return rule
+
+
+def _choose(_: Expr, inputs: list[Any], __: Leaf, ___: Schema) -> Any:
+    import narwhals as nw
+
+    condition, value, *other = inputs
+    chosen = nw.when(nw.coalesce(condition, nw.lit(False))).then(value)
+    return chosen.otherwise(*other) if other else chosen
+
+
 def _row_count(*_: Any) -> Any:
     import narwhals as nw
 
     return nw.len()
 
 
-def _by_arrival(expr: Expr, *_: Any) -> Any:
-    raise UnsupportedError(f"{expr!r} depends on the order of records, which a frame does not have")
+def _refused(expr: Expr, *_: Any) -> Any:
+    raise UnsupportedError(f"{expr!r} {REFUSED[expr.operation]}")
+
+
+_ARRIVAL = "depends on the order of records, which a frame does not have"
+_TIMES = "depends on the zone in which a session of Spark shows times"
+REFUSED = {
+    Operation.FIRST: _ARRIVAL,
+    Operation.LAST: _ARRIVAL,
+    Operation.DISTINCT: "keeps every value, which frames do not between batches",
+    Operation.MEMBER: "reads a value inside of another",
+    Operation.DATE_PART: _TIMES,
+    Operation.TRUNCATE: _TIMES,
+}
+"""What has no form in frames, and why."""
+
+
+def refusal(expr: Expr) -> str | None:
+    """Why an expression has no form in frames; None when it has one.
+
+    Examples
+    --------
+    >>> from kstreams.expressions import col
+    >>> refusal(col("at").dt.hour() > 6)
+    "ks.col('at').dt.hour() depends on the zone in which a session of Spark shows times"
+    """
+    for node in expr.walk():
+        if node.operation in REFUSED:
+            return f"{node!r} {REFUSED[node.operation]}"
+        if node.operation is Operation.CAST and (node.detail is datetime or node.inputs[0].detail is datetime):
+            return f"{node!r} {_TIMES}"
+    return None
 
 
 _RULES: dict[Operation, Rule] = {
@@ -156,6 +202,13 @@ _RULES: dict[Operation, Rule] = {
     Operation.IS_NULL: _plain(lambda node: node.is_null()),
     Operation.IS_IN: _is_in,
     Operation.FILL_NULL: _fill_null,
+    Operation.IS_NAN: _plain(lambda number: number.is_nan()),
+    Operation.ABS: _plain(lambda number: number.abs()),
+    Operation.FLOOR: _whole("floor"),
+    Operation.CEIL: _whole("ceil"),
+    Operation.WHEN: _choose,
+    Operation.CHOOSE: _choose,
+    **dict.fromkeys(REFUSED, _refused),
     Operation.CAST: _cast,
     Operation.LENGTH: _plain(lambda text: text.str.len_chars()),
     Operation.UPPER: _plain(lambda text: text.str.to_uppercase()),
@@ -163,6 +216,8 @@ _RULES: dict[Operation, Rule] = {
     Operation.CONTAINS: _detailed(lambda text, part: text.str.contains(part, literal=True)),
     Operation.STARTS_WITH: _detailed(lambda text, prefix: text.str.starts_with(prefix)),
     Operation.ENDS_WITH: _detailed(lambda text, suffix: text.str.ends_with(suffix)),
+    Operation.STRIP: _detailed(lambda text, characters: text.str.strip_chars(characters)),
+    Operation.REPLACE: _detailed(lambda text, pair: text.str.replace_all(*pair, literal=True)),
     Operation.SLICE: _detailed(lambda text, span: text.str.slice(*span)),
     Operation.STRUCT: _struct,
     Operation.ROWS: _row_count,
@@ -170,6 +225,4 @@ _RULES: dict[Operation, Rule] = {
     Operation.SUM: _plain(lambda node: node.sum()),
     Operation.MIN: _plain(lambda node: node.min()),
     Operation.MAX: _plain(lambda node: node.max()),
-    Operation.FIRST: _by_arrival,
-    Operation.LAST: _by_arrival,
 }

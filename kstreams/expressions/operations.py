@@ -42,6 +42,13 @@ class Operation(Enum):
     IS_NULL = "{0}.is_null()"
     IS_IN = "{0}.is_in({detail!r})"
     FILL_NULL = "{0}.fill_null({1})"
+    IS_NAN = "{0}.is_nan()"
+    ABS = "{0}.abs()"
+    FLOOR = "{0}.floor()"
+    CEIL = "{0}.ceil()"
+    WHEN = "ks.when({0}).then({1})"
+    CHOOSE = "ks.when({0}).then({1}).otherwise({2})"
+    MEMBER = "{0}.struct.field({detail!r})"
     CAST = "{0}.cast({detail.__name__})"
     LENGTH = "{0}.str.len()"
     UPPER = "{0}.str.upper()"
@@ -50,6 +57,10 @@ class Operation(Enum):
     STARTS_WITH = "{0}.str.starts_with({detail!r})"
     ENDS_WITH = "{0}.str.ends_with({detail!r})"
     SLICE = "{0}.str.slice{detail!r}"
+    STRIP = "{0}.str.strip_chars({detail!r})"
+    REPLACE = "{0}.str.replace_all{detail!r}"
+    DATE_PART = "{0}.dt.{detail}()"
+    TRUNCATE = "{0}.dt.truncate({detail!r})"
     STRUCT = "ks.struct({fields})"
     # many records
     ROWS = "ks.len()"
@@ -57,6 +68,7 @@ class Operation(Enum):
     SUM = "{0}.sum()"
     MIN = "{0}.min()"
     MAX = "{0}.max()"
+    DISTINCT = "{0}.n_unique()"
     FIRST = "{0}.first()"
     LAST = "{0}.last()"
 
@@ -90,6 +102,7 @@ AGGREGATIONS = frozenset(
         Operation.SUM,
         Operation.MIN,
         Operation.MAX,
+        Operation.DISTINCT,
         Operation.FIRST,
         Operation.LAST,
     }

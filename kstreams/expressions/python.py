@@ -8,10 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from kstreams.errors import TopologyError
 from kstreams.expressions.expression import Expr
+from kstreams.expressions.functions import (
+    date_part,
+    divide,
+    field_of,
+    floor_divide,
+    in_utc,
+    modulo,
+    to_datetime,
+    to_int,
+    truncate,
+    whole,
+)
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.types import Schema, fields_of, split_optional, type_of
 from kstreams.record import Windowed
@@ -137,63 +150,20 @@ class Body:
         return function
 
 
-# ---- what the generated lines call where an operator alone would not do
-
-
-def floor_divide(left: Any, right: Any) -> Any:
-    """Left // right as columns compute it: floats by the floor of the quotient; null for a zero divisor.
-
-    Examples
-    --------
-    >>> floor_divide(-7, 2), floor_divide(7.5, 2), floor_divide(1, 0)
-    (-4, 3.0, None)
-    """
-    if right == 0:
-        return None
-    if type(left) is int and type(right) is int:
-        return left // right
-    quotient = left / right
-    return float(math.floor(quotient)) if math.isfinite(quotient) else quotient
-
-
-def modulo(left: Any, right: Any) -> Any:
-    """Left - (left // right) * right, with the sign of the divisor; null for a zero divisor.
-
-    Examples
-    --------
-    >>> modulo(-7, 2), modulo(7.5, 2), modulo(1, 0)
-    (1, 1.5, None)
-    """
-    if right == 0:
-        return None
-    return left - floor_divide(left, right) * right
-
-
-def to_int(number: Any) -> int | None:
-    """A number without its fraction; null when it has none or does not fit in 64 bits.
-
-    Examples
-    --------
-    >>> to_int(-1.5), to_int(float("nan")), to_int(True)
-    (-1, None, 1)
-    """
-    return int(number) if -(2.0**63) <= number < 2.0**63 else None
-
-
-def field_of(record_value: Any, name: str) -> Any:
-    """A field of a value whose type is not known: an item of a dict, else an attribute."""
-    return record_value.get(name) if isinstance(record_value, dict) else getattr(record_value, name)
-
-
 def _field(body: Body, expr: Expr, _: list[str]) -> str:
-    holder, name = body.argument(expr), expr.detail
+    holder = body.argument(expr)
     kind = split_optional(body.schema.value if expr.operation is Operation.FIELD else body.schema.right).kind
+    return f"None if {holder} is None else {_read(body, holder, expr.detail, kind)}"
+
+
+def _read(body: Body, holder: str, name: str, kind: Any) -> str:
+    """A field of something that is not null."""
     if kind is Any or not isinstance(kind, type) or not name.isidentifier():
         body.names["field_of"] = field_of
-        return f"None if {holder} is None else field_of({holder}, {body.constant(name)})"
+        return f"field_of({holder}, {body.constant(name)})"
     if fields_of(kind) is not None and not issubclass(kind, dict):
-        return f"None if {holder} is None else {holder}.{name}"
-    return f"None if {holder} is None else {holder}.get({body.constant(name)})"
+        return f"{holder}.{name}"
+    return f"{holder}.get({body.constant(name)})"
 
 
 def _window_bound(body: Body, expr: Expr, _: list[str]) -> str:
@@ -216,6 +186,17 @@ def _guarded(template: str, **names: Callable[..., Any]) -> Callable[[Body, Expr
     return rule
 
 
+def _compared(operator: str) -> Callable[[Body, Expr, list[str]], str]:
+    """A comparison; of two times in UTC, since Python does not compare those with a zone to those without."""
+
+    def rule(body: Body, expr: Expr, inputs: list[str]) -> str:
+        times = any(type_of(node, body.schema).kind is datetime for node in expr.inputs)
+        template = f"in_utc({{0}}) {operator} in_utc({{1}})" if times else f"{{0}} {operator} {{1}}"
+        return _guarded(template, in_utc=in_utc)(body, expr, inputs)
+
+    return rule
+
+
 def _is_in(body: Body, expr: Expr, inputs: list[str]) -> str:
     return f"None if {inputs[0]} is None else {inputs[0]} in {body.constant(frozenset(expr.detail))}"
 
@@ -225,10 +206,28 @@ def _slice(body: Body, expr: Expr, inputs: list[str]) -> str:
     return f"None if {inputs[0]} is None else {inputs[0]}[{int(offset)}:{int(offset + length)}]"
 
 
+_CASTS: dict[type, Callable[[Any], Any]] = {int: to_int, float: float, str: str, datetime: to_datetime}
+
+
 def _cast(body: Body, expr: Expr, inputs: list[str]) -> str:
-    body.names["to_int"] = to_int
-    convert = {int: "to_int", float: "float", str: "str"}[expr.detail]
-    return f"None if {inputs[0]} is None else {convert}({inputs[0]})"
+    return f"None if {inputs[0]} is None else {body.constant(_CASTS[expr.detail])}({inputs[0]})"
+
+
+def _divide(body: Body, expr: Expr, inputs: list[str]) -> str:
+    body.names["divide"] = divide
+    kinds = {type_of(node, body.schema).kind for node in expr.inputs}
+    exact = "None if {1} == 0 else float({0}) / {1}" if kinds <= {int, float} else "divide({0}, {1})"
+    return _guarded(exact)(body, expr, inputs)
+
+
+def _member(body: Body, expr: Expr, inputs: list[str]) -> str:
+    kind = type_of(expr.inputs[0], body.schema).kind
+    return f"None if {inputs[0]} is None else {_read(body, inputs[0], expr.detail, kind)}"
+
+
+def _choose(body: Body, expr: Expr, inputs: list[str]) -> str:
+    condition, value, *other = inputs
+    return f"{value} if {condition} else {other[0] if other else None}"
 
 
 def _or(left: str, right: str) -> str:
@@ -252,22 +251,31 @@ _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.ADD: _guarded("{0} + {1}"),
     Operation.SUBTRACT: _guarded("{0} - {1}"),
     Operation.MULTIPLY: _guarded("{0} * {1}"),
-    Operation.DIVIDE: _guarded("None if {1} == 0 else float({0}) / {1}"),
+    Operation.DIVIDE: _divide,
     Operation.FLOOR_DIVIDE: _guarded("floor_divide({0}, {1})", floor_divide=floor_divide),
     Operation.MODULO: _guarded("modulo({0}, {1})", modulo=modulo),
     Operation.NEGATE: _guarded("-{0}"),
-    Operation.EQUAL: _guarded("{0} == {1}"),
-    Operation.NOT_EQUAL: _guarded("{0} != {1}"),
-    Operation.LESS: _guarded("{0} < {1}"),
-    Operation.LESS_EQUAL: _guarded("{0} <= {1}"),
-    Operation.GREATER: _guarded("{0} > {1}"),
-    Operation.GREATER_EQUAL: _guarded("{0} >= {1}"),
+    Operation.EQUAL: _compared("=="),
+    Operation.NOT_EQUAL: _compared("!="),
+    Operation.LESS: _compared("<"),
+    Operation.LESS_EQUAL: _compared("<="),
+    Operation.GREATER: _compared(">"),
+    Operation.GREATER_EQUAL: _compared(">="),
     Operation.AND: lambda body, e, i: "False if {0} is False or {1} is False else {0} and {1}".format(*i),
     Operation.OR: lambda body, e, i: _or(*i),
     Operation.NOT: _guarded("not {0}"),
     Operation.IS_NULL: lambda body, e, i: f"{i[0]} is None",
     Operation.IS_IN: _is_in,
     Operation.FILL_NULL: lambda body, e, i: "{1} if {0} is None else {0}".format(*i),
+    Operation.IS_NAN: _guarded("{0} != {0}"),
+    Operation.ABS: _guarded("abs({0})"),
+    Operation.FLOOR: _guarded("whole({0}, floor)", whole=whole, floor=math.floor),
+    Operation.CEIL: _guarded("whole({0}, ceil)", whole=whole, ceil=math.ceil),
+    Operation.WHEN: _choose,
+    Operation.CHOOSE: _choose,
+    Operation.MEMBER: _member,
+    Operation.DATE_PART: _guarded("date_part({0}, {detail})", date_part=date_part),
+    Operation.TRUNCATE: _guarded("truncate({0}, {detail})", truncate=truncate),
     Operation.CAST: _cast,
     Operation.LENGTH: _guarded("len({0})"),
     Operation.UPPER: _guarded("{0}.upper()"),
@@ -276,6 +284,8 @@ _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.STARTS_WITH: _guarded("{0}.startswith({detail})"),
     Operation.ENDS_WITH: _guarded("{0}.endswith({detail})"),
     Operation.SLICE: _slice,
+    Operation.STRIP: _guarded("{0}.strip({detail})"),
+    Operation.REPLACE: _guarded("{0}.replace(*{detail})"),
     Operation.STRUCT: lambda body, expr, _: body._struct(expr, None),
     **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _aggregation),
 }

@@ -7,6 +7,7 @@ import difflib
 import types
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -18,8 +19,8 @@ from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import Operation
 from kstreams.record import Windowed
 
-NUMBERS = (int, float)
-ORDERED = (int, float, str, bytes, datetime)
+NUMBERS = (int, float, Decimal)
+ORDERED = (*NUMBERS, str, bytes, datetime)
 
 
 class Typed(NamedTuple):
@@ -89,7 +90,10 @@ def _leaf_kind(declared: Any) -> Typed:
 
 
 def _field(expr: Expr, _: list[Typed], schema: Schema) -> Typed:
-    kind = split_optional(schema.value if expr.operation is Operation.FIELD else schema.right).kind
+    return _field_of(expr, split_optional(schema.value if expr.operation is Operation.FIELD else schema.right).kind)
+
+
+def _field_of(expr: Expr, kind: Any) -> Typed:
     if kind is Any or kind is dict:
         return UNKNOWN
     if get_origin(kind) is dict:
@@ -127,6 +131,10 @@ def _arithmetic(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
         return Typed(str, may_be_null)
     if not all(kind in NUMBERS for kind in kinds):
         raise _mismatch(expr, inputs, "needs numbers" + (" or two texts" if expr.operation is Operation.ADD else ""))
+    if Decimal in kinds and float in kinds:
+        raise _mismatch(expr, inputs, "cannot mix exact and binary fractions")
+    if Decimal in kinds:
+        return Typed(Decimal, may_be_null)
     is_float = float in kinds or expr.operation is Operation.DIVIDE
     return Typed(float if is_float else int, may_be_null)
 
@@ -164,14 +172,58 @@ def _fill_null(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     return Typed(inputs[0].kind, inputs[1].nullable)
 
 
-_CASTS: dict[type, tuple[type, ...]] = {int: (int, float, bool), float: (int, float), str: (int, str)}
+def _same_number(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if inputs[0].kind not in (*NUMBERS, Any):
+        raise _mismatch(expr, inputs, "needs a number")
+    return inputs[0]
+
+
+def _is_nan(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if inputs[0].kind not in (float, Any):
+        raise _mismatch(expr, inputs, "needs a float")
+    return Typed(bool, inputs[0].nullable)
+
+
+def _choice(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
+    condition, *ways = inputs
+    _logic(expr, [condition], schema)
+    kinds = {way.kind for way in ways}
+    if Any in kinds:
+        return UNKNOWN
+    if len(kinds) > 1:
+        raise _mismatch(expr, ways, "needs values of one type")
+    return Typed(ways[0].kind, len(ways) == 1 or any(way.nullable for way in ways))
+
+
+def _member(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    return _field_of(expr, inputs[0].kind)
+
+
+def _temporal(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
+    def rule(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+        if inputs[0].kind not in (datetime, Any):
+            raise _mismatch(expr, inputs, "needs a datetime")
+        return Typed(result, inputs[0].nullable)
+
+    return rule
+
+
+_CASTS: dict[type, tuple[type, ...]] = {
+    int: (int, float, bool, Decimal, datetime),
+    float: (int, float, Decimal),
+    str: (int, str),
+    datetime: (int, datetime),
+}
 
 
 def _cast(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     source = inputs[0].kind
     if expr.detail not in _CASTS or (source is not Any and source not in _CASTS[expr.detail]):
         raise _mismatch(expr, inputs, "is not a cast that expressions know: write a function")
-    return Typed(expr.detail, inputs[0].nullable or source is float)
+    return Typed(expr.detail, inputs[0].nullable or (source, expr.detail) not in _TOTAL_CASTS)
+
+
+_TOTAL_CASTS = {(kind, kind) for kind in _CASTS} | {(bool, int), (int, float), (int, str), (datetime, int)}
 
 
 def _text(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
@@ -200,6 +252,12 @@ def _order_aggregate(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     if inputs[0].kind not in (*ORDERED, Any):
         raise _mismatch(expr, inputs, "needs values that have an order")
     return Typed(inputs[0].kind)
+
+
+def _distinct(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if inputs[0].kind not in (*ORDERED, bool, Any):
+        raise _mismatch(expr, inputs, "needs values that have an order")
+    return Typed(int, False)
 
 
 def _mismatch(expr: Expr, inputs: list[Typed], problem: str) -> TopologyError:
@@ -237,11 +295,20 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     ),
     **dict.fromkeys((Operation.AND, Operation.OR, Operation.NOT), _logic),
     Operation.IS_NULL: lambda e, i, s: Typed(bool, False),
+    Operation.IS_NAN: _is_nan,
+    **dict.fromkeys((Operation.ABS, Operation.FLOOR, Operation.CEIL), _same_number),
+    **dict.fromkeys((Operation.WHEN, Operation.CHOOSE), _choice),
+    Operation.MEMBER: _member,
+    Operation.DATE_PART: _temporal(int),
+    Operation.TRUNCATE: _temporal(datetime),
+    Operation.DISTINCT: _distinct,
     Operation.IS_IN: _is_in,
     Operation.FILL_NULL: _fill_null,
     Operation.CAST: _cast,
     Operation.LENGTH: _text(int),
-    **dict.fromkeys((Operation.UPPER, Operation.LOWER, Operation.SLICE), _text(str)),
+    **dict.fromkeys(
+        (Operation.UPPER, Operation.LOWER, Operation.SLICE, Operation.STRIP, Operation.REPLACE), _text(str)
+    ),
     **dict.fromkeys((Operation.CONTAINS, Operation.STARTS_WITH, Operation.ENDS_WITH), _text(bool)),
     Operation.STRUCT: _struct,
     Operation.ROWS: lambda e, i, s: Typed(int, False),

@@ -42,7 +42,7 @@ def numbers() -> st.SearchStrategy[ks.Expr]:
         ints.map(ks.lit),
         st.sampled_from([0.5, -2.0, 3.0]).map(ks.lit),
     )
-    return st.recursive(leaves, lambda inner: st.builds(_calculate, inner, inner, st.integers(0, 7)), max_leaves=5)
+    return st.recursive(leaves, lambda inner: st.builds(_calculate, inner, inner, st.integers(0, 11)), max_leaves=5)
 
 
 def _calculate(left: ks.Expr, right: ks.Expr, which: int) -> ks.Expr:
@@ -55,12 +55,16 @@ def _calculate(left: ks.Expr, right: ks.Expr, which: int) -> ks.Expr:
         lambda: left % right,
         lambda: -left,
         lambda: left.cast(int),
+        left.abs,
+        left.floor,
+        lambda: ks.when(ks.col("p")).then(left).otherwise(-left),
+        lambda: ks.when(left > right).then(left),
     ][which]()
 
 
 def words() -> st.SearchStrategy[ks.Expr]:
     leaves = st.one_of(st.sampled_from([ks.col("s"), ks.col("t"), ks.key]), texts.map(ks.lit))
-    return st.recursive(leaves, lambda inner: st.builds(_write, inner, inner, st.integers(0, 4)), max_leaves=4)
+    return st.recursive(leaves, lambda inner: st.builds(_write, inner, inner, st.integers(0, 7)), max_leaves=4)
 
 
 def _write(left: ks.Expr, right: ks.Expr, which: int) -> ks.Expr:
@@ -70,6 +74,9 @@ def _write(left: ks.Expr, right: ks.Expr, which: int) -> ks.Expr:
         left.str.lower,
         lambda: left.str.slice(1, 2),
         lambda: left.fill_null(right),
+        lambda: left.str.strip_chars("aß"),
+        lambda: left.str.replace_all("a", "ßß"),
+        lambda: ks.when(ks.col("q")).then(left).otherwise(right),
     ][which]()
 
 

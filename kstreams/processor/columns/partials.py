@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.expressions import Operation
+from kstreams.expressions.functions import with_member
 from kstreams.processor.columns.groups import Groups
 from kstreams.processor.columns.windowing import Integers
 
@@ -114,6 +115,15 @@ def _last(old: Old, groups: Groups, values: Any) -> list[Any]:
     return [slot if new is None else new for slot, new in zip(old, found, strict=True)]
 
 
+def _distinct(old: Old, groups: Groups, values: Any) -> list[Any]:
+    of_row, present = _present(groups, values)
+    pairs = dict.fromkeys(zip(of_row.tolist(), present.to_pylist(), strict=True))
+    new = list(old)
+    for at, value in pairs:
+        new[at] = with_member(new[at], value)
+    return new
+
+
 def _of_rows(choose: Any, nowhere: int, of_row: Integers, count: int, values: pa.Array) -> list[Any]:
     """Per group the value of its first or last record, None where it has none."""
     rows = np.full(count, nowhere)
@@ -128,6 +138,7 @@ _MERGES: dict[Operation, Merge] = {
     Operation.SUM: _sum,
     Operation.MIN: _extreme(np.minimum, np.fmin, 2**63 - 1),
     Operation.MAX: _extreme(np.maximum, np.fmax, -(2**63)),
+    Operation.DISTINCT: _distinct,
     Operation.FIRST: _first,
     Operation.LAST: _last,
 }

@@ -15,6 +15,7 @@ from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Aggregation, Expr, Operation, counting
+from kstreams.expressions.frame import refusal
 from kstreams.serdes import serde_of
 from kstreams.serdes.json_columns import JsonColumns
 from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
@@ -126,9 +127,9 @@ def windowed_aggregate(node: g.WindowedAggregate, facts: Facts) -> str | None:
         return "every update of a window is asked for"
     made, taken = facts.types[node.name], facts.of_parent(node)
     slots = _slots(node, taken)
-    kept_by_order = next((slot for slot in slots if slot.operation in (Operation.FIRST, Operation.LAST)), None)
-    if kept_by_order is not None:
-        return f"{kept_by_order!r} depends on the order of records"
+    refused = _first(refusal(slot) for slot in slots)
+    if refused is not None:
+        return refused
     reads = (_undecodable(leaf, taken) for slot in slots for leaf in slot.leaves)
     return _first(reads) or _unknown(made.key, "key") or _unknown(made.value, "value")
 
@@ -268,7 +269,7 @@ def _unreadable(function: Any, types: Types) -> str | None:
     """Why an expression's columns, or a function's arguments, cannot be had from the bytes."""
     if not isinstance(function, Expr):
         return _unknown(types.key, "key") or _unknown(types.value, "value")
-    return _first(_undecodable(leaf, types) for leaf in function.leaves)
+    return refusal(function) or _first(_undecodable(leaf, types) for leaf in function.leaves)
 
 
 def _undecodable(leaf: Expr, types: Types) -> str | None:
