@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kstreams.cli.check import check
 from kstreams.cli.consume import consume
 from kstreams.cli.doctor import doctor
 from kstreams.cli.explain import explain
@@ -31,7 +32,7 @@ def application() -> typer.Typer:
         help="Kafka Streams for Python, on a native engine and on Spark.",
     )
     app.callback()(_options)
-    for command in (run, submit, topology, explain, produce, consume, init, doctor):
+    for command in (run, submit, topology, explain, check, produce, consume, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(log, name="log")

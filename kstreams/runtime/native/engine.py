@@ -14,6 +14,7 @@ from kstreams.log import open_log
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.explain import explain
 from kstreams.runtime.native.garbage import seldom_collected
+from kstreams.runtime.native.known_topology import KnownTopology
 from kstreams.runtime.native.locks import lock_application, state_folder
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.streams import KafkaStreams
@@ -59,17 +60,19 @@ def run(
 
 def reset(topology: Topology, config: Config) -> None:
     """Delete the application's internal topics, committed offsets and state; refused while it runs."""
-    locks = lock_application(config)
+    locks, known = lock_application(config), KnownTopology(state_folder(config))
     try:
         with open_log(config["log.dir"]) as log, log.admin() as admin:
             existing = admin.topics()
-            for topic in internal_topics(topology, config.application_id):
+            left = {f"{config.application_id}-{name}" for name in known.read().internal_topics}
+            for topic in {*internal_topics(topology, config.application_id), *left}:
                 if topic in existing:
                     admin.delete_topic(topic)
             admin.delete_group(config.application_id)
         for entry in state_folder(config).iterdir():
             if entry.is_dir():
                 shutil.rmtree(entry)
+        known.forget()
     finally:
         for lock in locks:
             lock.release()
