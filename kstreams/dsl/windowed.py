@@ -12,7 +12,7 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.record import Windowed
-from kstreams.windows import UnlimitedWindows, Windows
+from kstreams.windows import SlidingWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
     from kstreams.dsl.grouped import KGroupedStream
@@ -80,7 +80,9 @@ class WindowedKStream(Generic[K, V]):
     ) -> KTable[Any, Any]:
         kept = self._checked(Materialized.of(materialized))
         described = (materialized, key, value) != (None, None, None)
-        store = self._grouped._store_name(kind, kept, burns=described and isinstance(aggregation, Count))
+        # Kafka Streams takes a number too many for unnamed counts, but in the younger sliding windows.
+        burns = described and isinstance(aggregation, Count) and not isinstance(self._windows, SlidingWindows)
+        store = self._grouped._store_name(kind, kept, burns=burns)
         node = WindowedAggregate(
             aggregation=aggregation,
             windows=self._windows,

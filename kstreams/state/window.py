@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from kstreams.state.entries import Entries
 from kstreams.state.family import Family, Rows
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.live_store import LiveStore
+from kstreams.state.scan_order import scan_order, scans_by_segment
 from kstreams.state.segments import segment_ms
 
 _NO_SEQUENCE = bytes(4)
@@ -170,8 +172,12 @@ class LiveWindowStore(LiveStore):
                 starts_of.setdefault(key, []).append(start_ms)
         return starts_of
 
+    def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All keys, from <= start <= to, ordered by (start, serialized key): what closes at one time comes together."""
+        return self._by_start(max(from_ms, self._limit_ms() + 1), to_ms, (b"", None), reverse=False)
+
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
-        """All keys, from <= start <= to, ordered by (start, serialized key)."""
+        """All keys, from <= start <= to, in the order of the store: see `scan_order`."""
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms)
 
     def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
@@ -189,8 +195,9 @@ class LiveWindowStore(LiveStore):
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high), reverse=True)
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything that is kept, ordered by (start, serialized key), even when it has expired."""
-        return self._scan(self._gone_ms() + 1, self.observed_ms)
+        """Everything that is kept, in the order of `fetch_all`, even when it has expired."""
+        hidden_ms = self._limit_ms() if self.builder.time_ordered else self._gone_ms()
+        return self._scan(hidden_ms + 1, self.observed_ms)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """`all` in descending order."""
@@ -199,14 +206,41 @@ class LiveWindowStore(LiveStore):
     def _scan(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None] = (b"", None), reverse: bool = False
     ) -> Iterator[tuple[Windowed[Any], Any]]:
+        in_store_order = self._by_segment if scans_by_segment(self.builder) else self._by_start
+        return in_store_order(from_ms, to_ms, span, reverse)
+
+    def _by_start(
+        self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        for start_ms in self._known_starts(from_ms, to_ms, reverse):
+            for key, value in self._frame_rows(start_ms, span, reverse):
+                yield self._shown(key, start_ms, value)
+
+    def _by_segment(
+        self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        length_ms, in_order, to_bytes = segment_ms(self.builder) or 1, scan_order(self.builder), self._keys.to_bytes
+        for _, starts in groupby(self._known_starts(from_ms, to_ms, reverse), lambda start_ms: start_ms // length_ms):
+            found = [(key, start_ms, value) for start_ms in starts for key, value in self._frame_rows(start_ms, span)]
+            for row in sorted(found, key=lambda row: in_order(to_bytes(row[0]), row[1], 0), reverse=reverse):
+                yield self._shown(*row)
+
+    def _known_starts(self, from_ms: int, to_ms: int, reverse: bool) -> list[int]:
         self.ready()
-        key_of, value_of = self._keys.public, self._values.public
         starts = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
-        for start_ms in reversed(starts) if reverse else starts:
-            window, frame = Window(start_ms, start_ms + self._size_ms), self._frames.get(start_ms)
-            for key, value in frame.scan(*span, reverse) if frame is not None else ():
-                shown = Windowed(key if key_of is None else key_of(key), window)
-                yield shown, value if value_of is None else value_of(value)
+        return starts[::-1] if reverse else starts
+
+    def _frame_rows(
+        self, start_ms: int, span: tuple[bytes, bytes | None], reverse: bool = False
+    ) -> Iterator[tuple[Any, Any]]:
+        frame = self._frames.get(start_ms)
+        return iter(()) if frame is None else frame.scan(*span, reverse)
+
+    def _shown(self, key: Any, start_ms: int, value: Any) -> tuple[Windowed[Any], Any]:
+        key_of, value_of = self._keys.public, self._values.public
+        window = Window(start_ms, start_ms + self._size_ms)
+        shown = Windowed(key if key_of is None else key_of(key), window)
+        return shown, value if value_of is None else value_of(value)
 
     def _limit_ms(self) -> int:
         """Windows that start here or before have expired: nobody finds them any more."""

@@ -8,25 +8,14 @@ window [0, d], since none starts before the epoch. The order is that in which Ka
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TypeAlias
 
+Kept: TypeAlias = tuple[int, int]
+"""A window that is kept already: its start, and the greatest time of a record in it."""
 
-class Kept(NamedTuple):
-    """A window of the record's key that is kept already."""
-
-    start_ms: int
-    latest_ms: int
-    """The greatest time of a record in it."""
-
-
-class Placement(NamedTuple):
-    """One window that changes because of a record."""
-
-    start_ms: int
-    like_ms: int | None
-    """Start of the kept window whose aggregate it begins with, itself if it is kept already; None: a new aggregate."""
-    takes_record: bool
-    """False: the record lies before it, which is cut out of a longer window."""
+Placement: TypeAlias = tuple[int, int | None, bool]
+"""One window that changes: its start; the start of the kept window whose aggregate it begins with (itself if it is kept
+already, None if it begins anew); and whether the record is in it, or lies before it and is the reason to cut it out."""
 
 
 def placements(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
@@ -34,7 +23,7 @@ def placements(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[P
 
     Parameters
     ----------
-    kept : iterable of Kept
+    kept : iterable of (start, latest time)
         Windows of its key with time - 2 * difference <= start <= time + 1, the latest first.
     time_ms : int
         Of the record.
@@ -43,12 +32,15 @@ def placements(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[P
 
     Examples
     --------
-    The first record fills the window that ends with it; one that follows also fills the window behind the first.
+    The first record fills the window that ends with it; the next one also a new window behind the first. One between
+    them falls into all three, and has both a window that ends with it and one behind it, cut out of the longer one.
 
     >>> placements([], 20, 10)
-    [Placement(start_ms=10, like_ms=None, takes_record=True)]
-    >>> [placement.start_ms for placement in placements([Kept(10, 20)], 25, 10)]
-    [21, 15]
+    [(10, None, True)]
+    >>> placements([(10, 20)], 25, 10)
+    [(21, None, True), (15, 10, True)]
+    >>> placements([(21, 25), (15, 25), (10, 20)], 22, 10)
+    [(21, 21, True), (15, 15, True), (12, 10, True), (23, 21, False)]
     """
     return (_early if time_ms < difference_ms else _placed)(kept, time_ms, difference_ms)
 
@@ -57,48 +49,48 @@ def _placed(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Plac
     left_ms, right_ms = time_ms - difference_ms, time_ms + 1
     found: list[Placement] = []
     starts: set[int] = set()
-    latest_around: Kept | None = None
-    before: Kept | None = None
+    around: Kept | None = None  # the latest window that the record lies in, but not at its end
+    before: Kept | None = None  # the latest one that ended before, else the one that ends with the record
     for window in kept:
-        start_ms, latest_ms = window
+        start_ms = window[0]
         starts.add(start_ms)
         if start_ms == right_ms:
             continue
+        if start_ms <= left_ms:
+            before = window
         if start_ms < left_ms:
-            before = window
             break
-        found.append(Placement(start_ms, start_ms, True))
-        if start_ms == left_ms:
-            if latest_ms == time_ms:
-                return found  # a record of the same time has made all there is to make
-            before = window
-            break
-        latest_around = latest_around or window
-    if before is not None and (behind_ms := before.latest_ms + 1) not in starts and behind_ms >= left_ms:
-        found.append(Placement(behind_ms, None, True))
-    if left_ms not in starts:
-        found.append(Placement(left_ms, _if_within(before, left_ms), True))
-    if right_ms not in starts and latest_around is not None and latest_around.latest_ms > time_ms:
-        found.append(Placement(right_ms, latest_around.start_ms, False))
+        found.append((start_ms, start_ms, True))
+        if window == (left_ms, time_ms):
+            return found  # an earlier record of the same time has made all there is to make
+        around = around or (window if start_ms > left_ms else None)
+    found += _new(before, starts, left_ms)
+    if right_ms not in starts and around is not None and around[1] > time_ms:
+        found.append((right_ms, around[0], False))
     return found
 
 
-def _if_within(before: Kept | None, left_ms: int) -> int | None:
-    return before.start_ms if before is not None and before.latest_ms >= left_ms else None
+def _new(before: Kept | None, starts: set[int], left_ms: int) -> list[Placement]:
+    """The window behind the record before, and the one that ends with the record, where they are not kept yet."""
+    found: list[Placement] = []
+    if before is not None and before[1] + 1 >= left_ms and before[1] + 1 not in starts:
+        found.append((before[1] + 1, None, True))
+    if left_ms not in starts:
+        found.append((left_ms, before[0] if before is not None and before[1] >= left_ms else None, True))
+    return found
 
 
 def _early(kept: Iterable[Kept], time_ms: int, difference_ms: int) -> list[Placement]:
     """Of a record before `difference_ms`: the window [0, difference] changes last."""
     right_ms = time_ms + 1
-    windows = sorted(kept)
-    starts = {window.start_ms for window in windows}
-    around = [window for window in windows if 0 < window.start_ms <= time_ms]
-    combined = windows[0] if 0 in starts else None
-    found = [Placement(window.start_ms, window.start_ms, True) for window in around]
-    later = around[-1] if around else combined
-    if right_ms not in starts and later is not None and later.latest_ms > time_ms:
-        found.append(Placement(right_ms, later.start_ms, False))
-    if combined is not None and combined.latest_ms < time_ms and combined.latest_ms + 1 not in starts:
-        found.append(Placement(combined.latest_ms + 1, None, True))
-    found.append(Placement(0, None if combined is None else 0, True))
+    latest = dict(kept)
+    around = sorted(start_ms for start_ms in latest if 0 < start_ms <= time_ms)
+    found: list[Placement] = [(start_ms, start_ms, True) for start_ms in around]
+    longest = around[-1] if around else 0
+    if right_ms not in latest and latest.get(longest, -1) > time_ms:
+        found.append((right_ms, longest, False))
+    previous_ms = latest.get(0, time_ms)
+    if previous_ms < time_ms and previous_ms + 1 not in latest:
+        found.append((previous_ms + 1, None, True))
+    found.append((0, 0 if 0 in latest else None, True))
     return found

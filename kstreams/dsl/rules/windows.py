@@ -17,10 +17,11 @@ from kstreams.processor import columns
 from kstreams.processor.operator import Operator, TableView
 from kstreams.processor.operators.aggregate import Aggregator
 from kstreams.processor.operators.session import Merger, SessionAggregateOperator, SessionStoreView
+from kstreams.processor.operators.sliding import SlidingAggregateOperator
 from kstreams.processor.operators.table import KeptRows
 from kstreams.processor.operators.windowed import WindowedAggregateOperator, WindowStoreView
 from kstreams.state.api import StoreKind
-from kstreams.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windows
+from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 
 class Windowing(NamedTuple):
@@ -29,10 +30,15 @@ class Windowing(NamedTuple):
     store: StoreKind
     view: Callable[[str], TableView]
     operator: Callable[[Aggregator, Merger | None, KeptRows, Any, bool], Operator]
+    caches_on_close: bool = False  # Kafka Streams keeps no record cache for the others
 
 
 def _time(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
     return WindowedAggregateOperator(aggregator, kept, windows, on_close)
+
+
+def _sliding(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
+    return SlidingAggregateOperator(aggregator, kept, windows, on_close)
 
 
 def _session(
@@ -43,8 +49,9 @@ def _session(
 
 
 WINDOWING: dict[type, Windowing] = {
-    TimeWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time),
-    UnlimitedWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time),
+    TimeWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
+    UnlimitedWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
+    SlidingWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _sliding),
     SessionWindows: Windowing(StoreKind.SESSION, SessionStoreView, _session),
 }
 
@@ -57,8 +64,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     serdes: dict[str, Any] = {"key": required_serde(key, node, "key", TO_KEEP), "value": lowered.state}
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **serdes)
     set_view(node, build, windowing.view(store), lowered)
-    # Kafka Streams keeps no record cache for what is emitted on close, but for time windows.
-    caching = node.materialized.caching and not (on_close and windowing.operator is not _time)
+    caching = node.materialized.caching and (windowing.caches_on_close or not on_close)
     kept = KeptRows(store, caching, build.sends_old(node))
     operator = windowing.operator(lowered.aggregator, _merger(node, lowered), kept, windows, on_close)
     columnar = None
@@ -74,13 +80,14 @@ def window_store(
 
     For emission on close, Kafka Streams' window store still shows what is just expiring: it keeps a millisecond more.
     """
-    kind = WINDOWING[type(windows)].store
+    windowing = WINDOWING[type(windows)]
     retention_ms = materialized.retention_ms or windows.retention_ms
     if isinstance(windows, SessionWindows):
-        times: dict[str, Any] = {"retention_ms": retention_ms, "time_ordered": on_close}
+        times: dict[str, Any] = {"retention_ms": retention_ms}
     else:
         times = {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
-    return build.store(name, kind, materialized, **times, **serdes)
+    time_ordered = on_close and not windowing.caches_on_close
+    return build.store(name, windowing.store, materialized, time_ordered=time_ordered, **times, **serdes)
 
 
 def _merger(node: WindowedAggregate, lowered: Lowered) -> Merger | None:

@@ -24,6 +24,11 @@ Emit: TypeAlias = Callable[[Any, Any, Any, int, Headers], None]
 `old` is the value the store held before."""
 
 
+def emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    """The `emit` of what is emitted later, on close."""
+    return None
+
+
 def emitter(
     context: NodeContext,
     forward: Forward,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward, ValueGetter
 from kstreams.processor.operators.aggregate import Aggregator
-from kstreams.processor.operators.emission import Emit, make_tuple, window_emitter
+from kstreams.processor.operators.emission import Emit, emit_nothing, make_tuple, window_emitter
 from kstreams.processor.operators.table import KeptRows
 from kstreams.record import Change, Headers, ValueAndTimestamp, Window, Windowed
 
@@ -140,7 +140,7 @@ class WindowedAggregateOperator:
 
     def _emit_at_close(self, context: NodeContext, forward: Forward, live: LiveWindows) -> None:
         live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
-        emit_between = _final_emitter(live.store, self.windows.size_ms, self.aggregator.result, forward)
+        emit_between = final_emitter(live.store, self.windows.size_ms, self.aggregator.result, forward)
         windows, grace_ms = self.windows, self.windows.grace_ms
 
         def close_windows(timestamp: int) -> None:
@@ -158,21 +158,17 @@ class WindowedAggregateOperator:
         context.at_end_of_input(close_all)
 
 
-def _emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Any) -> None:
-    return None
-
-
 def _no_emit(start_ms: int) -> Emit:
-    return _emit_nothing
+    return emit_nothing
 
 
-def _final_emitter(
+def final_emitter(
     store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
 ) -> Callable[[int, int], None]:
     """Emits the windows with a start between two times, both included, by start and serialized key."""
 
     def emit_between(first_ms: int, last_ms: int) -> None:
-        for (key, (start_ms, _)), (value, timestamp) in list(store.fetch_all(first_ms, last_ms)):
+        for (key, (start_ms, _)), (value, timestamp) in list(store.started_between(first_ms, last_ms)):
             final = value if result is None else result(value)
             forward(Windowed(key, Window(start_ms, start_ms + size_ms)), Change(final), timestamp)
 
