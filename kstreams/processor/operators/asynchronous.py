@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from operator import attrgetter
 from threading import Event
 from typing import Any, Literal, TypeAlias
 
@@ -58,18 +62,22 @@ class AsyncOperator:
         def call(key: Any, value: Any, timestamp: int) -> None:
             calls.go_on_until(most - 1)
             arguments = (value,) if only_value else (key, value)
-            calls.start(calls.keep(key, value, timestamp), _within(timeout_s, function, arguments))
+            calls.start(calls.keep(key, value, timestamp), partial(_within, timeout_s, function, arguments))
 
         context.at_close(calls.cancel)
         return call
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Call:
-    """A call that is under way, and its record."""
+    """A call that is under way, and its record; `ended` says which of the calls that ended it was."""
 
     kept: Kept
-    future: Future[Any]
+    future: Future[Any] = field(init=False)
+    ended: int | None = None
+
+
+NextCall: TypeAlias = Callable[[deque[Call]], Call | None]
 
 
 class AsyncCalls(Delayed[Call]):
@@ -82,17 +90,17 @@ class AsyncCalls(Delayed[Call]):
         Which of the calls under way may go on, None while none may.
     """
 
-    def __init__(self, context: NodeContext, next_of: Callable[[Any], Call | None]) -> None:
+    def __init__(self, context: NodeContext, next_of: NextCall) -> None:
         super().__init__(context)
         self.pass_on: Forward
-        self._next_of, self._one_is_done = next_of, Event()
+        self._next_of, self._one_ended, self._turn = next_of, Event(), count()
         self._current: Future[Any]
 
-    def start(self, kept: Kept, call: Any) -> None:
+    def start(self, kept: Kept, function: Callable[[], Awaitable[Any]]) -> None:
         """Begin a call."""
-        future = event_loop.start(call)
-        future.add_done_callback(lambda _: self._one_is_done.set())
-        self.waiting.append(Call(kept, future))
+        call = Call(kept)
+        call.future = event_loop.start(self._run(call, function))
+        self.waiting.append(call)
 
     def let_go(self) -> None:
         """Let the next record go on, as soon as its call is done."""
@@ -112,31 +120,41 @@ class AsyncCalls(Delayed[Call]):
 
     def _next(self) -> Call:
         while True:
-            self._one_is_done.clear()  # before looking, so that no call that ends meanwhile is missed
+            self._one_ended.clear()  # before looking, so that no call that ends meanwhile is missed
             call = self._next_of(self.waiting)
             if call is not None:
                 return call
-            self._one_is_done.wait()
+            self._one_ended.wait()
+
+    async def _run(self, call: Call, function: Callable[[], Awaitable[Any]]) -> Any:
+        try:
+            return await function()
+        finally:
+            call.ended = next(self._turn)
+            self._one_ended.set()
 
 
-def _oldest(waiting: Any) -> Call | None:
-    return waiting[0] if waiting[0].future.done() else None
+def _oldest(waiting: deque[Call]) -> Call | None:
+    return None if waiting[0].ended is None else waiting[0]
 
 
-def _oldest_of_its_key(waiting: Any) -> Call | None:
-    keys: list[Any] = []
+def _first_to_end(waiting: Iterable[Call]) -> Call | None:
+    return min((call for call in waiting if call.ended is not None), key=attrgetter("ended"), default=None)
+
+
+def _first_to_end_of_its_key(waiting: deque[Call]) -> Call | None:
+    return _first_to_end(_oldest_of_keys(waiting))
+
+
+def _oldest_of_keys(waiting: deque[Call]) -> Iterator[Call]:
+    keys: list[Any] = []  # not a set: keys may be mutable
     for call in waiting:
-        if call.future.done() and call.kept.key not in keys:
-            return call  # type: ignore[no-any-return]
-        keys.append(call.kept.key)
-    return None
+        if call.kept.key not in keys:
+            keys.append(call.kept.key)
+            yield call
 
 
-def _any(waiting: Any) -> Call | None:
-    return next((call for call in waiting if call.future.done()), None)
-
-
-_NEXT: dict[Order, Callable[[Any], Call | None]] = {True: _oldest, "by_key": _oldest_of_its_key, False: _any}
+_NEXT: dict[Order, NextCall] = {True: _oldest, "by_key": _first_to_end_of_its_key, False: _first_to_end}
 
 
 def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
