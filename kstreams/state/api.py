@@ -30,7 +30,8 @@ class StoreKind(Enum):
     TIMESTAMPED_WINDOW = "timestamped-window"
     SESSION = "session"
     VERSIONED = "versioned"
-    TIME_ORDERED_BUFFER = "time-ordered-buffer"  # suppress, stream-table joins with grace
+    TIME_ORDERED_BUFFER = "time-ordered-buffer"  # suppress
+    RECORD_BUFFER = "record-buffer"  # stream-table joins with grace
     CUSTOM = "custom"  # of the user's own making
     OUTER_JOIN = "outer-join"  # rows of a left or outer stream-stream join that found no partner yet
 
@@ -233,6 +234,26 @@ class TimeOrderedBuffer(Protocol):
     def num_bytes(self) -> int: ...
 
 
+class BufferedRecord(NamedTuple):
+    """A record of a stream that waits in a buffer."""
+
+    key: Any
+    value: Any
+    timestamp: int
+    headers: Headers
+
+
+class RecordBuffer(Protocol):
+    """Records that wait, any number per key, leaving in the order (timestamp, serialized key, arrival)."""
+
+    def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None: ...
+    def pop_until(self, time_ms: int) -> Iterator[BufferedRecord]:
+        """Remove and give, in order, what has timestamp <= time_ms."""
+        ...
+
+    def num_records(self) -> int: ...
+
+
 class WaitingRow(NamedTuple):
     """A place in an outer-join store; rows are in the order of these."""
 
@@ -328,10 +349,12 @@ __all__ = [
     "NOT_PUT",
     "VALID_TO_UNDEFINED",
     "BufferedChange",
+    "BufferedRecord",
     "Changes",
     "CustomStore",
     "KeyValueStore",
     "OuterJoinStore",
+    "RecordBuffer",
     "SessionStore",
     "StateStore",
     "StoreBuilder",

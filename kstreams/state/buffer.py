@@ -1,8 +1,7 @@
 """Time-ordered buffers: updates of a table that wait (suppress). Always in memory as a whole; the log has their bytes.
 
 A row's key is the serialized key; its value is, in this order and big endian: time at which it waits (8 bytes),
-timestamp of the update (8), new value, old value (each: length in 4 bytes, -1 for none, and bytes), number of headers
-(4), and per header: name and value in the same way.
+timestamp of the update (8), new value and old value as parts, and the headers (see `packing`).
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from kstreams.state.codecs import Keys, PlainValues
 from kstreams.state.family import Family
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.live_store import LiveStore
+from kstreams.state.packing import packed, packed_headers, unpacked, unpacked_headers
 
 _TIMES = struct.Struct(">qq")
-_LENGTH = struct.Struct(">i")
 _FIXED_BYTES = 28  # what Kafka Streams counts for a record's context: offset, timestamp, partition, and a length
 
 
@@ -107,22 +106,15 @@ class LiveTimeOrderedBuffer(LiveStore):
 
     def _to_bytes(self, time_ms: int, change: BufferedChange) -> bytes:
         write = self._values.serde.serialize
-        parts = [None if value is None else write(value) for value in (change.new, change.old)]
-        for name, value in change.headers:
-            parts += [name.encode(), value]
-        data = [_TIMES.pack(time_ms, change.timestamp), *map(_sized, parts)]
-        data.insert(3, _LENGTH.pack(len(change.headers)))
-        return b"".join(data)
+        parts = [packed(None if value is None else write(value)) for value in (change.new, change.old)]
+        return b"".join((_TIMES.pack(time_ms, change.timestamp), *parts, packed_headers(change.headers)))
 
     def _of_bytes(self, data: bytes) -> tuple[int, BufferedChange]:
         time_ms, timestamp = _TIMES.unpack_from(data)
-        (new, old), at = _parts(data, _TIMES.size, 2)
-        count = _LENGTH.unpack_from(data, at)[0]
-        found, _ = _parts(data, at + _LENGTH.size, 2 * count)
-        headers = tuple(((name or b"").decode(), value) for name, value in zip(found[::2], found[1::2], strict=True))
+        (new, old), at = unpacked(data, _TIMES.size, 2)
         read = self._values.serde.deserialize
         new_value, old_value = (None if part is None else read(part) for part in (new, old))
-        return time_ms, BufferedChange(new_value, old_value, timestamp, headers)
+        return time_ms, BufferedChange(new_value, old_value, timestamp, unpacked_headers(data, at))
 
     def take_changes(self, timestamp_ms: int) -> Changes:
         keys = list(self._changed)
@@ -169,18 +161,3 @@ class LiveTimeOrderedBuffer(LiveStore):
 
     def num_live(self) -> int:
         return len(self._waiting)
-
-
-def _sized(part: bytes | None) -> bytes:
-    return _LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part
-
-
-def _parts(data: bytes, at: int, count: int) -> tuple[list[bytes | None], int]:
-    """`count` sized parts from `at` on, and where they end."""
-    found: list[bytes | None] = []
-    for _ in range(count):
-        length = _LENGTH.unpack_from(data, at)[0]
-        at += _LENGTH.size
-        found.append(None if length < 0 else data[at : at + length])
-        at += max(0, length)
-    return found, at

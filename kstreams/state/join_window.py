@@ -8,6 +8,7 @@ from typing import Any
 from kstreams.record import Window, Windowed
 from kstreams.state.grouped_store import GroupedStore
 from kstreams.state.groups import Place
+from kstreams.state.scan_order import scan_order
 
 
 class JoinWindowStore(GroupedStore):
@@ -41,7 +42,7 @@ class JoinWindowStore(GroupedStore):
         return iter(list(self.fetch(key, from_ms, to_ms))[::-1])
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
-        """All keys, from <= start <= to, ordered by (start, serialized key, arrival); it sorts, joins do not ask it."""
+        """All keys, from <= start <= to, in the order of the store (see `scan_order`); joins do not ask it."""
         return self.fetch_range(None, None, from_ms, to_ms)
 
     def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
@@ -68,8 +69,8 @@ class JoinWindowStore(GroupedStore):
         return iter(list(self.all())[::-1])
 
     def _sorted(self, rows: list[tuple[Any, Place, Any]]) -> Iterator[tuple[Windowed[Any], Any]]:
-        size_ms, to_bytes = self.builder.window_size_ms or 0, self._keys.to_bytes
-        for key, (start_ms, _), value in sorted(rows, key=lambda row: (row[1][0], to_bytes(row[0]), row[1][1])):
+        size_ms, to_bytes, in_order = self.builder.window_size_ms or 0, self._keys.to_bytes, scan_order(self.builder)
+        for key, (start_ms, _), value in sorted(rows, key=lambda row: in_order(to_bytes(row[0]), *row[1])):
             yield Windowed(self._public_key(key), Window(start_ms, start_ms + size_ms)), self._public(value)
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:

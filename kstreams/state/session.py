@@ -7,6 +7,8 @@ from typing import Any
 
 from kstreams.record import Window, Windowed
 from kstreams.state.grouped_store import GroupedStore, rows_of
+from kstreams.state.groups import Place
+from kstreams.state.scan_order import scan_order
 
 
 class LiveSessionStore(GroupedStore):
@@ -51,11 +53,15 @@ class LiveSessionStore(GroupedStore):
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """Sessions of a key with end >= earliest_end_ms and start <= latest_start_ms, ordered by (end, start).
 
-        `with_expired`: also those that have expired but are not gone yet, as Kafka Streams finds them in its cache.
+        In memory the latest start of an end comes first. `with_expired`: also those that have expired but are not gone
+        yet, as Kafka Streams finds them in its cache.
         """
         group = self._groups.peek(self._key(key))
         hidden_ms = self._gone_ms(self.observed_ms) if with_expired else self._limit_ms()
-        for (end_ms, start_ms), value in rows_of(group, max(earliest_end_ms, hidden_ms + 1), self.observed_ms):
+        rows = rows_of(group, max(earliest_end_ms, hidden_ms + 1), self.observed_ms)
+        if self.builder.store == "memory":  # there Kafka Streams goes through the starts of one end backwards
+            rows.sort(key=lambda row: (row[0][0], -row[0][1]))
+        for (end_ms, start_ms), value in rows:
             if start_ms <= latest_start_ms:
                 yield Windowed(key, Window(start_ms, end_ms)), self._public(value)
 
@@ -72,12 +78,12 @@ class LiveSessionStore(GroupedStore):
     def find_sessions_range(
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
-        """As `find_sessions`, of the keys from `low` to `high`, ordered by (end, start, serialized key)."""
-        is_wanted, live = self._lies_between(low, high), self._key
+        """As `find_sessions`, of the keys from `low` to `high`, in the order of the store (see `scan_order`)."""
+        is_wanted, in_order, to_bytes = self._lies_between(low, high), scan_order(self.builder), self._keys.to_bytes
         first_ms = max(self._limit_ms() + 1, earliest_end_ms)
-        for session, value in self._between(first_ms, self.observed_ms):
-            if session.window.start_ms <= latest_start_ms and is_wanted(live(session.key)):
-                yield session, value
+        rows = self._groups.between(first_ms, self.observed_ms)
+        wanted = [row for row in rows if row[1][1] <= latest_start_ms and is_wanted(row[0])]
+        return self._found(sorted(wanted, key=lambda row: in_order(to_bytes(row[0]), *row[1])))
 
     def backward_find_sessions_range(
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
@@ -95,7 +101,10 @@ class LiveSessionStore(GroupedStore):
         return self._between(first_ms, latest_end_ms)
 
     def _between(self, first_end_ms: int, last_end_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
-        for key, (end_ms, start_ms) in self._groups.between(first_end_ms, last_end_ms):
+        return self._found(self._groups.between(first_end_ms, last_end_ms))
+
+    def _found(self, rows: list[tuple[Any, Place]]) -> Iterator[tuple[Windowed[Any], Any]]:
+        for key, (end_ms, start_ms) in rows:
             value = self._groups.peek(key).get((end_ms, start_ms))
             if value is not None:
                 yield Windowed(self._public_key(key), Window(start_ms, end_ms)), self._public(value)

@@ -20,6 +20,7 @@ from kstreams.state.live_store import LiveStore
 from kstreams.state.lru import LruMap
 from kstreams.state.memory.database import MemoryFamily
 from kstreams.state.outer_join import LiveOuterJoinStore
+from kstreams.state.record_buffer import LiveRecordBuffer
 from kstreams.state.session import LiveSessionStore
 from kstreams.state.versioned import LiveVersionedStore
 from kstreams.state.window import LiveWindowStore
@@ -32,6 +33,7 @@ _KINDS: dict[StoreKind, Callable[[StoreBuilder, Family, LiveBudget], LiveStore]]
     StoreKind.SESSION: LiveSessionStore,
     StoreKind.VERSIONED: LiveVersionedStore,
     StoreKind.TIME_ORDERED_BUFFER: LiveTimeOrderedBuffer,
+    StoreKind.RECORD_BUFFER: LiveRecordBuffer,
     StoreKind.OUTER_JOIN: LiveOuterJoinStore,
     StoreKind.CUSTOM: LiveCustomStore,
 }

@@ -174,7 +174,7 @@ class LiveWindowStore(LiveStore):
 
     def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """All keys, from <= start <= to, ordered by (start, serialized key): what closes at one time comes together."""
-        return self._by_start(max(from_ms, self._limit_ms() + 1), to_ms, (b"", None), reverse=False)
+        return self._in_start_order(max(from_ms, self._limit_ms() + 1), to_ms, (b"", None), reverse=False)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         """All keys, from <= start <= to, in the order of the store: see `scan_order`."""
@@ -206,17 +206,17 @@ class LiveWindowStore(LiveStore):
     def _scan(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None] = (b"", None), reverse: bool = False
     ) -> Iterator[tuple[Windowed[Any], Any]]:
-        in_store_order = self._by_segment if scans_by_segment(self.builder) else self._by_start
+        in_store_order = self._in_segment_order if scans_by_segment(self.builder) else self._in_start_order
         return in_store_order(from_ms, to_ms, span, reverse)
 
-    def _by_start(
+    def _in_start_order(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         for start_ms in self._known_starts(from_ms, to_ms, reverse):
             for key, value in self._frame_rows(start_ms, span, reverse):
                 yield self._shown(key, start_ms, value)
 
-    def _by_segment(
+    def _in_segment_order(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         length_ms, in_order, to_bytes = segment_ms(self.builder) or 1, scan_order(self.builder), self._keys.to_bytes

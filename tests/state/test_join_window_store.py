@@ -42,7 +42,7 @@ class JoinWindowMachine(StoreMachine):
         return self.shown(self.kept())
 
     def shown(self, rows: list[tuple[int, str, Any]]) -> Any:
-        rows = sorted(rows, key=lambda row: (row[0], row[1].encode()))
+        rows = sorted(rows, key=lambda row: (row[0] // SEGMENT, row[1].encode() + row[0].to_bytes(8, "big")))
         return [(Windowed(key, Window(start, start + 10)), value) for start, key, value in rows]
 
     @rule(key=KEYS, number=st.none() | st.integers(0, 3), start=STARTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -31,6 +32,14 @@ class SessionMachine(StoreMachine):
         rows = sorted((row for row in self.model["rows"].items() if row[0][0] > limit), key=lambda row: row[0])
         return [(Windowed(key, Window(start, end)), value) for (end, start, key), value in rows]
 
+    def place(self, key: str, window: Window) -> Any:
+        """Over RocksDB, scans of keys go segment by segment, and within one by key, end and start."""
+        times = (time.to_bytes(8, "big") for time in (window.end_ms, window.start_ms))
+        return window.end_ms // SEGMENT, key.encode() + b"".join(times)
+
+    def of_key(self, key: str) -> list[tuple[Windowed[str], int]]:
+        return sorted((row for row in self.alive() if row[0].key == key), key=lambda row: self.place(*row[0]))
+
     def contents(self, store: Any) -> Any:
         return list(store.all())
 
@@ -54,9 +63,8 @@ class SessionMachine(StoreMachine):
         """What a session aggregation does: find, remove, put the union."""
         found = list(self.store.find_sessions(key, low, high))
         assert found == [
-            row for row in self.alive()
-            if row[0].key == key and row[0].window.end_ms >= low and row[0].window.start_ms <= high
-        ]  # fmt: skip
+            row for row in self.of_key(key) if row[0].window.end_ms >= low and row[0].window.start_ms <= high
+        ]
         assert list(self.store.backward_find_sessions(key, low, high)) == found[::-1]
         for session, _ in found:
             self.store.remove(session)
@@ -70,7 +78,7 @@ class SessionMachine(StoreMachine):
     def fetch_session(self, key: str, window: Window) -> None:
         alive = dict(self.alive())
         assert self.store.fetch_session(key, *window) == alive.get(Windowed(key, window))
-        of_key = [row for row in self.alive() if row[0].key == key]
+        of_key = self.of_key(key)
         assert list(self.store.fetch(key)) == of_key
         assert list(self.store.backward_fetch(key)) == of_key[::-1]
         assert list(self.store.backward_all()) == self.expected()[::-1]
@@ -80,6 +88,7 @@ class SessionMachine(StoreMachine):
         found = [
             row for row in self.alive() if (first or "") <= row[0].key and (last is None or row[0].key <= last)
         ]  # fmt: skip
+        found.sort(key=lambda row: self.place(*row[0]))
         assert list(self.store.fetch_range(first, last)) == found
         assert list(self.store.backward_fetch_range(first, last)) == found[::-1]
         found = [row for row in found if row[0].window.end_ms >= low and row[0].window.start_ms <= high]
@@ -93,3 +102,19 @@ class SessionMachine(StoreMachine):
 
 
 globals().update(cases_of(SessionMachine, {"": Stores.session("visits", RETENTION, key=str, value=int)}))
+
+
+class InMemoryMachine(SessionMachine):
+    """In memory what has expired is gone at once; scans go by end, key and start, the latest start first."""
+
+    builder = Stores.session("memory", RETENTION, key=str, value=int, store="memory")
+
+    def expected(self) -> Any:
+        return self.alive()
+
+    def place(self, key: str, window: Window) -> Any:
+        return window.end_ms, key.encode(), -window.start_ms
+
+
+TestInMemory = InMemoryMachine.TestCase
+TestInMemory.settings = settings(max_examples=12, stateful_step_count=40)

@@ -1,0 +1,50 @@
+"""How the rows of buffers are packed: parts of any length one after the other, and headers as such parts.
+
+A part is its length in 4 bytes, big endian, -1 for none, and its bytes. Headers are their number in 4 bytes, and name
+and value of each as two parts.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kstreams.record import Headers
+
+_LENGTH = struct.Struct(">i")
+
+
+def packed(part: bytes | None) -> bytes:
+    """One part.
+
+    Examples
+    --------
+    >>> packed(b"ab"), packed(None)
+    (b'\\x00\\x00\\x00\\x02ab', b'\\xff\\xff\\xff\\xff')
+    """
+    return _LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part
+
+
+def unpacked(data: bytes, at: int, count: int) -> tuple[list[bytes | None], int]:
+    """`count` parts from `at` on, and where they end."""
+    found: list[bytes | None] = []
+    for _ in range(count):
+        length = _LENGTH.unpack_from(data, at)[0]
+        at += _LENGTH.size
+        found.append(None if length < 0 else data[at : at + length])
+        at += max(0, length)
+    return found, at
+
+
+def packed_headers(headers: Headers) -> bytes:
+    """All headers of a record."""
+    parts = [_LENGTH.pack(len(headers))]
+    for name, value in headers:
+        parts += [packed(name.encode()), packed(value)]
+    return b"".join(parts)
+
+
+def unpacked_headers(data: bytes, at: int) -> Headers:
+    """The headers that begin at a place."""
+    count = _LENGTH.unpack_from(data, at)[0]
+    found, _ = unpacked(data, at + _LENGTH.size, 2 * count)
+    return tuple(((name or b"").decode(), value) for name, value in zip(found[::2], found[1::2], strict=True))
