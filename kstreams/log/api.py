@@ -64,6 +64,10 @@ class Producer(Protocol):
         """Buffer a whole batch for the partition it names; its offsets are ignored."""
         ...
 
+    def refused(self, batch: Batch) -> dict[int, LogError]:
+        """The rows of a batch that its topic would never take, and why: too large, or without a key it asks for."""
+        ...
+
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything sent is written to the level of durability asked for; raise what failed."""
         ...
@@ -151,6 +155,14 @@ class Admin(Protocol):
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit all of these offsets as one."""
+        ...
+
+    def ask_to_shut_down(self, group: str) -> None:
+        """Call all members of a group to stop."""
+        ...
+
+    def shutdowns(self, group: str) -> int:
+        """How often that was done; a member stops when there is one more than at its start."""
         ...
 
     def groups(self) -> list[str]: ...

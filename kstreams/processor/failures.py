@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from kstreams.config import Config
-from kstreams.errors import ConfigError, FencedError, KStreamsError, LogError, ProcessingError, SerdeError, StateError
+from kstreams.errors import ConfigError, FencedError, LogError, ProcessingError, SerdeError, StateError
 from kstreams.processor.dead_letters import DeadLetters
 from kstreams.processor.drops import Drops
 from kstreams.processor.error_handlers import (
@@ -73,7 +73,7 @@ class Failures:
             kind: handler_of(setting, topic, tells_reason=self.keeps_dropped) for kind, setting in kinds.items()
         }
         self._deserialization, self._processing, self._production = handlers.values()
-        guards = {kind: setting != "fail" or topic is not None for kind, setting in kinds.items()}
+        guards = {kind: setting not in ("fail", "retry") or topic is not None for kind, setting in kinds.items()}
         self.guards_deserialization, self.guards_processing, self.guards_production = guards.values()
 
     def guarded(self, node: str, process: Forward, context_of: Callable[[str, int], ErrorHandlerContext]) -> Forward:
@@ -130,18 +130,25 @@ class Failures:
         if self._is_over(self._production, replace(context, origin=origin), record, error):
             raise error
 
-    def production(self, context: ErrorHandlerContext, record: ProducerRecord, error: KStreamsError) -> Result:
-        """A topic refused a record: what is to be done."""
-        response = self._ask(self._production, context, record, error)
-        if response.result is Result.RESUME:
-            self._left_out(context, response, error)
-        return response.result
+    def refused(self, context: ErrorHandlerContext, record: ProducerRecord, error: LogError) -> None:
+        """A topic will never take a record; raises the error when the task is to end."""
+        if self._is_over(self._production, context, record, error):
+            raise error
 
     def dropped(self, context: ErrorHandlerContext, reason: str, count: int = 1) -> None:
         """An operator skips records, the last of which the context tells of."""
         self._drops.add(context.processor_node_id, reason, lambda: place_of(context), count)
         if self.keeps_dropped:
             self._keep(context, reason)
+
+    def send_letters(self) -> None:
+        """Hand over the dead letters that wait for the task's next output."""
+        self._letters.send()
+
+    @property
+    def written_topics(self) -> frozenset[str]:
+        """Where dead letters went so far."""
+        return frozenset(self._letters.topics)
 
     def _keep(self, context: ErrorHandlerContext, reason: str) -> None:
         """One dead letter for one record, for how many windows ever it comes too late."""

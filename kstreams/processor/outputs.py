@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import headers_column
-from kstreams.errors import SerdeError
+from kstreams.errors import LogError, SerdeError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.chain import Statement
 from kstreams.processor.context import Origin, RecordContext, TaskContext
@@ -64,6 +64,12 @@ class Collector(Protocol):
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; asked only when the task itself must choose one."""
+        ...
+
+    def refused(
+        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
+    ) -> Mapping[int, LogError]:
+        """The rows that the topic would never take, and why; asked only where a handler decides about them."""
         ...
 
 
@@ -193,15 +199,9 @@ class Outputs:
     def _send_run(self, topic: str, run: Rows) -> None:
         if self._guards:
             self._leave_out_unencodable(topic, run)
+            self._leave_out_refused(topic, run)
         partitions = self._partitions(topic, run)
-        self._collector.send(
-            topic,
-            _encoded(run, topic, "key", run.sink.key, run.keys),
-            _encoded(run, topic, "value", run.sink.value, run.values),
-            pa.array(run.timestamps, pa.int64()),
-            headers_column(run.headers_of_rows()),
-            partitions,
-        )
+        self._collector.send(topic, *_columns(run, topic), partitions)
         run.clear()
 
     def _leave_out_unencodable(self, topic: str, run: Rows) -> None:
@@ -214,6 +214,25 @@ class Outputs:
             self._context.failures.serialization(origin, record, error, side)
         if failed:
             _keep_rows(run, [row for row in range(len(run.keys)) if row not in failed])
+
+    def _leave_out_refused(self, topic: str, run: Rows) -> None:
+        """Ask the handler about each row that the topic refuses; the rows that it leaves out go."""
+        columns = _columns(run, topic)
+        refused = self._collector.refused(topic, *columns)
+        for row, error in refused.items():
+            key, value = columns[0][row].as_py(), columns[1][row].as_py()
+            record = ProducerRecord(topic, key, value, *run.record(row)[2:])
+            origin = self._context.failure_of(run.origins[row], run.sink.name, record.timestamp)
+            self._context.failures.refused(origin, record, error)
+        if refused:
+            _keep_rows(run, [row for row in range(len(run.keys)) if row not in refused])
+
+    def takes(
+        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
+    ) -> bool:
+        """Whether `send_columns` may be given these rows: a refused one is a matter for the record path."""
+        name = self._topic_names.get(topic, topic)
+        return not (self._guards and self._collector.refused(name, keys, values, timestamps, headers))
 
     def _partitions(self, topic: str, run: Rows) -> np.ndarray[Any, Any] | None:
         if run.sink.partitioner is not None:
@@ -248,6 +267,16 @@ class Outputs:
             self._in_turns(sink, topics.setdefault(topic, TopicRows()))(key, value, timestamp)
 
         return dynamic_sink
+
+
+def _columns(run: Rows, topic: str) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array | None]:
+    """Keys, values, timestamps and headers as they are written."""
+    return (
+        _encoded(run, topic, "key", run.sink.key, run.keys),
+        _encoded(run, topic, "value", run.sink.value, run.values),
+        pa.array(run.timestamps, pa.int64()),
+        headers_column(run.headers_of_rows()),
+    )
 
 
 def _encoded(run: Rows, topic: str, what: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:

@@ -129,6 +129,11 @@ class Task:
         return self._drops.counts
 
     @property
+    def failures(self) -> Failures:
+        """Its error policies."""
+        return self._context.failures
+
+    @property
     def sensors(self) -> Mapping[tuple[str, str], Sensor]:
         """What its processors measure, by (node, sensor)."""
         return self._context.sensors
@@ -167,6 +172,7 @@ class Task:
         route = self._routes.of(batch.source.topic)
         if self._idle is not None:
             self._idle.seen(route.source.name, self._context.clock.now_ms())
+        route.pass_over(int(batch.offsets[0]))
         region = self._regions.get(route.source.name)
         if region is None or not self._process_columns(batch, region):
             self._process_rows(batch, route)

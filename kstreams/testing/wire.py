@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.errors import LogError
 
 
 class Wire:
@@ -51,6 +52,10 @@ class Wire:
     def partitions(self, topic: str) -> int:
         """One."""
         return 1
+
+    def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
+        """None: these topics take everything."""
+        return {}
 
     def batch_of(self, topic: str, rows: list[Row]) -> Batch:
         """Rows that a test writes to a topic, at the offsets that follow."""

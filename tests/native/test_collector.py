@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstreams.batch import Batch, TopicPartition, headers_column
+from kstreams.clock import ManualClock
+from kstreams.config import Config
 from kstreams.murmur2 import partition_of
 from kstreams.runtime.native.collector import Outbox, TaskCollector
+from kstreams.runtime.native.patience import Patience
 
 Row = tuple[bytes | None, int]
 
@@ -39,7 +42,8 @@ class Sent:
 
 
 def outbox(sent: Sent, partitions: int) -> Outbox:
-    return Outbox(sent, sent.begin, lambda topic: partitions)  # type: ignore[arg-type]
+    patience = Patience(Config.of({"application.id": "app"}), ManualClock())
+    return Outbox(sent, sent.begin, lambda topic: partitions, patience)  # type: ignore[arg-type]
 
 
 def send(collector: TaskCollector, rows: list[Row], partitions: Any = None, headers: Any = None) -> None:

@@ -138,8 +138,13 @@ def test_the_other_threads_stop_when_one_dies(world: World) -> None:
         return value
 
     told: list[BaseException] = []
+
+    def answer(error: BaseException) -> ks.StreamThreadExceptionResponse:
+        told.append(error)
+        return ks.StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+
     streams = world.streams(copy(picky), num_stream_threads=4)
-    streams.set_uncaught_exception_handler(told.append)
+    streams.set_uncaught_exception_handler(answer)
     streams.start()
     with pytest.raises(ProcessingError):
         streams.wait(WAIT_S)

@@ -90,6 +90,14 @@ class EmbeddedAdmin:
         with self._catalogue.write() as database:
             group_offsets.store_offsets(database, group, offsets)
 
+    def ask_to_shut_down(self, group: str) -> None:
+        """Call all members of a group to stop."""
+        group_offsets.ask_to_shut_down(self._catalogue, group)
+
+    def shutdowns(self, group: str) -> int:
+        """How often that was done."""
+        return group_offsets.shutdowns(self._catalogue, group)
+
     def groups(self) -> list[str]:
         """Names of the groups that committed offsets."""
         return group_offsets.groups(self._catalogue)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch
+from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.errors import LogError
 from kstreams.log.embedded.frame import Body, encode_body
 from kstreams.log.embedded.topic_config import TopicSettings
@@ -30,7 +30,7 @@ def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSett
     """
     source = batches[0].source
     if settings.compact and any(batch.keys.null_count for batch in batches):
-        raise UnwritableError(f"{source} is compacted, so each of its records needs a key: one has none.")
+        raise _without_key(source)
     try:
         parts = [part for batch in join_small(batches) for part in halve(batch, settings.max_message_bytes)]
         return [encode_body(part, compression) for part in parts]
@@ -82,13 +82,31 @@ def halve(batch: Batch, most_bytes: int) -> Iterator[Batch]:
         yield batch
         return
     if len(batch) == 1:
-        raise UnwritableError(
-            f"A record of {byte_size(batch)} bytes is too large for {batch.source}: raise its `max.message.bytes` "
-            f"({most_bytes}) or send less at once."
-        )
+        raise _too_large(batch, most_bytes)
     middle = len(batch) // 2
     yield from halve(batch.slice(0, middle), most_bytes)
     yield from halve(batch.slice(middle, len(batch)), most_bytes)
+
+
+def unwritable_rows(batch: Batch, settings: TopicSettings) -> Iterator[tuple[int, UnwritableError]]:
+    """The rows of a batch that `frame_bodies` would refuse, each with the reason."""
+    if settings.compact:
+        yield from ((row, _without_key(batch.source)) for row in np.flatnonzero(batch.keys.is_null()).tolist())
+    if byte_size(batch) > settings.max_message_bytes:
+        rows = ((row, batch.slice(row, row + 1)) for row in range(len(batch)))
+        most = settings.max_message_bytes
+        yield from ((row, _too_large(one, most)) for row, one in rows if byte_size(one) > most)
+
+
+def _without_key(source: TopicPartition) -> UnwritableError:
+    return UnwritableError(f"{source} is compacted, so each of its records needs a key: one has none.")
+
+
+def _too_large(record: Batch, most_bytes: int) -> UnwritableError:
+    return UnwritableError(
+        f"A record of {byte_size(record)} bytes is too large for {record.source}: raise its `max.message.bytes` "
+        f"({most_bytes}) or send less at once."
+    )
 
 
 def byte_size(batch: Batch) -> int:

@@ -1,4 +1,4 @@
-"""Offsets that consumer groups committed, in the catalogue."""
+"""What the catalogue keeps of consumer groups: the offsets they committed, and calls to stop."""
 
 from __future__ import annotations
 
@@ -39,3 +39,21 @@ def delete_group(catalogue: Catalogue, group: str) -> None:
     """Forget what a group committed."""
     with catalogue.write() as database:
         database.execute("DELETE FROM offsets WHERE group_id = ?", (group,))
+
+
+def ask_to_shut_down(catalogue: Catalogue, group: str) -> None:
+    """Count one more call to a group's members to stop."""
+    with catalogue.write() as database:
+        database.execute(
+            "INSERT INTO marks VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (_mark(group),)
+        )
+
+
+def shutdowns(catalogue: Catalogue, group: str) -> int:
+    """How many there were."""
+    rows = catalogue.read("SELECT value FROM marks WHERE name = ?", _mark(group))
+    return int(rows[0][0]) if rows else 0
+
+
+def _mark(group: str) -> str:
+    return f"shutdowns of {group}"

@@ -13,7 +13,7 @@ from kstreams.log.api import OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded import transactions
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer, Rows
 from kstreams.log.embedded.catalogue import Topic
-from kstreams.log.embedded.framing import byte_size
+from kstreams.log.embedded.framing import byte_size, unwritable_rows
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.linger import Linger
 from kstreams.log.embedded.partition import PartitionBusyError
@@ -118,6 +118,10 @@ class EmbeddedProducer:
             self._buffer.add_batch(batch, size, on_delivery)
         if self._buffer.bytes >= self._write_at:
             self._write_full()
+
+    def refused(self, batch: Batch) -> dict[int, LogError]:
+        """The rows of a batch that its topic would never take, and why: too large, or without a key it asks for."""
+        return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic)[1]))
 
     def flush(self, timeout: float | None = None) -> None:
         """Write all that was sent; raises the first error since the last flush."""

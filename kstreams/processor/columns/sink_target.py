@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from kstreams.expressions import Operation
+from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.plan import Target
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.view_rows import ViewRows
@@ -44,6 +45,8 @@ class SinkTarget:
         keys = _encoded(self._key, selected.of(self._view.key))
         values, topic = self._values(selected), str(self._sink.topic)
         timestamps, headers = selected.of_timestamps(), selected.headers()
+        if not self._outputs.takes(topic, keys, values, timestamps, headers):
+            raise Inexact("a record that its topic refuses")
         return lambda: self._outputs.send_columns(topic, keys, values, timestamps, headers)
 
     def settle(self) -> None:

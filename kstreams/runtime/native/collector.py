@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import LogError
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import partitions_of, split_by_partition
+from kstreams.runtime.native.patience import Patience
 from kstreams.runtime.native.pieces import Piece, TimeMerge, joined
 
 _MOST_ROWS = 65_536  # gathered before a topic is sent in the middle of a round
@@ -26,6 +29,8 @@ class Outbox:
         Called before anything is sent: opens a transaction where one is needed.
     count_partitions : callable
         How many partitions a topic has; raises UnknownTopicError.
+    patience : Patience
+        For topics that do not take records for the time being.
     merged : collection of str
         Topics in which what several tasks wrote is put in order of time; `flush_merged` sends them.
     """
@@ -35,9 +40,10 @@ class Outbox:
         producer: Producer,
         begin: Callable[[], None],
         count_partitions: Callable[[str], int],
+        patience: Patience,
         merged: Collection[str] = (),
     ) -> None:
-        self._producer, self._begin, self._count = producer, begin, count_partitions
+        self._producer, self._begin, self._count, self._patience = producer, begin, count_partitions, patience
         self._merged = {topic: TimeMerge() for topic in merged}
         self._pieces: dict[str, list[Piece]] = {}
         self._rows: Counter[str] = Counter()
@@ -49,6 +55,10 @@ class Outbox:
         if topic not in self._partitions:
             self._partitions[topic] = self._count(topic)
         return self._partitions[topic]
+
+    def refused(self, batch: Batch) -> dict[int, LogError]:
+        """The rows that their topic would never take, and why."""
+        return self._producer.refused(batch)
 
     def add(self, topic: str, piece: Piece, writer: int) -> None:
         """Take rows of one topic, with the partition of each, from the task of partition `writer`."""
@@ -62,9 +72,13 @@ class Outbox:
 
     def flush(self) -> None:
         """Hand everything to the producer but what is to be merged."""
-        for topic, pieces in self._pieces.items():
-            self._send(topic, pieces)
-        self._pieces.clear()
+        self.flush_topics(list(self._pieces))
+
+    def flush_topics(self, topics: Collection[str]) -> None:
+        """The same for some topics."""
+        for topic in topics:
+            if pieces := self._pieces.pop(topic, None):
+                self._send(topic, pieces)
 
     def flush_merged(self) -> None:
         """Hand to the producer what was to be merged: all tasks have come equally far in time."""
@@ -78,7 +92,7 @@ class Outbox:
         self.records_out[topic] += len(keys)
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
-            self._producer.send_batch(batch)
+            self._patience.send(self._producer, batch)
 
 
 class TaskCollector:
@@ -94,6 +108,13 @@ class TaskCollector:
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""
         return self._outbox.partitions(topic)
+
+    def refused(
+        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
+    ) -> dict[int, LogError]:
+        """The rows that the topic would never take, and why."""
+        offsets = np.arange(len(keys), dtype=np.int64)
+        return self._outbox.refused(Batch(TopicPartition(topic, self._own), offsets, keys, values, timestamps, headers))
 
     def send(
         self,

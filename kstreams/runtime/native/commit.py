@@ -9,8 +9,12 @@ import numpy as np
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Delivery, OffsetAndMetadata, Producer
+from kstreams.processor.error_handlers import ErrorHandlerContext
+from kstreams.processor.failures import Failures
+from kstreams.record import ProducerRecord
 from kstreams.runtime.native.active_task import ActiveTask
 from kstreams.runtime.native.collector import Outbox
+from kstreams.runtime.native.patience import Patience
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
 
@@ -75,11 +79,15 @@ class Committer:
     outbox : Outbox
         What the tasks wrote and the producer has not.
     guarantee : Guarantee
+    patience : Patience
+        For changelogs that do not take records for the time being.
     """
 
-    def __init__(self, application_id: str, producer: Producer, outbox: Outbox, guarantee: Guarantee) -> None:
+    def __init__(
+        self, application_id: str, producer: Producer, outbox: Outbox, guarantee: Guarantee, patience: Patience
+    ) -> None:
         self._application_id, self._producer = application_id, producer
-        self._outbox, self._guarantee = outbox, guarantee
+        self._outbox, self._guarantee, self._patience = outbox, guarantee, patience
         self.commits = 0
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
@@ -90,6 +98,7 @@ class Committer:
         self._outbox.flush_merged()
         changes = [task.state.changes(max(task.task.stream_time, 0)) for task in tasks]
         ends = [self._write_changelogs(task, change) for task, change in zip(tasks, changes, strict=True)]
+        self._outbox.flush()  # dead letters of what changelogs refused
         offsets = {source: at for task in tasks for source, at in task.offsets().items()}
         self._guarantee.seal(offsets)
         for task, change, end in zip(tasks, changes, ends, strict=True):
@@ -107,19 +116,28 @@ class Committer:
         ends = {store: task.next_offsets[source] for store, source in kept.items() if source in task.next_offsets}
         logged = {store.name for store in stores if store.logging}
         for store in changes.keys() & logged:
-            self._write_changelog(store, partition, changes[store], ends)
+            source = TopicPartition(changelog_topic(self._application_id, store), partition)
+            columns = changes[store].keys, changes[store].values, changes[store].timestamps
+            batch = Batch(source, np.arange(len(changes[store]), dtype=np.int64), *columns)
+            self._write_changelog(store, self._accepted(store, batch, task.task.failures, task.id), ends)
         return ends
 
-    def _write_changelog(self, store: str, partition: int, changes: Changes, ends: dict[str, int]) -> None:
+    def _accepted(self, store: str, batch: Batch, failures: Failures, task_id: str) -> Batch:
+        """The rows without those that the changelog refuses and the production handler leaves out."""
+        refused = self._producer.refused(batch) if failures.guards_production else {}
+        for row, error in refused.items():
+            record = ProducerRecord(batch.source.topic, *next(batch.slice(row, row + 1).rows()))
+            failures.refused(ErrorHandlerContext(processor_node_id=store, task_id=task_id), record, error)
+        failures.send_letters()
+        return batch.filter(np.array([row not in refused for row in range(len(batch))])) if refused else batch
+
+    def _write_changelog(self, store: str, batch: Batch, ends: dict[str, int]) -> None:
         def delivered(delivery: Delivery) -> None:
             if delivery.error is None:
                 ends[store] = delivery.offset + delivery.count
 
-        source = TopicPartition(changelog_topic(self._application_id, store), partition)
-        columns = changes.keys, changes.values, changes.timestamps
-        batch = Batch(source, np.arange(len(changes), dtype=np.int64), *columns)
         if len(batch):
             self._guarantee.begin()
         for start in range(0, len(batch), _CHANGELOG_ROWS):
             rows = batch.slice(start, min(len(batch), start + _CHANGELOG_ROWS))
-            self._producer.send_batch(rows, delivered)
+            self._patience.send(self._producer, rows, delivered)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import TopologyError
+from kstreams.errors import LogError, TopologyError
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.task import Task
 from kstreams.processor.topology import SubTopology
@@ -149,6 +149,9 @@ class _NoSinks:
     """The collector of a task that has no sinks."""
 
     def partitions(self, topic: str) -> int:
+        raise TopologyError(f"a global table cannot write to {topic}")
+
+    def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
         raise TopologyError(f"a global table cannot write to {topic}")
 
     def send(

@@ -14,13 +14,16 @@ from kstreams.errors import ConfigError
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.api import Admin, Consumer, Log, Producer
 from kstreams.processor.layout import Layout
+from kstreams.processor.shape import shape_of
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.bounded import Bounds
 from kstreams.runtime.native.global_tables import GlobalTables
+from kstreams.runtime.native.known_topology import KnownTopology
 from kstreams.runtime.native.locks import state_folder
 from kstreams.runtime.native.restore import OnRestore
 from kstreams.runtime.native.time_slices import aligned_sub_topologies
 from kstreams.runtime.native.topics import prepare_topics
+from kstreams.runtime.native.uncaught import ShutdownSignal
 from kstreams.state import StateLimits
 
 
@@ -45,6 +48,8 @@ class Job:
         The sub-topologies whose tasks advance together in time; none unless the run is bounded.
     on_restore : callable
         Told how restores go.
+    shutdown : ShutdownSignal
+        The call to all members to stop.
     """
 
     config: Config
@@ -58,6 +63,7 @@ class Job:
     bounds: Bounds | None
     aligned: frozenset[int]
     on_restore: OnRestore
+    shutdown: ShutdownSignal
 
     @property
     def exactly_once(self) -> bool:
@@ -90,7 +96,10 @@ def open_job(
     """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`."""
     log = given_log or resources.enter_context(_open_log(config, clock))
     admin = resources.enter_context(log.admin())
+    known, shape = KnownTopology(state_folder(config)), shape_of(topology)
+    known.check(shape, config.application_id, admin)
     layout = prepare_topics(topology, config, admin)
+    known.adopt(shape)
     bounds = _bounds(layout, admin, until_end) if once or until_end else None
     limits, folder = StateLimits.of(config), state_folder(config)
     settings = {**config.prefixed("consumer."), **config.prefixed("global.consumer.")}
@@ -99,7 +108,8 @@ def open_job(
     resources.callback(tables.close)
     tables.load()
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
-    return Job(config, clock, log, admin, layout, folder, limits, tables, bounds, aligned, on_restore)
+    shutdown = ShutdownSignal(admin, config.application_id, clock)
+    return Job(config, clock, log, admin, layout, folder, limits, tables, bounds, aligned, on_restore, shutdown)
 
 
 def _open_log(config: Config, clock: Clock) -> EmbeddedLog:

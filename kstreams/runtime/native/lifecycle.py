@@ -19,6 +19,18 @@ class State(Enum):
     ERROR = "ERROR"
 
 
+class ThreadState(Enum):
+    """State of a stream thread; Kafka Streams: `StreamThread.State`. No partition is revoked while a thread lives."""
+
+    CREATED = "CREATED"
+    STARTING = "STARTING"
+    PARTITIONS_ASSIGNED = "PARTITIONS_ASSIGNED"
+    """Its tasks are opened and restored."""
+    RUNNING = "RUNNING"
+    PENDING_SHUTDOWN = "PENDING_SHUTDOWN"
+    DEAD = "DEAD"
+
+
 _NEXT = {
     State.CREATED: {State.REBALANCING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
     State.REBALANCING: {State.RUNNING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
@@ -52,6 +64,10 @@ class Lifecycle:
     def state(self) -> State:
         """The state now."""
         return self._state
+
+    def is_alive(self) -> bool:
+        """Whether the application is to go on: it is starting, or running."""
+        return self._state in (State.REBALANCING, State.RUNNING)
 
     def move(self, new: State) -> bool:
         """Go to `new` and tell the listener (new, old); False, and nothing happens, where that may not follow."""

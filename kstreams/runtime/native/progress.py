@@ -42,6 +42,21 @@ class Progress:
     stalls: int
 
 
+def together(now: Progress, former: Iterable[Progress]) -> Progress:
+    """The counters of threads that were replaced, added to those of the threads there are."""
+    for before in former:
+        now = Progress(
+            now.records_in + before.records_in,
+            now.records_out + before.records_out,
+            now.dropped + before.dropped,
+            now.commits + before.commits,
+            now.lag,
+            now.restored,
+            now.stalls + before.stalls,
+        )
+    return now
+
+
 def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int) -> Progress:
     """Sum up what the threads have done."""
     threads = list(threads)

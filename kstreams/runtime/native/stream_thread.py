@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import LogError
 from kstreams.log.api import Admin
 from kstreams.processor.layout import TaskPlan
 from kstreams.runtime.native.active_task import ActiveTask
@@ -14,7 +16,9 @@ from kstreams.runtime.native.bounded import Phase
 from kstreams.runtime.native.collector import Outbox
 from kstreams.runtime.native.commit import AtLeastOnce, Committer, ExactlyOnce
 from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.open_tasks import open_tasks
+from kstreams.runtime.native.patience import Patience
 from kstreams.runtime.native.purge import Purge
 from kstreams.runtime.native.questions import Questions
 from kstreams.runtime.native.time_slices import TimeSlices
@@ -41,7 +45,8 @@ class StreamThread:
     """
 
     def __init__(self, name: str, index: int, plans: Sequence[TaskPlan], job: Job) -> None:
-        self.name, self.plans = name, plans
+        self.name, self.index, self.plans = name, index, plans
+        self.state = ThreadState.CREATED
         self.tasks: list[ActiveTask] = []
         self.questions = Questions()
         self.stopping = threading.Event()
@@ -53,8 +58,10 @@ class StreamThread:
             ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, self._admin, group)
         )
         merged = [job.layout.topic_names[name] for name in _written(plans, job)]
-        self.outbox = Outbox(self._producer, guarantee.begin, lambda topic: _partitions(self._admin, topic), merged)
-        self.committer = Committer(group, self._producer, self.outbox, guarantee)
+        patience = Patience(job.config, job.clock)
+        count = partial(_partitions, self._admin)
+        self.outbox = Outbox(self._producer, guarantee.begin, count, patience, merged)
+        self.committer = Committer(group, self._producer, self.outbox, guarantee, patience)
         self.watch = Watch(name, job.config, job.clock)
         self._purge = Purge(self._admin, frozenset(job.layout.topic_names.values()), job.config, job.clock)
         self._slices: list[TimeSlices] = []
@@ -67,17 +74,26 @@ class StreamThread:
     def run(self, running: Callable[[], None]) -> None:
         """Open the tasks, say so by `running`, work until stopped or done, and close. Raises what went wrong."""
         try:
+            self.state = ThreadState.STARTING
             self.open()
+            self.state = ThreadState.RUNNING
             running()
             while not self.stopping.is_set() and not self.done():
                 self.round()
+            self.state = ThreadState.PENDING_SHUTDOWN
             if any(task.uncommitted for task in self.tasks):
                 self.commit()
+        except Exception:
+            self._leave_dead_letters()
+            raise
         finally:
+            self.state = ThreadState.PENDING_SHUTDOWN
             self.close()
+            self.state = ThreadState.DEAD
 
     def open(self) -> None:
         """Open the tasks and restore their stores."""
+        self.state = ThreadState.PARTITIONS_ASSIGNED
         consumer = self._job.consumer("restore")
         with consumer:
             for task in open_tasks(self.plans, self._job, self.outbox, consumer, self._admin, self.stopping):
@@ -91,6 +107,7 @@ class StreamThread:
 
     def round(self) -> None:
         """One turn of the loop."""
+        self._job.shutdown.check()
         polled = self._poll()
         for slices in self._slices:
             slices.advance(self._is_all_buffered)
@@ -132,6 +149,15 @@ class StreamThread:
                 close()
             except Exception:
                 logger.exception("%s: closing failed", self.name)
+
+    def _leave_dead_letters(self) -> None:
+        """What ended the thread is told in the dead-letter topic, where no transaction takes it back."""
+        topics = frozenset[str]().union(*(task.task.failures.written_topics for task in self.tasks))
+        if topics and not self._job.exactly_once:
+            try:
+                self.outbox.flush_topics(topics)
+            except LogError:
+                logger.exception("%s: the dead letters could not be written", self.name)
 
     def _poll(self) -> bool:
         """Buffer records; tell every task how much its empty inputs lag."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -18,12 +18,19 @@ from kstreams.processor.topology import Topology
 from kstreams.runtime.native.assignment import assign
 from kstreams.runtime.native.global_tables import GlobalTables
 from kstreams.runtime.native.job import Job, open_job
-from kstreams.runtime.native.lifecycle import Lifecycle, State, StateListener
+from kstreams.runtime.native.lifecycle import Lifecycle, State, StateListener, ThreadState
 from kstreams.runtime.native.locks import lock_application
-from kstreams.runtime.native.progress import Progress, progress_of
+from kstreams.runtime.native.progress import Progress, progress_of, together
 from kstreams.runtime.native.read_only_store import ReadOnlyStore
 from kstreams.runtime.native.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.stream_thread import StreamThread
+from kstreams.runtime.native.uncaught import (
+    StreamThreadExceptionResponse,
+    UncaughtExceptionHandler,
+    let_go,
+    response_to,
+    shut_down_client,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -36,10 +43,11 @@ class TaskMetadata(NamedTuple):
 
 
 class ThreadMetadata(NamedTuple):
-    """A stream thread and its tasks."""
+    """A stream thread, its tasks and its state."""
 
     name: str
     tasks: tuple[TaskMetadata, ...]
+    state: ThreadState
 
 
 class KafkaStreams:
@@ -100,7 +108,8 @@ class KafkaStreams:
         self._change = threading.Lock()
         self._stop_globals = threading.Event()
         self._resources = ExitStack()
-        self._exception_handler: Callable[[BaseException], None] = _ignore
+        self._former: list[Progress] = []  # of threads that were replaced
+        self._exception_handler: UncaughtExceptionHandler = shut_down_client
         self.error: BaseException | None = None
         """What ended the application in state ERROR."""
 
@@ -114,8 +123,28 @@ class KafkaStreams:
         self._before_start()
         self._life.listener = listener
 
-    def set_uncaught_exception_handler(self, handler: Callable[[BaseException], None]) -> None:
-        """Tell `handler(error)` of what ends a thread (the application stops in state ERROR); only before `start`."""
+    def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
+        """Ask `handler(error)` what is to happen when an error ends a thread; only before `start`.
+
+        Without a handler, the client shuts down. Kafka Streams: `setUncaughtExceptionHandler`.
+
+        Parameters
+        ----------
+        handler : callable
+            Answers with a `StreamThreadExceptionResponse`; it is called in the thread that dies.
+
+        Raises
+        ------
+        StateError
+            When the application was started.
+
+        Examples
+        --------
+        >>> from kstreams import StreamThreadExceptionResponse as Response
+        >>> def answer(error):
+        ...     return Response.REPLACE_THREAD if isinstance(error, OSError) else Response.SHUTDOWN_CLIENT
+        >>> KafkaStreams(Topology(), {"application.id": "app"}).set_uncaught_exception_handler(answer)
+        """
         self._before_start()
         self._exception_handler = handler
 
@@ -186,8 +215,12 @@ class KafkaStreams:
     def metadata_for_local_threads(self) -> list[ThreadMetadata]:
         """The threads with their tasks and positions."""
         return [
-            ThreadMetadata(t.name, tuple(TaskMetadata(task.id, dict(task.next_offsets)) for task in list(t.tasks)))
-            for t in self._threads
+            ThreadMetadata(
+                thread.name,
+                tuple(TaskMetadata(task.id, dict(task.next_offsets)) for task in list(thread.tasks)),
+                thread.state,
+            )
+            for thread in self._threads
         ]
 
     def metrics(self) -> dict[tuple[str, str], Measured]:
@@ -203,7 +236,7 @@ class KafkaStreams:
 
     def _count(self) -> Progress:
         admin = self._job.admin if self._job else None
-        return progress_of(self._threads, admin, sum(self._restored.values()))
+        return together(progress_of(self._threads, admin, sum(self._restored.values())), self._former)
 
     def _restoring(self, progress: RestoreProgress) -> None:
         self._restored[progress.task, progress.store] = progress.restored
@@ -239,13 +272,48 @@ class KafkaStreams:
         self._waiting = set(self._alive)
 
     def _run(self, thread: StreamThread) -> None:
+        """Run a thread, and the threads that replace it."""
+        running: StreamThread | None = thread
+        try:
+            while running is not None:
+                running = self._replacement(running) if self._dies(running) else None
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._thread_ended(thread)
+
+    def _dies(self, thread: StreamThread) -> bool:
+        """Run a thread to its end; whether an error ended it and another thread is to go on."""
         try:
             thread.run(lambda: self._is_running(thread))
         except BaseException as error:
             logger.error("%s died: %s", thread.name, error)
-            self._fail(error)
-        finally:
-            self._thread_ended(thread)
+            replace = self._answer(error)
+            let_go(error)
+            return replace
+        return False
+
+    def _answer(self, error: BaseException) -> bool:
+        """Do what the user's handler says; whether the thread is to be replaced."""
+        response = response_to(error, self._exception_handler)
+        if response is StreamThreadExceptionResponse.REPLACE_THREAD and self._life.is_alive():
+            return True
+        self._fail(error)
+        if response is StreamThreadExceptionResponse.SHUTDOWN_APPLICATION and self._job is not None:
+            self._job.shutdown.call()
+        return False
+
+    def _replacement(self, thread: StreamThread) -> StreamThread:
+        """A thread with the same tasks, built anew; it goes on from the last commit."""
+        assert self._job is not None
+        new = StreamThread(thread.name, thread.index, thread.plans, self._job)
+        with self._change:
+            self._former.append(progress_of([thread], None, 0))
+            self._threads[self._threads.index(thread)] = new
+            self._waiting.add(new.name)
+        if not self._life.move(State.REBALANCING) and not self._life.is_alive():
+            new.stopping.set()  # a stop came in between
+        return new
 
     def _is_running(self, thread: StreamThread) -> None:
         with self._change:
@@ -260,7 +328,6 @@ class KafkaStreams:
         self._life.move(State.PENDING_ERROR)
         for thread in self._threads:
             thread.stopping.set()
-        self._exception_handler(error)
 
     def _thread_ended(self, thread: StreamThread) -> None:
         with self._change:
@@ -286,8 +353,9 @@ class KafkaStreams:
         except Exception as error:
             if not self._stop_globals.is_set():
                 logger.error("the thread of the global tables died: %s", error)
-                self._fail(error)
+                if self._answer(error):
+                    self._fail(error)  # it cannot be replaced
 
 
-def _ignore(event: RestoreProgress | BaseException) -> None:
+def _ignore(event: RestoreProgress) -> None:
     """Nobody asked to be told."""

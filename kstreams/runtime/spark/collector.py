@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import HEADERS_TYPE
+from kstreams.errors import LogError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.outputs import BY_KEY
 from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA, Longs
@@ -37,6 +38,10 @@ class RowCollector:
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has, or will have."""
         return self._partitions.get(topic, self._default)
+
+    def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
+        """None here: the driver writes the topics, and a record that one of them refuses ends the run."""
+        return {}
 
     def send(
         self,

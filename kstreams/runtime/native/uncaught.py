@@ -1,0 +1,91 @@
+"""What an application does when an error ends one of its threads: the user's answer, and the call to all members."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable
+from enum import Enum
+from typing import TypeAlias
+
+from kstreams.clock import Clock
+from kstreams.errors import KStreamsError
+from kstreams.log.api import Admin
+
+logger = logging.getLogger(__name__)
+
+_LOOK_EVERY_MS = 500
+
+
+class StreamThreadExceptionResponse(Enum):
+    """What is to happen. Kafka Streams: `StreamThreadExceptionResponse`."""
+
+    REPLACE_THREAD = "REPLACE_THREAD"
+    """A new thread goes on from the last commit. What fails for good fails again."""
+    SHUTDOWN_CLIENT = "SHUTDOWN_CLIENT"
+    """This application in this process stops, in state ERROR."""
+    SHUTDOWN_APPLICATION = "SHUTDOWN_APPLICATION"
+    """So do all others of the same `application.id`."""
+
+
+UncaughtExceptionHandler: TypeAlias = Callable[[BaseException], StreamThreadExceptionResponse]
+
+
+class ApplicationShutdownError(KStreamsError):
+    """Another member of the application asked all of them to stop."""
+
+
+class ShutdownSignal:
+    """The call to all members of an application to stop, seen since this one was started.
+
+    Parameters
+    ----------
+    admin : Admin
+    application_id : str
+    clock : Clock
+    """
+
+    def __init__(self, admin: Admin, application_id: str, clock: Clock) -> None:
+        self._admin, self._application_id, self._clock = admin, application_id, clock
+        self._before = admin.shutdowns(application_id)
+        self._looked_ms = clock.now_ms()
+        self._mutex = threading.Lock()
+
+    def call(self) -> None:
+        """Ask all members to stop."""
+        self._admin.ask_to_shut_down(self._application_id)
+
+    def check(self) -> None:
+        """Raise ApplicationShutdownError when a member has asked; looks now and then only."""
+        with self._mutex:
+            if self._clock.now_ms() - self._looked_ms < _LOOK_EVERY_MS:
+                return
+            self._looked_ms = self._clock.now_ms()
+        if self._admin.shutdowns(self._application_id) > self._before:
+            raise ApplicationShutdownError(
+                f"a member of {self._application_id} asked the whole application to stop after an error there"
+            )
+
+
+def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> StreamThreadExceptionResponse:
+    """What the user's handler answers; what it is not asked about, or fails to answer, stops the client."""
+    if isinstance(error, ApplicationShutdownError) or not isinstance(error, Exception):
+        return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+    try:
+        return StreamThreadExceptionResponse(handler(error))
+    except Exception:
+        logger.exception("the handler of uncaught exceptions gave no answer, so the client stops")
+        return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+
+
+def shut_down_client(error: BaseException) -> StreamThreadExceptionResponse:
+    """The answer when nobody gave a handler."""
+    return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+
+
+def let_go(error: BaseException | None) -> None:
+    """Empty the frames of an error: an iterator in one of them would keep the lock of a store that is reopened."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
