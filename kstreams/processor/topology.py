@@ -193,7 +193,7 @@ class Topology:
         Parameters
         ----------
         store : StoreBuilder
-            With `logging=False`: its topic holds all it needs.
+            It gets no changelog: its topic holds all it needs.
         source, processor : str
             Names of the two nodes.
         topic : str
@@ -207,15 +207,13 @@ class Topology:
         Raises
         ------
         TopologyError
-            When a name or the topic is taken, or the store has a changelog.
+            When a name or the topic is taken.
         """
-        if store.logging:
-            raise TopologyError(f"the global store {store.name!r} is restored from its topic: give it logging=False")
         if store.name in self._stores:
             raise TopologyError(f"there are two state stores called {store.name!r}: give one of them another name")
         check_supplier(supplier, Processor, processor)
         self.add_source(source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor)
-        self.add_state_store(store, is_global=True)
+        self.add_state_store(replace(store, logging=False, changelog_config={}), is_global=True)
         self.add(Step(processor, (source,), UpdateGlobalStore(supplier), (store.name,)))
         return self
 
@@ -317,10 +315,18 @@ def _check(topology: Topology, node: Node) -> None:
     for parent in parents_of(node):
         if parent not in topology.nodes or isinstance(topology.nodes[parent], Sink):
             raise TopologyError(f"{node.name!r} cannot read {parent!r}: there is no source or processor of that name")
+        if _fills_global_store(topology.nodes[parent]):
+            raise TopologyError(
+                f"{node.name!r} cannot read {parent!r}, which fills a global store and forwards nothing"
+            )
     if isinstance(node, Source):
         _check_topics(topology, node)
     if isinstance(node, Step):
         _check_stores(topology, node)
+
+
+def _fills_global_store(node: Node) -> bool:
+    return isinstance(node, Step) and isinstance(node.operator, UpdateGlobalStore)
 
 
 def _check_topics(topology: Topology, source: Source) -> None:

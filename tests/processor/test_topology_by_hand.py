@@ -49,8 +49,8 @@ def source():
     return ks.Topology().add_source("in", "lines", key=str, value=str)
 
 
-def names(**options):
-    return ks.Stores.key_value("names", key=str, value=str, **options)
+def names():
+    return ks.Stores.key_value("names", key=str, value=str)
 
 
 def piped(topology, *rows):
@@ -73,7 +73,7 @@ def test_sources_processors_stores_and_sinks_run():
 def test_describe_prints_what_kafka_streams_prints():
     topology = source().add_state_store(COUNTS).add_processor("count", Counter, "in", stores=["counts"])
     topology.add_sink("out", "out", "count", key=str, value=int)
-    topology.add_global_store(names(logging=False), "names-in", "names", "keep", Keep, key=str, value=str)
+    topology.add_global_store(names(), "names-in", "names", "keep", Keep, key=str, value=str)
     assert topology.describe() == (
         "Topologies:\n"
         "   Sub-topology: 0\n"
@@ -115,7 +115,8 @@ def test_a_store_can_be_connected_later():
 
 def test_a_global_store_is_read_by_every_processor_and_written_by_its_own():
     topology = source().add_processor("greet", Greet, "in").add_sink("out", "out", "greet", key=str, value=str)
-    topology.add_global_store(names(logging=False), "names-in", "names", "keep", Keep, key=str, value=str)
+    topology.add_global_store(names(), "names-in", "names", "keep", Keep, key=str, value=str)
+    assert topology.internal_topics == ()
     rows = [("names", "k", "ann"), ("lines", "1", "k"), ("names", "k", None), ("lines", "2", "k")]
     assert piped(topology, *rows) == ["ANN", "None"]
 
@@ -128,7 +129,7 @@ def test_a_global_store_is_read_by_every_processor_and_written_by_its_own():
         TopologyTestDriver(
             source()
             .add_processor("meddle", Meddle, "in")
-            .add_global_store(names(logging=False), "names-in", "names", "keep", Keep, key=str, value=str)
+            .add_global_store(names(), "names-in", "names", "keep", Keep, key=str, value=str)
         )
 
 
@@ -142,8 +143,7 @@ def test_what_fills_a_global_store_neither_forwards_nor_schedules():
             self.process = context.forward
 
     def with_keeper(keeper):
-        kept = names(logging=False)
-        return source().add_global_store(kept, "names-in", "names", "keep", keeper, key=str, value=str)
+        return source().add_global_store(names(), "names-in", "names", "keep", keeper, key=str, value=str)
 
     with pytest.raises(TopologyError, match="keep fills a global store: it cannot schedule punctuators"):
         TopologyTestDriver(with_keeper(Scheduling))
@@ -193,14 +193,24 @@ def mistakes():
         "'p' is to be connected to no store",
     )
     yield by_hand(
-        lambda t: t.add_global_store(names(), "n", "names", "keep", Keep, key=str, value=str),
-        "'names' is restored from its topic: give it logging=False",
+        lambda t: t.add_global_store(names(), "n", "names", "n", Keep, key=str, value=str),
+        "'n' is the name of another operator",
     )
     yield by_hand(
-        lambda t: t.add_global_store(
-            names(logging=False), "n", "names", "keep", Keep, key=str, value=str
-        ).add_processor("p", Counter, "in", stores=["names"]),
+        lambda t: t.add_state_store(names()).add_global_store(names(), "n", "names", "k", Keep, key=str, value=str),
+        "two state stores called 'names'",
+    )
+    yield by_hand(
+        lambda t: t.add_global_store(names(), "n", "names", "keep", Keep, key=str, value=str).add_processor(
+            "p", Counter, "in", stores=["names"]
+        ),
         "'names' is a global store: 'p' may read it without being connected",
+    )
+    yield by_hand(
+        lambda t: t.add_global_store(names(), "n", "names", "keep", Keep, key=str, value=str).add_processor(
+            "p", Counter, "keep"
+        ),
+        "'p' cannot read 'keep', which fills a global store",
     )
     yield by_hand(
         lambda t: t.add_read_only_state_store(names(), "n", "lines", "keep", Keep, key=str, value=str),
