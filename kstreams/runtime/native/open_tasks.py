@@ -30,9 +30,8 @@ def open_tasks(
             return
         state = open_task_state(plan.sub_topology.stores, job.state_folder / str(plan.id), limits=job.limits)
         try:
-            restore_task(
-                plan, state, job.config.application_id, committed, consumer, admin, job.on_restore, stopping.is_set
-            )
+            clients = job.config, job.clock, committed, consumer, admin
+            restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
             starts = start_offsets(plan, committed, admin, consumer, job.config, job.clock)
             task = _open(plan, state, committed, starts, job, outbox)
         except BaseException:

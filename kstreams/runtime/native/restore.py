@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.clock import Clock
+from kstreams.config import Config
 from kstreams.errors import StateError
 from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
 from kstreams.processor.layout import TaskPlan
+from kstreams.processor.rereading import Rereading
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import StoreBuilder, TaskState
 
@@ -37,7 +40,8 @@ OnRestore = Callable[[RestoreProgress], None]
 def restore_task(
     plan: TaskPlan,
     state: TaskState,
-    application_id: str,
+    config: Config,
+    clock: Clock,
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     consumer: Consumer,
     admin: Admin,
@@ -51,7 +55,8 @@ def restore_task(
     plan : TaskPlan
     state : TaskState
         Its open stores.
-    application_id : str
+    config : Config
+    clock : Clock
     committed : mapping
         How far the task's input was processed: a store that keeps an input topic is restored up to there.
     consumer : Consumer
@@ -67,7 +72,7 @@ def restore_task(
     StateError
         When a store claims to know more than its changelog holds, which is then not the one it was written with.
     """
-    found = {store.name: _changelog_of(store, plan, application_id) for store in plan.sub_topology.stores}
+    found = {store.name: _changelog_of(store, plan, config.application_id) for store in plan.sub_topology.stores}
     sources = {store: source for store, source in found.items() if source is not None}
     begins, ends = admin.beginning_offsets(list(sources.values())), admin.end_offsets(list(sources.values()))
     ends |= {
@@ -78,13 +83,15 @@ def restore_task(
     starts = {store: _start(plan, state, store, source, begins, ends) for store, source in sources.items()}
     for store, source in sources.items():
         if starts[store] < ends[source] and not stopping():
-            restore_store(plan, state, store, source, (starts[store], ends[source]), consumer, on_restore, stopping)
+            span, take = (starts[store], ends[source]), _taken(plan, source, config, clock)
+            restore_store(plan, state, store, source, span, take, consumer, on_restore, stopping)
 
 
 def _changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
     """What a store is restored from; None when it has no changelog."""
     if store.source_topic is not None:
-        return TopicPartition(store.source_topic, plan.partition)
+        source = TopicPartition(store.source_topic, plan.partition)
+        return source if source in plan.inputs else None
     return TopicPartition(changelog_topic(application_id, store.name), plan.partition) if store.logging else None
 
 
@@ -94,11 +101,12 @@ def restore_store(
     store: str,
     source: TopicPartition,
     span: tuple[int, int],
+    take: Callable[[Batch], Batch],
     consumer: Consumer,
     on_restore: OnRestore,
     stopping: Callable[[], bool],
 ) -> None:
-    """Apply a changelog from the first offset of `span` up to, not including, the second."""
+    """Apply what `take` gives of a changelog, from the first offset of `span` up to, not including, the second."""
     start, end = span
     task, total = str(plan.id), end - start
     logger.info("task %s: restoring %s from %s, %d offsets", task, store, source, total)
@@ -107,15 +115,16 @@ def restore_store(
     on_restore(RestoreProgress(task, store, 0, total))
     while (position := consumer.position(source)) < end and not stopping():
         for batch in consumer.poll(_POLL_S, min(_POLL_ROWS, end - position)):
-            state.restore(store, _with_keys(batch))
+            state.restore(store, take(batch))
         on_restore(RestoreProgress(task, store, min(consumer.position(source), end) - start, total))
     consumer.assign([])
     logger.info("task %s: restored %s", task, store)
 
 
-def _with_keys(batch: Batch) -> Batch:
-    """Without the null keys that a topic of the user's may hold: no store takes them."""
-    return batch.filter(batch.keys.is_valid().to_numpy(zero_copy_only=False)) if batch.keys.null_count else batch
+def _taken(plan: TaskPlan, topic: TopicPartition, config: Config, clock: Clock) -> Callable[[Batch], Batch]:
+    """What a store takes of the topic it is restored from: of its changelog all, of an input what its source took."""
+    reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
+    return (lambda batch: batch) if reader is None else Rereading(reader, config, clock)
 
 
 def _start(

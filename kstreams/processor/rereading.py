@@ -1,0 +1,66 @@
+"""What a source once took of its topic: for a store that is restored from the topic that it mirrors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import Batch
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.processor.nodes import Source
+from kstreams.processor.routes import failing_rows
+from kstreams.record import Record
+from kstreams.serdes import BytesSerde
+from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
+
+
+class Rereading:
+    """Gives the records of a topic as they came out of a source that has read them before.
+
+    What did not decode was left out then, or the application would not have come so far: it is left out again.
+
+    Parameters
+    ----------
+    source : Source
+    config : Config
+        `default.timestamp.extractor` holds for a source without an extractor.
+    clock : Clock
+    """
+
+    def __init__(self, source: Source, config: Config, clock: Clock) -> None:
+        default = extractor_of(config["default.timestamp.extractor"])
+        self._extract = source.timestamp_extractor or default or FailOnInvalidTimestamp()
+        self._key, self._value = source.key or BytesSerde(), source.value or BytesSerde()
+        self._clock, self._partition_time = clock, -1
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The records with a key that decode, under their event times."""
+        batch = batch.filter(self._is_good(batch))
+        times = self._times(batch)
+        batch.timestamps = pa.array(times, pa.int64())
+        if len(times):
+            self._partition_time = max(self._partition_time, int(times.max()))
+        return batch.filter(times >= 0)
+
+    def _is_good(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        good = batch.keys.is_valid().to_numpy(zero_copy_only=False)
+        for column, serde in ((batch.keys, self._key), (batch.values, self._value)):
+            for row, _ in failing_rows(column, serde):
+                good[row] = False
+        return good
+
+    def _times(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        given = batch.timestamps.to_numpy()
+        if isinstance(self._extract, FailOnInvalidTimestamp):
+            times = self._extract.times(given, self._partition_time, self._clock)
+            # What fails on a negative time had found another for it: one before those read again.
+            return np.maximum(times, 0) if self._extract.fails else times
+        rows = zip(self._key.decode_rows(batch.keys), self._value.decode_rows(batch.values), given, strict=True)
+        stamped: list[int] = []
+        highest = self._partition_time
+        for (key, value, time), headers in zip(rows, batch.header_rows(), strict=True):
+            record = Record(key=key, value=value, timestamp=int(time), headers=headers)
+            stamped.append(int(self._extract(record, highest)))
+            highest = max(highest, stamped[-1])
+        return np.array(stamped, dtype=np.int64)
