@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kstreams.config import Config
     from kstreams.dsl.builder import StreamsBuilder
+    from kstreams.dsl.cogrouped import CogroupedKStream
     from kstreams.dsl.emit import EmitStrategy
     from kstreams.dsl.global_ktable import GlobalKTable
     from kstreams.dsl.grouped import KGroupedStream
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kstreams.dsl.kstream import KStream
     from kstreams.dsl.ktable import KTable
     from kstreams.dsl.materialized import Materialized
+    from kstreams.dsl.session_windowed import SessionWindowedKStream
     from kstreams.dsl.suppressed import Suppressed
     from kstreams.dsl.windowed import TimeWindowedKStream
     from kstreams.errors import KStreamsError
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "kstreams.config": ("Config",),
     "kstreams.dsl.builder": ("StreamsBuilder",),
+    "kstreams.dsl.cogrouped": ("CogroupedKStream",),
     "kstreams.dsl.emit": ("EmitStrategy",),
     "kstreams.dsl.global_ktable": ("GlobalKTable",),
     "kstreams.dsl.grouped": ("KGroupedStream",),
@@ -72,6 +75,7 @@ _HOMES = {
     "kstreams.dsl.ktable": ("KTable",),
     "kstreams.dsl.materialized": ("Materialized",),
     "kstreams.dsl.suppressed": ("Suppressed",),
+    "kstreams.dsl.session_windowed": ("SessionWindowedKStream",),
     "kstreams.dsl.windowed": ("TimeWindowedKStream",),
     "kstreams.errors": ("KStreamsError",),
     "kstreams.expressions": (
@@ -121,6 +125,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Cancellable",
     "Change",
+    "CogroupedKStream",
     "Config",
     "EmitStrategy",
     "ErrorHandlerContext",
@@ -146,6 +151,7 @@ __all__ = [
     "RecordMetadata",
     "Response",
     "Serde",
+    "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
     "Stores",

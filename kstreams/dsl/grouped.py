@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kstreams.dsl.aggregation import fold_or_expressions
+from kstreams.dsl.cogrouped import CogroupedKStream
 from kstreams.dsl.graph import (
     Aggregation,
     Count,
@@ -20,8 +21,7 @@ from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.session_windowed import SessionWindowedKStream
-from kstreams.dsl.windowed import TimeWindowedKStream, WindowedKStream
-from kstreams.errors import TopologyError
+from kstreams.dsl.windowed import TimeWindowedKStream, WindowedKStream, refuse_windows
 from kstreams.expressions import Expr
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -166,11 +166,18 @@ class KGroupedStream(Handle, Generic[K, V]):
         """
         windowed = _WINDOWED.get(type(windows))
         if windowed is None:
-            raise TopologyError(
-                f"windowed_by() after {self._node} takes {', '.join(kind.__name__ for kind in _WINDOWED)}, "
-                f"not {windows!r}"
-            )
+            raise refuse_windows(self._node, windows, _WINDOWED)
         return windowed(self, windows)
+
+    def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> CogroupedKStream[K, A]:
+        """Aggregate this stream together with others that are grouped by the same key. Kafka Streams: `cogroup`.
+
+        Parameters
+        ----------
+        aggregator : callable
+            `(key, value, aggregate) -> aggregate` for the records of this stream; None deletes.
+        """
+        return CogroupedKStream({self: aggregator})
 
     def _aggregate(
         self,

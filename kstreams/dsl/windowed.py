@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from kstreams.dsl.aggregation import fold_or_expressions
 from kstreams.dsl.emit import EmitStrategy
-from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, WindowedAggregate
+from kstreams.dsl.graph import Aggregation, Count, Declared, Node, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
@@ -78,7 +78,7 @@ class WindowedKStream(Generic[K, V]):
         materialized: str | Materialized | None,
         name: str | None,
     ) -> KTable[Any, Any]:
-        kept = self._checked(Materialized.of(materialized))
+        kept = checked_retention(Materialized.of(materialized), self._windows)
         described = (materialized, key, value) != (None, None, None)
         # Kafka Streams takes a number too many for unnamed counts, but in the younger sliding windows.
         burns = described and isinstance(aggregation, Count) and not isinstance(self._windows, SlidingWindows)
@@ -95,14 +95,22 @@ class WindowedKStream(Generic[K, V]):
         )
         return self._grouped._add_aggregate(node, kind, store, name)
 
-    def _checked(self, kept: Materialized) -> Materialized:
-        needed = 0 if isinstance(self._windows, UnlimitedWindows) else self._windows.retention_ms
-        if kept.retention_ms is not None and kept.retention_ms < needed:
-            raise TopologyError(
-                f"a retention of {kept.retention_ms} ms is too short for {self._windows}: "
-                f"late records need windows to be kept for {needed} ms at least"
-            )
-        return kept
+
+def checked_retention(kept: Materialized, windows: Windows) -> Materialized:
+    """How windows are kept; an error when it is not for long enough."""
+    needed_ms = 0 if isinstance(windows, UnlimitedWindows) else windows.retention_ms
+    if kept.retention_ms is not None and kept.retention_ms < needed_ms:
+        raise TopologyError(
+            f"a retention of {kept.retention_ms} ms is too short for {windows}: "
+            f"late records need windows to be kept for {needed_ms} ms at least"
+        )
+    return kept
+
+
+def refuse_windows(node: Node, windows: object, known: Iterable[type]) -> TopologyError:
+    """The error for windows that no aggregation knows."""
+    kinds = ", ".join(kind.__name__ for kind in known)
+    return TopologyError(f"windowed_by() after {node} takes {kinds}, not {windows!r}")
 
 
 class TimeWindowedKStream(WindowedKStream[K, V]):

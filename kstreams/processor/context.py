@@ -274,7 +274,9 @@ class NodeContext:
 
     def shared(self, name: str, make: Callable[[], S]) -> S:
         """An object that operators of one task share, made by the first that asks for it."""
-        found: S = self.task.shared.setdefault(name, make())
+        if name not in self.task.shared:
+            self.task.shared[name] = make()
+        found: S = self.task.shared[name]
         return found
 
     def bound(self, operator: Any, forward: Forward) -> Forward:

@@ -29,6 +29,7 @@ from kstreams.dsl.graph import (
     ToTable,
     WindowedAggregate,
 )
+from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.rule_book import RuleBook
 
@@ -48,6 +49,8 @@ KEEPING: dict[type[Node], Keeping] = {
     GlobalTableSource: Keeping.ALWAYS,
     StreamAggregate: Keeping.ALWAYS,
     WindowedAggregate: Keeping.ALWAYS,
+    Cogroup: Keeping.ALWAYS,
+    WindowedCogroup: Keeping.ALWAYS,
     TableAggregate: Keeping.ALWAYS,
     TableFilter: Keeping.IF_NAMED,
     TableMapValues: Keeping.IF_NAMED,

@@ -7,6 +7,8 @@ from typing import Any
 
 from kstreams.dsl.analysis.types import TypeOf, Types, aggregate_type, grouped_types, required_serde, types
 from kstreams.dsl.graph import Node, WindowedAggregate
+from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
+from kstreams.dsl.returned_types import returned_type
 from kstreams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -18,6 +20,28 @@ def windowed(node: WindowedAggregate, parents: tuple[Types, ...]) -> Types:
     grouped = grouped_types(node, parents[0])
     key = grouped.key.or_declared(node.key, node)
     return Types(windowed_key(key, node, node.windows), aggregate_type(node, grouped))
+
+
+@types.rule(Cogroup)
+def cogrouped(node: Cogroup, parents: tuple[Types, ...]) -> Types:
+    return Types(cogrouped_key(node, parents), _cogrouped_value(node))
+
+
+@types.rule(WindowedCogroup)
+def windowed_cogrouped(node: WindowedCogroup, parents: tuple[Types, ...]) -> Types:
+    return Types(windowed_key(cogrouped_key(node, parents), node, node.windows), _cogrouped_value(node))
+
+
+def cogrouped_key(node: Cogroup, parents: tuple[Types, ...]) -> TypeOf:
+    """The type of the key by which streams are grouped together: that of the first one that tells it."""
+    keys = [parent.key.or_declared(given.grouped.key, node) for parent, given in zip(parents, node.inputs, strict=True)]
+    return next((key for key in keys if key.kind is not None), keys[0]).or_declared(node.key, node)
+
+
+def _cogrouped_value(node: Cogroup) -> TypeOf:
+    functions: list[Callable[..., Any]] = [*(given.aggregator for given in node.inputs), node.initializer]
+    annotated = (returned_type(function) for function in functions)
+    return TypeOf(node.value or next((kind for kind in annotated if kind is not None), None), node)
 
 
 def windowed_key(key: TypeOf, node: Node, windows: Windows) -> TypeOf:

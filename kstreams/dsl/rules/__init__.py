@@ -2,6 +2,7 @@
 
 from kstreams.dsl.rules import (
     aggregates,
+    cogroups,
     foreign_key_joins,
     joins,
     processors,
@@ -18,6 +19,7 @@ from kstreams.dsl.rules import (
 
 __all__ = [
     "aggregates",
+    "cogroups",
     "foreign_key_joins",
     "joins",
     "processors",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kstreams.dsl.graph import Node, WindowedAggregate
+from kstreams.dsl.graph.cogroups import WindowedCogroup
 from kstreams.dsl.graph.suppress import Suppress
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
@@ -45,8 +46,8 @@ def _close_delay_ms(node: Suppress, build: Lowering) -> int:
 
 
 def _is_unwindowed(node: Node) -> bool:
-    return not isinstance(node, WindowedAggregate)
+    return not isinstance(node, WindowedAggregate | WindowedCogroup)
 
 
 def _grace_ms(node: Node) -> int | None:
-    return node.windows.closes_after_ms if isinstance(node, WindowedAggregate) else None
+    return node.windows.closes_after_ms if isinstance(node, WindowedAggregate | WindowedCogroup) else None

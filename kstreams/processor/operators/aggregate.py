@@ -95,7 +95,9 @@ class AggregateOperator:
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
         kept, result = self.kept, self.aggregator.result
         store = context.state_store(kept.store)
-        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result)
+        emit = emitter(
+            context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+        )
         before_first = self.aggregator.before_first(kept, cached=kept.caching and context.caching)
         context.live = LiveAggregate(store, emit, before_first)
         step, wrap = self.aggregator.bind()

@@ -36,6 +36,7 @@ def emitter(
     caching: bool,
     sends_old: bool,
     result: Callable[[Any], Any] | None = None,
+    store: str | None = None,
 ) -> Emit:
     """The `emit` of a table node in one task.
 
@@ -47,9 +48,11 @@ def emitter(
         Whether old values go along.
     result : callable, optional
         Makes the value that is forwarded of the state that is stored.
+    store : str, optional
+        Operators that write the same store, and have the same children, share its record cache.
     """
     at_once = _at_once(forward, sends_old, result)
-    return _record_cache(context, at_once)(None) if caching and context.caching else at_once
+    return _cache_of(store, context, at_once)(None) if caching and context.caching else at_once
 
 
 def window_emitter(
@@ -60,13 +63,14 @@ def window_emitter(
     caching: bool,
     sends_old: bool,
     result: Callable[[Any], Any] | None = None,
+    store: str | None = None,
 ) -> Callable[[int], Emit]:
     """The `emit` of a windowed table by the start (ms) of the window; each serves until the next flush.
 
     The parameters are those of `emitter`.
     """
     at_once = _at_once(forward, sends_old, result)
-    of_window = _record_cache(context, at_once) if caching and context.caching else _uncached(at_once)
+    of_window = _cache_of(store, context, at_once) if caching and context.caching else _uncached(at_once)
 
     emits: dict[int, Emit] = {}
 
@@ -106,6 +110,14 @@ def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
         emit(key, None if new is None else result(new), None if old is None else result(old), timestamp, headers)
 
     return emit_results
+
+
+def _cache_of(store: str | None, context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+    """The record cache of a store. It is flushed in the turn of the last operator that shares it: that one is bound
+    first."""
+    if store is None:
+        return _record_cache(context, at_once)
+    return context.shared(f"record cache of {store}", lambda: _record_cache(context, at_once))
 
 
 def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:

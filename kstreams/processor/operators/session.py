@@ -80,7 +80,9 @@ class SessionAggregateOperator:
             return None
         kept, result = self.kept, self.aggregator.result
         to_children = forward if self._caches(context) else _without_headers(context.task, forward)
-        return emitter(context, to_children, caching=kept.caching, sends_old=kept.sends_old, result=result)
+        return emitter(
+            context, to_children, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+        )
 
     def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveSessions) -> Forward:
         initial, merger, dropped = self.aggregator.initial, self.merger, context.dropped
@@ -149,8 +151,11 @@ class SessionAggregateOperator:
             if key is not None:
                 close()
 
+        def close_all() -> None:
+            close_until(live.stream_time_ms + 1)
+
         live.close = close
-        context.at_end_of_input(lambda: close_until(live.stream_time_ms + 1))
+        context.at_end_of_input(close_all)
         return process_then_close
 
 

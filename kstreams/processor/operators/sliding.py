@@ -73,7 +73,9 @@ class SlidingAggregateOperator:
         if self.emits_on_close:
             return emit_nothing
         kept, result = self.kept, self.aggregator.result
-        return emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result)
+        return emitter(
+            context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+        )
 
     def _closure(self, context: NodeContext, place: Place, live: LiveSliding) -> Forward:
         difference_ms, grace_ms, dropped = self.windows.difference_ms, self.windows.grace_ms, context.dropped
@@ -145,8 +147,11 @@ class SlidingAggregateOperator:
             if key is not None and value is not None and timestamp >= difference_ms and not is_late:
                 close_until(live.stream_time_ms - grace_ms)
 
+        def close_all() -> None:
+            close_until(live.stream_time_ms + difference_ms + 1)
+
         live.close = lambda: close_until(live.stream_time_ms - grace_ms)
-        context.at_end_of_input(lambda: close_until(live.stream_time_ms + difference_ms + 1))
+        context.at_end_of_input(close_all)
         return process_then_close
 
 

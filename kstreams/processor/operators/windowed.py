@@ -136,6 +136,7 @@ class WindowedAggregateOperator:
             caching=self.kept.caching,
             sends_old=self.kept.sends_old,
             result=self.aggregator.result,
+            store=self.kept.store,
         )
 
     def _emit_at_close(self, context: NodeContext, forward: Forward, live: LiveWindows) -> None:

@@ -11,6 +11,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.analysis.types import TypeOf, Types, expression_aggregation, flow_types
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import KStreamsError
@@ -219,11 +220,11 @@ def _functions(node: Node) -> list[Any]:
 
 _LATE = (
     "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
-    "be counted, and one of a partition that lags may not; a record at the epoch itself is dropped"
+    "be counted, and one of a partition that lags may not"
 )
 DIFFERENCES: dict[type, str] = {
     g.WindowedAggregate: _LATE,
-    g.StreamJoin: _LATE.replace("counted", "joined"),
+    g.StreamJoin: _LATE.replace("counted", "joined") + "; a record at the epoch itself is dropped",
 }
 """In words, what is not exact about the final results of a node on the relational path."""
 
@@ -252,6 +253,8 @@ _REASONS = {
     g.TableRepartition: _CHANGES,
     TableJoin: _CHANGES,
     ForeignKeyJoin: _CHANGES,
+    Cogroup: "several streams write one state, each by a Python function",
+    WindowedCogroup: "several streams write one state, each by a Python function",
 }
 
 

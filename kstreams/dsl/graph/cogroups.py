@@ -1,0 +1,43 @@
+"""Several grouped streams, aggregated together into one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from kstreams.dsl.graph.aggregates import Grouped
+from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.materialized import Materialized
+from kstreams.windows import Windows
+
+
+@dataclass(frozen=True, slots=True)
+class CogroupedInput:
+    """One of the grouped streams: the name of its step, what it declared, and `aggregator(key, value, aggregate)`."""
+
+    name: str
+    grouped: Grouped
+    aggregator: Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Cogroup(Node):
+    """One aggregate per key, to which the records of all inputs contribute; the parents are in their order."""
+
+    keys: ClassVar[Keys] = Keys.SETTLED
+
+    inputs: tuple[CogroupedInput, ...]
+    initializer: Callable[[], Any]
+    store: str
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WindowedCogroup(Cogroup):
+    """One aggregate per key and window. `merger(key, aggregate, aggregate)`: of two sessions that become one."""
+
+    windows: Windows
+    merger: Callable[[Any, Any, Any], Any] | None = None

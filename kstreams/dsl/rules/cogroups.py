@@ -1,0 +1,54 @@
+"""Rules of cogrouped streams: one aggregation per input over one store, and a step in which their updates meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kstreams.dsl.analysis.types_of_windows import TO_KEEP, cogrouped_key
+from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
+from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.rules.joins import copartition
+from kstreams.dsl.rules.windows import WINDOWING, window_store
+from kstreams.processor.operator import Operator, TableView
+from kstreams.processor.operators.aggregate import AggregateOperator, Aggregator
+from kstreams.processor.operators.stateless import PassOperator
+from kstreams.processor.operators.table import KeptRows, StoreView
+from kstreams.state.api import StoreKind
+
+
+@topology.rule(Cogroup)
+def cogroup(node: Cogroup, build: Lowering) -> str:
+    store = build.store(node.store, StoreKind.TIMESTAMPED_KEY_VALUE, node.materialized, **_serdes(node, build))
+    return _together(node, build, StoreView(store), AggregateOperator)
+
+
+@topology.rule(WindowedCogroup)
+def windowed_cogroup(node: WindowedCogroup, build: Lowering) -> str:
+    windows, merger, windowing = node.windows, node.merger, WINDOWING[type(node.windows)]
+    store = window_store(node.store, windows, node.materialized, build, on_close=False, **_serdes(node, build))
+
+    def operator(aggregator: Aggregator, kept: KeptRows) -> Operator:
+        return windowing.operator(aggregator, merger, kept, windows, False)
+
+    return _together(node, build, windowing.view(store), operator)
+
+
+def _serdes(node: Cogroup, build: Lowering) -> dict[str, Any]:
+    parents = tuple(build.types[parent] for parent in node.parents)
+    return {
+        "key": build.key_serde(node, TO_KEEP, build.types[node.name]._replace(key=cogrouped_key(node, parents))),
+        "value": build.value_serde(node, TO_KEEP),
+    }
+
+
+def _together(
+    node: Cogroup, build: Lowering, view: TableView, operator: Callable[[Aggregator, KeptRows], Operator]
+) -> str:
+    build.set_view(node, view)
+    copartition(node, build)
+    kept = KeptRows(node.store, node.materialized.caching, build.sends_old(node))
+    for given, parent in zip(node.inputs, build.outputs(node), strict=True):
+        aggregate = operator(Aggregator(node.initializer, given.aggregator), kept)
+        build.step(node, aggregate, name=given.name, parents=(parent,), stores=view.stores)
+    return build.step(node, PassOperator(), parents=tuple(given.name for given in node.inputs))
