@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -36,21 +36,33 @@ class Seen:
     def partitions(self, topic: str) -> int:
         return 1
 
+    def refused(self, topic: str, *columns: Any) -> dict[int, Any]:
+        return {}
+
 
 def listed(changes: Any) -> list[Any]:
     return list(zip(changes.keys.to_pylist(), changes.values.to_pylist(), changes.timestamps.to_pylist(), strict=True))
 
 
-def run(topology: Topology, batches: Sequence[Sequence[Row]], *, columns: bool, commits: Sequence[bool] = ()) -> Seen:
+def run(
+    topology: Topology,
+    batches: Sequence[Sequence[Row]],
+    *,
+    columns: bool,
+    commits: Sequence[bool] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Seen:
     """Process batches of the topic "in"; commit after those for which `commits` says so, and at the end."""
     (part,) = topology.sub_topologies
     seen, state = Seen(), open_task_state(part.stores)
-    config = Config.of({"application.id": "test", "columns.min.rows": ALWAYS if columns else NEVER})
+    least = {"columns.min.rows": ALWAYS if columns else NEVER}
+    config = Config.of({"application.id": "test", **least, **(settings or {})})
     task = Task(part, 0, state=state, collector=seen, config=config, clock=ManualClock(), application_id="test")
     offset = 0
     for at, rows in enumerate(batches):
         batch = Batch.of_rows(TopicPartition("in", 0), rows, offset)
         task.process(task.stamp(batch))
+        task.pass_over()
         offset += len(rows)
         if at < len(commits) and commits[at]:
             commit(task, state, seen)

@@ -9,7 +9,7 @@ import kstreams as ks
 from kstreams.batch import Row
 from kstreams.errors import SerdeError
 from kstreams.processor.columns.plan import Plan, plan_regions
-from tests.columns.both_paths import assert_same, reason, run
+from tests.columns.both_paths import assert_same, assert_same_if_columns, reason, run
 
 
 class Order(msgspec.Struct):
@@ -79,6 +79,28 @@ def test_only_the_fields_that_expressions_read_are_read() -> None:
     (planned,) = plan_regions(part).values()
     assert isinstance(planned, Plan)
     assert {repr(leaf) for leaf in planned.leaves} == {"ks.key", "ks.value", "ks.col('amount')"}
+
+
+def test_a_stream_merged_with_itself_comes_twice() -> None:
+    def build() -> ks.Topology:
+        builder = ks.StreamsBuilder()
+        large = orders(builder).filter(ks.col("amount") > 1)
+        large.merge(large).to("out", key=str, value=Order)
+        return builder.build()
+
+    seen = assert_same_if_columns(build, [[Row(b"k", b'{"amount":%d}' % n, n, ()) for n in range(4)]])
+    assert len(seen.outputs["out"]) == 4
+
+
+def test_of_zero_and_minus_zero_the_first_stays_the_least() -> None:
+    def build() -> ks.Topology:
+        builder = ks.StreamsBuilder()
+        least = builder.stream("in", key=str, value=dict[str, float]).group_by_key().aggregate(least=ks.col("x").min())
+        least.to_stream().map_values(str).to("out", key=str, value=str)
+        return builder.build()
+
+    seen = assert_same(build, [[Row(b"k", b'{"x":-0.0}', 1, ())], [Row(b"k", b'{"x":0.0}', 2, ())]])
+    assert [row[1] for row in seen.outputs["out"]] == [b"Fields(least=-0.0)"]
 
 
 def test_headers_go_through_columns_with_their_records() -> None:

@@ -85,8 +85,11 @@ def _extreme(integers: Any, floats: Any, worst: int) -> Merge:
     def rule(old: Old, groups: Groups, values: Any) -> list[Any]:
         of_row, present = _present(groups, values)
         if pa.types.is_floating(values.type):
-            best = np.array([np.nan if slot is None else slot for slot in old])
+            before = np.array([np.nan if slot is None else slot for slot in old])
+            best = before.copy()
             floats.at(best, of_row, present.to_numpy())
+            # Zero and minus zero are equal: what was there first stays, as it does record by record.
+            best = np.where(best == before, before, best)
         else:
             best = np.array([worst if slot is None else slot for slot in old], np.int64)
             integers.at(best, of_row, present.to_numpy())

@@ -134,7 +134,8 @@ class _Ways:
 
     def behind(self, node: Node, view: View) -> list[Target]:
         """The ways of the records of `view`, which come out of `node`."""
-        children = [child for child in self._nodes if node.name in parents_of(child)]
+        # A stream merged with itself leads there twice.
+        children = [child for child in self._nodes for parent in parents_of(child) if parent == node.name]
         if not children:
             raise _Refused(f"{node.name} leads nowhere")
         return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
