@@ -1,15 +1,20 @@
 """Runs recorded cases as tasks inside Spark: many cases in one job, each step of a case a step of its own history.
 
-The recordings come from a driver that takes records in the order in which they are piped. So the rows of a case are cut
-wherever the topic changes, each cut is a step, and between steps the worker now and then forgets its live state.
+The recordings come from a driver that takes records in the order in which they are piped. A task takes those of a step
+by time. So a step holds as many records as a task takes in the recorded order, or fewer when that is asked for; between
+steps the worker now and then forgets its live state.
+
+With one sub-topology every output record is compared, in order. With several, those of a step come in another order,
+one sub-topology after the other, and final tables are compared; one record a step leaves no choice: all is compared.
 """
 
 from __future__ import annotations
 
+import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import traceback
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +25,25 @@ from kstreams.config import Config
 from kstreams.processor.layout import lay_out
 from kstreams.processor.topology import SubTopology
 from kstreams.serdes import serde_of
-from tests.conformance.recorded import replay
+from tests.conformance import recorded
+from tests.conformance.recorded import Case, replay
 
 if TYPE_CHECKING:
-    from kstreams.runtime.spark.program import Program
+    from kstreams.runtime.spark.program import Program, Step
 
-Case = dict[str, Any]
-Tables = dict[str, dict[Any, Any]]
+Rows = list[list[Any]]
+"""Output rows as they are recorded: [step, topic, key, value, timestamp, headers]."""
+
 FORGET_EVERY = 5
+FAILED = "failed"
+"""Not a topic, but why a case has no output."""
+WHOLE = 1 << 30
+"""As many records in a step as a task takes in the recorded order."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """One step of a case: rows of one topic that follow each other, or none when only the wall clock moves."""
+    """One step of a case: rows that follow each other, or none when only the wall clock moves."""
 
     now_ms: int
     rows: pa.Table
@@ -43,21 +54,36 @@ class Prepared:
     """A case as the workers need it."""
 
     program: Program
-    order: list[int]
     cuts: list[Cut] = field(default_factory=list)
 
 
-def failures(cases: Sequence[Case]) -> list[str]:
-    """Names of the cases whose final tables on Spark are not those that were recorded."""
+def failures(cases: Sequence[Case], most: int = WHOLE) -> list[str]:
+    """Names of the cases whose output on Spark is not what was recorded, without the record cache."""
     from kstreams.runtime.spark.session import spark_session
     from kstreams.runtime.spark.settings import SparkSettings
 
-    found = run_cases_spark(spark_session(SparkSettings(delta=None)), cases)
-    return [case["name"] for case in cases if found[case["name"]] != recorded_tables(case)]
+    return differing(spark_session(SparkSettings(delta=None)), cases, most)
 
 
-def run_cases_spark(session: Any, cases: Sequence[Case]) -> dict[str, Tables]:
-    """The final tables of the output topics of every case, by its name."""
+def differing(session: Any, cases: Sequence[Case], most: int = WHOLE) -> list[str]:
+    """The same, in a session that is there."""
+    found = run_cases_spark(session, cases, most)
+    return [case["name"] for case in cases if _view(case, most)(found[case["name"]]) != _view(case, most)(wanted(case))]
+
+
+def wanted(case: Case) -> Rows:
+    """What was recorded without the record cache."""
+    expected = case["expected"]
+    rows: Rows = expected.get("output_uncached", expected["output"])
+    return rows
+
+
+def _view(case: Case, most: int) -> Any:
+    return replay().by_topic if recorded.tasks_of(case) == 1 or most == 1 else recorded.final_tables
+
+
+def run_cases_spark(session: Any, cases: Sequence[Case], most: int = WHOLE) -> dict[str, Rows]:
+    """The output of every case, by its name, with at most so many records in a step."""
     from pyspark.sql import functions as F
 
     from kstreams.runtime.spark.rows import OUT_SCHEMA
@@ -65,25 +91,13 @@ def run_cases_spark(session: Any, cases: Sequence[Case]) -> dict[str, Tables]:
 
     with tempfile.TemporaryDirectory() as folder:
         applications = [application(case) for case in cases]
-        prepared = [
-            prepare(case, app, Path(folder, str(i)))
-            for i, (case, app) in enumerate(zip(cases, applications, strict=True))
-        ]
-        packed = [pack(case) for case in prepared]
+        numbered = enumerate(zip(cases, applications, strict=True))
+        packed = [pack(prepare(case, app, Path(folder, str(i)), most)) for i, (case, app) in numbered]
         numbers = session.range(len(cases)).select(F.col("id").cast("int").alias("id"))
         slots = session.sparkContext.defaultParallelism
         out = numbers.repartitionById(slots, F.col("id") % slots).mapInArrow(_in_worker(packed), OUT_SCHEMA).toArrow()
-    found = (tables(out, number, app) for number, app in enumerate(applications))
+    found = (output_rows(out, number, app) for number, app in enumerate(applications))
     return dict(zip((case["name"] for case in cases), found, strict=True))
-
-
-def recorded_tables(case: Case) -> Tables:
-    """The last value of every key in every output topic, as recorded without the record cache."""
-    found: Tables = {}
-    expected = case["expected"]
-    for _, topic, key, value, *_ in expected.get("output_uncached", expected["output"]):
-        found.setdefault(topic, {})[key] = value
-    return _present(found)
 
 
 def application(case: Case) -> Any:
@@ -91,9 +105,8 @@ def application(case: Case) -> Any:
     return replay().Application(case, _settings(case))
 
 
-def prepare(case: Case, app: Any, folder: Path) -> Prepared:
+def prepare(case: Case, app: Any, folder: Path, most: int) -> Prepared:
     """Everything that is known of a case before it runs."""
-    from kstreams.runtime.spark.chain import in_feeding_order
     from kstreams.runtime.spark.program import program_of
     from kstreams.runtime.spark.settings import SparkSettings
 
@@ -101,19 +114,26 @@ def prepare(case: Case, app: Any, folder: Path) -> Prepared:
     existing = dict.fromkeys(app.inputs, 1)
     layout = lay_out(topology, "app", existing)
     program = program_of(topology, config, SparkSettings(snapshot_every=3), layout, existing, str(folder))
-    return Prepared(program, in_feeding_order(program), list(_cuts(case, app)))
+    return Prepared(program, list(_cuts(case, app, most)))
 
 
-def tables(out: pa.Table, number: int, app: Any) -> Tables:
-    """The final tables of one case among the rows of all: `partition` holds its number, `origin` counts its rows."""
+def output_rows(out: pa.Table, number: int, app: Any) -> Rows:
+    """The output of one case among the rows of all: `partition` holds its number, `origin` counts its rows."""
     mine = out.filter(pc.equal(out["partition"], number)).sort_by("origin")
-    found: Tables = {}
-    for topic, types in app.outputs.items():
-        rows = mine.filter(pc.equal(mine["topic"], topic))
-        keys, values = (serde_of(types[part]).decode_rows(rows[part].combine_chunks()) for part in ("key", "value"))
-        if keys:
-            found[topic] = dict(zip(keys, values, strict=True))
-    return _present(found)
+    failed = mine.filter(pc.equal(mine["topic"], FAILED))
+    if len(failed):
+        return [[0, FAILED, None, failed["value"][0].as_py().decode(), 0, []]]
+    return [row for topic, types in app.outputs.items() for row in _of_topic(mine, topic, types)]
+
+
+def _of_topic(rows: pa.Table, topic: str, types: dict[str, Any]) -> Iterator[list[Any]]:
+    rows = rows.filter(pc.equal(rows["topic"], topic))
+    columns = (serde_of(types[part]).decode_rows(rows[part].combine_chunks()) for part in ("key", "value"))
+    for key, value, timestamp, headers in zip(
+        *columns, rows["timestamp"].to_pylist(), rows["headers"].to_pylist(), strict=True
+    ):
+        named = [[h["name"], None if h["value"] is None else h["value"].decode()] for h in headers or []]
+        yield [0, topic, key, value, timestamp, named]
 
 
 def _settings(case: Case) -> dict[str, Any]:
@@ -121,36 +141,56 @@ def _settings(case: Case) -> dict[str, Any]:
     return {"application.id": "app", **case.get("config", {}), "statestore.cache.max.bytes": 0}
 
 
-def _present(found: Tables) -> Tables:
-    rows = {topic: {k: v for k, v in table.items() if v is not None} for topic, table in found.items()}
-    return {topic: table for topic, table in rows.items() if table}
-
-
-def _cuts(case: Case, app: Any) -> Iterator[Cut]:
+def _cuts(case: Case, app: Any, most: int) -> Iterator[Cut]:
     now_ms, offsets = 0, dict.fromkeys(app.inputs, 0)
-    yield Cut(now_ms, _rows("", [], {}, 0))  # the tasks are there before the first record
-    for topic, items in groupby(case["input"], lambda item: item.get("topic")):
-        if topic is None:
-            for item in items:
-                now_ms += item["advance_ms"]
-                yield Cut(now_ms, _rows("", [], {}, 0))
-        else:
-            taken = list(items)
-            yield Cut(now_ms, _rows(topic, taken, app.inputs[topic], offsets[topic]))
-            offsets[topic] += len(taken)
+    yield Cut(now_ms, _rows([], app, offsets))  # the tasks are there before the first record
+    for items in pieces(case, most):
+        now_ms += items[0].get("advance_ms", 0)
+        yield Cut(now_ms, _rows([item for item in items if "topic" in item], app, offsets))
 
 
-def _rows(topic: str, items: Iterable[Case], types: dict[str, Any], first: int) -> pa.Table:
+def pieces(case: Case, most: int) -> Iterator[list[Case]]:
+    """The input in pieces that a task takes in the order in which they were piped."""
+    own_times = any("timestamp_extractor" in node for node in case["topology"])
+    global_ = {node["topic"] for node in case["topology"] if node["op"] == "global_table"}
+    piece: list[Case] = []
+    for item in case["input"]:
+        topics = {item.get("topic"), *(other.get("topic") for other in piece)}
+        alone = len(topics) > 1 and (own_times or not topics.isdisjoint({None, *global_}))
+        if piece and (alone or len(piece) == most or "advance_ms" in item or not _as_piped([*piece, item])):
+            yield piece
+            piece = []
+        piece.append(item)
+    if piece:
+        yield piece
+
+
+def _as_piped(items: Sequence[Case]) -> bool:
+    """Whether a task takes records in this order: each time that of the topic whose next record has the lowest time."""
+    waiting: dict[str, list[Case]] = {}
+    for item in items:
+        waiting.setdefault(item["topic"], []).append(item)
+    for item in items:
+        heads = [(of_topic[0]["ts"], topic) for topic, of_topic in waiting.items() if of_topic]
+        if min(heads)[1] != item["topic"]:
+            return False
+        waiting[item["topic"]].pop(0)
+    return True
+
+
+def _rows(items: Iterable[Case], app: Any, offsets: dict[str, int]) -> pa.Table:
     from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
 
     rows = []
-    for offset, item in enumerate(items, first):
+    for item in items:
+        topic, types = item["topic"], app.inputs[item["topic"]]
         key, value = (
             None if item[part] is None else serde_of(types[part]).serialize(item[part]) for part in ("key", "value")
         )
         headers = [{"name": name, "value": text.encode()} for name, text in item.get("headers", [])]
-        place = {"topic": topic, "partition": 0, "offset": offset, "timestamp": item["ts"], "origin": 0}
+        place = {"topic": topic, "partition": 0, "offset": offsets[topic], "timestamp": item["ts"], "origin": 0}
         rows.append({**place, "key": key, "value": value, "headers": headers or None})
+        offsets[topic] += 1
     return pa.Table.from_pylist(rows, schema=ARROW_OUT_SCHEMA)
 
 
@@ -158,59 +198,88 @@ def _in_worker(packed: list[bytes]) -> Any:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from kstreams.runtime.spark.shipping import unpack
 
+        logging.getLogger("kstreams.processor").setLevel(logging.ERROR)
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from run_case(unpack(packed[number]), number)
+                yield from _told(unpack(packed[number]), number)
 
     return run
+
+
+def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from run_case(case, number)
+    except Exception:  # whatever ends one case, the others go on
+        from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
+
+        row = {"topic": FAILED, "partition": number, "offset": 0, "timestamp": 0, "origin": 0}
+        error = traceback.format_exc().encode()
+        yield pa.RecordBatch.from_pylist([{**row, "value": error}], schema=ARROW_OUT_SCHEMA)
 
 
 def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
     from kstreams.runtime.spark.live_states import LIVE
     from kstreams.runtime.spark.program import Step
-    from kstreams.runtime.spark.reports import raise_first, split_reports
 
-    written, globals_ = 0, {}
+    written, globals_, turns = 0, {}, {}
     for at, cut in enumerate(case.cuts):
         if at % FORGET_EVERY == 0:
             LIVE.clear()
-        step = Step(2 * at, 2 * at - 2 if at else -1, cut.now_ms, globals=globals_)
+        step = Step(2 * at, 2 * at - 2 if at else -1, cut.now_ms, globals=globals_, turns=turns)
         for sub in case.program.sub_topologies:
             if sub.is_global:
                 _load(case.program, sub, step, cut.rows)
                 globals_[sub.id] = step.number
-        rows, reports = split_reports(pa.concat_tables(_step(case, step, cut.rows)))
-        raise_first(reports)
-        for batch in rows.to_batches():
+        tables, turns = _step(case.program, step, cut.rows)
+        for batch in pa.concat_tables(tables).to_batches():
             yield _numbered(batch, number, written)
             written += len(batch)
     LIVE.clear()
 
 
-def _load(program: Program, sub: SubTopology, step: Any, rows: pa.Table) -> None:
+def _load(program: Program, sub: SubTopology, step: Step, rows: pa.Table) -> None:
     from kstreams.runtime.spark.rows import batches_of
     from kstreams.runtime.spark.task_run import run_task
 
-    for _ in run_task(program, sub, 0, step, batches_of(_read_by(program, sub.id, rows))):
+    for _ in run_task(program, sub, 0, step, batches_of(_among(rows, program.inputs[sub.id]))):
         pass  # only its state matters
 
 
-def _step(case: Prepared, step: Any, rows: pa.Table) -> list[pa.Table]:
-    """The output of every sub-topology; what goes to a repartition topic is read by the ones after it."""
+def _step(program: Program, step: Step, rows: pa.Table) -> tuple[list[pa.Table], dict[int, int]]:
+    """The output of every sub-topology, as `Chain` has it made; and how many turns each took."""
+    from kstreams.processor.stages import stages_of
+    from kstreams.runtime.spark.turns import take_turns
+
+    produced, turns = [rows], {}
+
+    def run(number: int, turn: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
+        given = [*produced_before, *waiting] if turn == 0 else [*waiting]
+        made = _run(program, number, step._replace(turn=turn), given)
+        return made, set(made["topic"].to_pylist())
+
+    for stage in stages_of(program.upstream):
+        produced_before = list(produced)
+        taken = take_turns(sorted(stage), {number: program.read_within(number) for number in stage}, run)
+        produced += [table for tables in taken.values() for table in tables]
+        turns |= {number: len(tables) for number, tables in taken.items()}
+    return produced[1:], turns
+
+
+def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table]) -> pa.Table:
+    from kstreams.runtime.spark.reports import raise_first, split_reports
     from kstreams.runtime.spark.rows import batches_of
     from kstreams.runtime.spark.task_run import run_task
 
-    produced = [rows]
-    for number in case.order:
-        mine = pa.concat_tables([_read_by(case.program, number, table) for table in produced])
-        batches = run_task(case.program, case.program.sub_topology(number), 0, step, batches_of(mine))
-        produced.append(pa.Table.from_batches(list(batches)))
-    return produced[1:]
+    mine = pa.concat_tables([_among(table, program.inputs[number]) for table in given])
+    made = list(run_task(program, program.sub_topology(number), 0, step, batches_of(mine)))
+    rows, reports = split_reports(pa.Table.from_batches(made))
+    raise_first(reports)
+    return rows
 
 
-def _read_by(program: Program, number: int, rows: pa.Table) -> pa.Table:
-    return rows.filter(pc.is_in(rows["topic"], pa.array(program.inputs[number], pa.string())))
+def _among(rows: pa.Table, topics: Iterable[str]) -> pa.Table:
+    return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))
 
 
 def _numbered(batch: pa.RecordBatch, case: int, first: int) -> pa.RecordBatch:

@@ -1,12 +1,14 @@
-"""The recorded cases of the real Kafka Streams, as tasks inside Spark: the same final tables."""
+"""The recorded cases of the real Kafka Streams, on Spark: record for record where only one order is possible."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.conformance import recorded
-from tests.conformance.on_spark import recorded_tables, run_cases_spark
-from tests.conformance.test_native import FAMILIES
+from tests.conformance import on_spark_engine, recorded
+from tests.conformance.on_spark import WHOLE, differing
+from tests.conformance.test_driver import FAMILIES
 from tests.spark.conftest import spark
 
 __all__ = ["spark"]  # the fixture: one session for all tests
@@ -14,15 +16,28 @@ __all__ = ["spark"]  # the fixture: one session for all tests
 pytestmark = [recorded.needed, pytest.mark.spark]
 
 
-def test_a_sample_of_all_families(spark) -> None:
-    cases = [case for family in FAMILIES for case in recorded.cases(family)[::9][:6]]
-    found = run_cases_spark(spark, cases)
-    assert [case["name"] for case in cases if found[case["name"]] != recorded_tables(case)] == []
+@pytest.mark.parametrize(("most", "every"), [(WHOLE, 8), (7, 20), (1, 29)], ids=["whole", "sevens", "one by one"])
+def test_a_sample_of_all_families(spark, most: int, every: int) -> None:
+    cases = [case for family in FAMILIES for case in recorded.cases(family)[1::every]]
+    assert differing(spark, cases, most) == []
+
+
+@pytest.mark.parametrize("path", ["task", "relational"])
+def test_a_sample_through_log_query_and_sink(spark, tmp_path: Path, path: str) -> None:
+    cases = [case for family in FAMILIES for case in on_spark_engine.suitable(recorded.cases(family), path)[:1]]
+    assert on_spark_engine.differing(spark, cases, path, tmp_path) == []
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("path", ["task", "relational"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_all_cases_of_each_family(spark, family: str) -> None:
-    cases = recorded.cases(family)
-    found = run_cases_spark(spark, cases)
-    assert [case["name"] for case in cases if found[case["name"]] != recorded_tables(case)] == []
+def test_all_that_can_go_through_log_query_and_sink(spark, tmp_path: Path, family: str, path: str) -> None:
+    cases = on_spark_engine.suitable(recorded.cases(family), path)
+    assert on_spark_engine.differing(spark, cases, path, tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [WHOLE, 7, 1], ids=["whole", "sevens", "one by one"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_cases_of_each_family(spark, family: str, most: int) -> None:
+    assert differing(spark, recorded.cases(family), most) == []

@@ -12,6 +12,7 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.processor.topology import Topology
+from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.runtime.spark.runner import Progress, SparkRunner
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
@@ -25,6 +26,7 @@ class Row(NamedTuple):
     value: Any
     timestamp: int
     partition: int | None = None
+    headers: list[tuple[str, bytes]] = []
 
 
 Types = Mapping[str, tuple[Any, Any]]
@@ -62,7 +64,8 @@ class Application:
                     None if item is None else serde_of(kind).serialize(item)
                     for item, kind in zip((row.key, row.value), self.types[row.topic], strict=True)
                 )
-                producer.send(row.topic, key, value, timestamp=row.timestamp, partition=row.partition)
+                place = {"timestamp": row.timestamp, "partition": row.partition}
+                producer.send(row.topic, key, value, headers=row.headers, **place)
         return self
 
     def run(self, *, clock: Clock | None = None, until_end: bool = True, **settings: Any) -> Progress:
@@ -71,8 +74,14 @@ class Application:
             runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock())
             return runner.run(once=not until_end, until_end=until_end)
 
-    def rows(self, topic: str, prefix: str = "spark-") -> list[tuple[Any, Any, int]]:
-        """Key, value and timestamp of all records of a topic, partition after partition."""
+    def run_natively(self) -> None:
+        """The same application on the native engine, to the end of its input; its topics have no prefix."""
+        streams = KafkaStreams(self.topology, {**self.settings, "state.dir": str(self.folder / "state")})
+        streams.start(until_end=True)
+        assert streams.wait(60.0)
+
+    def rows(self, topic: str, prefix: str = "spark-", *, headers: bool = False) -> list[tuple[Any, ...]]:
+        """Key, value and timestamp (and headers) of all records of a topic, partition after partition."""
         key, value = (serde_of(kind) for kind in self.types[topic])
         found = []
         with open_log(self.folder / "log") as log, log.admin() as admin, log.consumer() as consumer:
@@ -88,7 +97,8 @@ class Application:
                                 None if raw is None else serde.deserialize(raw)
                                 for raw, serde in ((row.key, key), (row.value, value))
                             )
-                            found.append((*decoded, row.timestamp))
+                            named = ([[name, text and text.decode()] for name, text in row.headers],) if headers else ()
+                            found.append((*decoded, row.timestamp, *named))
         return found
 
     def table(self, topic: str) -> dict[Any, Any]:

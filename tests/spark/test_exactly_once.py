@@ -84,9 +84,10 @@ def test_a_log_that_knows_nothing_of_the_checkpoint_is_noticed(words: Applicatio
         words.run()
 
 
-def test_a_new_checkpoint_starts_anew(words: Application, tmp_path: Path) -> None:
-    words.run()
-    words.run(**{"spark.kstreams.checkpoint": str(tmp_path / "another")})
+@pytest.mark.parametrize("path", ["auto", "task"])
+def test_a_new_checkpoint_starts_anew(words: Application, tmp_path: Path, path: str) -> None:
+    words.run(**{"spark.kstreams.path": path})
+    words.run(**{"spark.kstreams.path": path, "spark.kstreams.checkpoint": str(tmp_path / "another")})
     assert len(words.rows("counts")) == 2 * sum(COUNTS.values())
     assert words.table("counts") == COUNTS
 

@@ -57,17 +57,21 @@ class LogSink:
 
     def last_step(self) -> int:
         """The step applied last; `NO_STEP` when there was none."""
-        with self._log.admin() as admin:
-            committed = admin.committed(self._group, self._sources)
-        texts = [at.metadata for at in committed.values() if at.metadata.startswith(self._mark)]
-        return max((int(text.removeprefix(self._mark)) for text in texts), default=NO_STEP)
+        steps = (int(at.metadata.removeprefix(self._mark)) for at in self._committed().values())
+        return max(steps, default=NO_STEP)
 
     def positions(self) -> dict[TopicPartition, int]:
         """Next offset of every source, as of the last step."""
+        committed = self._committed()
         with self._log.admin() as admin:
-            committed = admin.committed(self._group, self._sources)
             begin = admin.beginning_offsets(self._sources)
         return {source: committed[source].offset if source in committed else begin[source] for source in self._sources}
+
+    def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What steps of this checkpoint have committed; another one's are of no concern."""
+        with self._log.admin() as admin:
+            committed = admin.committed(self._group, self._sources)
+        return {source: at for source, at in committed.items() if at.metadata.startswith(self._mark)}
 
     def apply(self, step: int, rows: pa.Table, positions: Mapping[TopicPartition, int]) -> Counter[str]:
         """Write the rows and commit the step; the number of rows by topic, nothing when it was applied before.

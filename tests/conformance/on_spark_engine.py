@@ -1,0 +1,59 @@
+"""Runs recorded cases through the whole Spark engine: topics in a log, a streaming query, the sink's transaction.
+
+All input is there when the query starts, and is one step. So it takes cases that a task reads in the recorded order,
+and those of tables alone: what they end with does not depend on the order between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.conformance import recorded
+from tests.conformance.on_spark import WHOLE, Rows, application, pieces, wanted
+from tests.conformance.recorded import Case, replay
+from tests.spark.running import Application, Row
+
+
+def suitable(cases: Sequence[Case], path: str) -> list[Case]:
+    """The cases whose input may be there at once; for the relational path, those that take it entirely."""
+    return [case for case in cases if _at_once(case) and (path == "task" or _is_relational(case))]
+
+
+def differing(session: Any, cases: Sequence[Case], path: str, folder: Path) -> list[str]:
+    """Names of the cases whose output is not what was recorded: records in order, or final tables."""
+    return [case["name"] for case in cases if _differs(session, case, path, folder / case["name"])]
+
+
+def _differs(session: Any, case: Case, path: str, folder: Path) -> bool:
+    exact = recorded.tasks_of(case) == 1 and path == "task" and len(list(pieces(case, WHOLE))) == 1
+    view = replay().by_topic if exact else recorded.final_tables
+    return bool(view(run_case(session, case, path, folder)) != view(wanted(case)))
+
+
+def run_case(session: Any, case: Case, path: str, folder: Path) -> Rows:
+    """The output of one case, run once over all of its input."""
+    case_app = application(case)
+    types = {topic: (of["key"], of["value"]) for topic, of in (case_app.inputs | case_app.outputs).items()}
+    settings = {**case.get("config", {}), "spark.kstreams.path": path, "statestore.cache.max.bytes": 0}
+    app = Application(session, folder, case_app.builder, types, **settings).create(*case_app.inputs, partitions=1)
+    app.write([Row(item["topic"], item["key"], item["value"], item["ts"], 0, _headers(item)) for item in case["input"]])
+    app.run(until_end=False)
+    return [[0, topic, *row] for topic in case_app.outputs for row in app.rows(topic, headers=True)]
+
+
+def _headers(item: Case) -> list[tuple[str, bytes]]:
+    return [(name, text.encode()) for name, text in item.get("headers", [])]
+
+
+def _at_once(case: Case) -> bool:
+    tables_alone = all(node["op"] not in ("stream", "global_table") for node in case["topology"])
+    return tables_alone or (len(list(pieces(case, WHOLE))) == 1 and "advance_ms" not in case["input"][0])
+
+
+def _is_relational(case: Case) -> bool:
+    from kstreams.runtime.spark.plan import plan_of
+
+    plan = plan_of(application(case).builder.build(), "relational")
+    return {decision.path for decision in plan.decisions} == {"relational"}
