@@ -1,0 +1,145 @@
+"""What the handler of uncaught exceptions answers: another thread, or the end of the client or of the application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams import StreamThreadExceptionResponse as Answer
+from kstreams.errors import ProcessingError, StateError
+from kstreams.runtime.native.lifecycle import State, ThreadState
+from kstreams.runtime.native.uncaught import ApplicationShutdownError
+from tests.native.world import WAIT_S, World
+
+GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+
+
+class Stumbles:
+    """Fails at some records, each as often as it is told to."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def __call__(self, value: str) -> str:
+        if value == "stone" and self.left:
+            self.left -= 1
+            raise RuntimeError("stumbled")
+        return value
+
+
+def counting(function: Callable[[str], str]) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    words = builder.stream("in", key=str, value=str).map_values(function, value=str)
+    words.group_by_key().count(materialized="counts").to_stream().to("out", value=int)
+    return builder.build()
+
+
+@GUARANTEES
+def test_a_replaced_thread_goes_on_from_the_last_commit_with_rebuilt_tasks(world: World, guarantee: str) -> None:
+    world.create("in")
+    world.write("in", [("k", "step", i) for i in range(50)])
+    world.run(counting(str), once=True, processing_guarantee=guarantee)
+    world.write("in", [("k", "stone", 60), ("k", "step", 61)])
+    told: list[BaseException] = []
+    states: list[State] = []
+
+    def answer(error: BaseException) -> Answer:
+        told.append(error)
+        return Answer.REPLACE_THREAD
+
+    streams = world.streams(counting(Stumbles(3)), processing_guarantee=guarantee)
+    streams.set_uncaught_exception_handler(answer)
+    streams.set_state_listener(lambda new, old: states.append(new))
+    streams.start(once=True)
+    assert streams.wait(WAIT_S)
+    assert streams.state is State.NOT_RUNNING
+    assert [type(error) for error in told] == [ProcessingError] * 3
+    assert states.count(State.REBALANCING) == states.count(State.RUNNING) == 4
+    assert world.table("out", value=int) == {"k": 52}
+
+
+def test_the_other_threads_go_on_while_one_is_replaced(world: World) -> None:
+    world.create("in", 4)
+    for partition in range(4):
+        world.write("in", [("k", "stone" if partition == 2 else "step", 1)] * 10, partition)
+    streams = world.streams(counting(Stumbles(2)), num_stream_threads=4)
+    streams.set_uncaught_exception_handler(lambda error: Answer.REPLACE_THREAD)
+    streams.start(until_end=True)
+    assert streams.wait(WAIT_S)
+    assert [rows[-1].value for rows in world.partitions("app-counts-changelog", value=int)] == [10] * 4
+    assert streams.state is State.NOT_RUNNING
+
+
+@pytest.mark.parametrize("handler", [lambda error: Answer.SHUTDOWN_CLIENT, lambda error: None, None])
+def test_without_an_answer_the_client_shuts_down(world: World, handler: Any) -> None:
+    world.create("in")
+    world.write("in", [("k", "stone", 1)])
+    streams = world.streams(counting(Stumbles(1)))
+    states: list[State] = []
+    streams.set_state_listener(lambda new, old: states.append(new))
+    if handler is not None:
+        streams.set_uncaught_exception_handler(handler)
+    streams.start()
+    with pytest.raises(ProcessingError):
+        streams.wait(WAIT_S)
+    assert states[-2:] == [State.PENDING_ERROR, State.ERROR]
+    assert [thread.state for thread in streams.metadata_for_local_threads()] == [ThreadState.DEAD]
+
+
+def test_shutting_down_the_application_reaches_all_its_members(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", "stone", 1)])
+    with world.log() as log, log.admin() as admin:
+        before = admin.shutdowns("app")
+        streams = world.streams(counting(Stumbles(1)))
+        streams.set_uncaught_exception_handler(lambda error: Answer.SHUTDOWN_APPLICATION)
+        streams.start()
+        with pytest.raises(ProcessingError):
+            streams.wait(WAIT_S)
+        assert admin.shutdowns("app") == before + 1
+
+
+def test_a_member_that_is_asked_to_shut_down_does_so_without_asking_its_handler(world: World) -> None:
+    world.create("in")
+    with world.log() as log, log.admin() as admin:
+        admin.ask_to_shut_down("app")  # of the past: it does not concern who starts later
+        streams = world.streams(counting(str))
+        streams.set_uncaught_exception_handler(lambda error: Answer.REPLACE_THREAD)
+        streams.start()
+        assert not streams.wait(0.2)
+        admin.ask_to_shut_down("another")
+        admin.ask_to_shut_down("app")
+        with pytest.raises(ApplicationShutdownError):
+            streams.wait(WAIT_S)
+        assert streams.state is State.ERROR
+
+
+def test_handlers_and_listeners_are_set_before_the_start(world: World) -> None:
+    world.create("in")
+    streams = world.streams(counting(str))
+    streams.start()
+    with pytest.raises(StateError, match="before it is started"):
+        streams.set_uncaught_exception_handler(lambda error: Answer.SHUTDOWN_CLIENT)
+    with pytest.raises(StateError, match="before it is started"):
+        streams.set_state_listener(lambda new, old: None)
+    assert streams.close(WAIT_S)
+    assert [thread.state for thread in streams.metadata_for_local_threads()] == [ThreadState.DEAD]
+
+
+def test_an_application_that_is_being_closed_replaces_no_thread(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", "stone", 1)])
+    streams = world.streams(counting(Stumbles(10**9)))
+
+    def answer(error: BaseException) -> Answer:
+        streams.close(0)
+        return Answer.REPLACE_THREAD
+
+    streams.set_uncaught_exception_handler(answer)
+    streams.start()
+    with pytest.raises(ProcessingError):
+        streams.wait(WAIT_S)
+    assert streams.state is State.ERROR
