@@ -21,6 +21,8 @@ from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.session_windowed import SessionWindowedKStream
+from kstreams.dsl.sugar.known_types import types_of
+from kstreams.dsl.sugar.ranking import best_of, list_type
 from kstreams.dsl.windowed import TimeWindowedKStream, WindowedKStream, refuse_windows
 from kstreams.expressions import Expr
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
@@ -178,6 +180,43 @@ class KGroupedStream(Handle, Generic[K, V]):
             `(key, value, aggregate) -> aggregate` for the records of this stream; None deletes.
         """
         return CogroupedKStream({self: aggregator})
+
+    def top_n(
+        self,
+        n: int,
+        by: Callable[[V], Any],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, list[V]]:
+        """The `n` values of each key with the highest score so far, best first; of equal ones the earlier.
+
+        In Kafka Streams one writes an aggregation into a sorted collection.
+
+        Parameters
+        ----------
+        n : int
+        by : callable
+            Of a value; gives its score, anything that can be compared.
+        value : type, optional
+            Of the values, where it is not known.
+
+        Raises
+        ------
+        TopologyError
+            When the type of the values is not known, or `n` is not positive.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> games = StreamsBuilder().stream("games", key=str, value=int)
+        >>> best = games.group_by_key().top_n(3, by=lambda points: points)
+        """
+        found = types_of(self._graph, self._node).value.or_declared(self._grouped.value, self._node)
+        kind = list_type(found.or_declared(value, self._node), n)
+        return self.aggregate(list, best_of(n, by), key=key, value=kind, materialized=materialized, name=name)
 
     def _aggregate(
         self,

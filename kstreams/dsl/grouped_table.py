@@ -19,6 +19,8 @@ from kstreams.dsl.graph import (
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import repartition_topic, validate_name
+from kstreams.dsl.sugar.known_types import types_of
+from kstreams.dsl.sugar.ranking import list_type, ranked, without
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import GraphBuilder
@@ -113,6 +115,44 @@ class KGroupedTable(Handle, Generic[K, V]):
         """
         aggregation = TableFold(initializer, adder, subtractor)
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
+
+    def top_n(
+        self,
+        n: int,
+        by: Callable[[V], Any],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, list[V]]:
+        """The `n` rows of each group with the highest score, best first; of equal ones the earlier.
+
+        In Kafka Streams one writes an aggregation into a sorted collection. All rows of a group are kept: when one of
+        the best leaves, the next takes its place. Rows need `==`.
+
+        Parameters
+        ----------
+        n : int
+        by : callable
+            Of a row; gives its score, anything that can be compared.
+        value : type, optional
+            Of the rows, where it is not known.
+
+        Raises
+        ------
+        TopologyError
+            When the type of the rows is not known, or `n` is not positive.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> prices = StreamsBuilder().table("price-of-stock", key=str, value=float)
+        >>> best = prices.group_by(lambda stock, price: ("all", price), key=str, value=float).top_n(10, by=float)
+        """
+        kind = list_type(types_of(self._graph, self._node).value.or_declared(value, self._node), n)
+        all_rows = self.aggregate(list, ranked(by), without, key=key, value=kind, name=name)
+        return all_rows.map_values(lambda rows: rows[:n], value=kind, materialized=materialized)
 
     def _aggregate(
         self,

@@ -27,6 +27,7 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.source_line import declared_at
 from kstreams.dsl.stream_functions import StreamFunctions
 from kstreams.dsl.stream_joins import StreamJoins
+from kstreams.dsl.stream_sugar import StreamSugar
 from kstreams.expressions import Expr
 from kstreams.processor.context import RecordContext
 from kstreams.processor.process_api import FixedKeyProcessor, Processor, check_supplier
@@ -40,7 +41,7 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
-class KStream(StreamFunctions[K, V], StreamJoins[K, V]):
+class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
     """A stream of records. Every operator gives a new stream; nothing runs before the topology is started.
 
     Kafka Streams: `KStream`. Wherever a function is taken, an expression may stand (`ks.value + 1`). Functions

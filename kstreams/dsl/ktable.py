@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 from kstreams.dsl.graph import (
     Declared,
     Grouped,
+    ProcessValues,
     SelectKey,
     Suppress,
     TableFilter,
@@ -19,9 +20,15 @@ from kstreams.dsl.graph import (
 from kstreams.dsl.grouped_table import KGroupedTable
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.source_line import declared_at
+from kstreams.dsl.sugar.expiry import Expiry
+from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.suppressed import Suppressed
 from kstreams.dsl.table_joins import TableJoins
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.serdes import serde_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -215,6 +222,51 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         if selector is None:
             return stream
         return KStream(self._graph, stream._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", None))
+
+    def expire(
+        self,
+        after: Duration,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The table without the rows that were not updated for a time: they are deleted as stream time goes on.
+
+        In Kafka Streams one writes a processor with a store of times and a punctuator. A row expires `after` its last
+        update, at that event time; one that comes later than that is deleted at once. For expiry by the wall clock too,
+        when no records come, give the source `idle=`.
+
+        Parameters
+        ----------
+        after : timedelta or int (ms)
+            Time to live, at least 1 ms.
+        key, value : type or Serde, optional
+            Where they are not known.
+        name : str, optional
+            Names the operator, and starts the names of its stores.
+
+        Raises
+        ------
+        TopologyError
+            When the type of the key is not known, or `after` is not positive.
+
+        Examples
+        --------
+        >>> from datetime import timedelta
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> sessions = StreamsBuilder().table("sessions", key=str, value=str)
+        >>> live = sessions.expire(after=timedelta(minutes=30))
+        """
+        after_ms, types = to_ms(after), types_of(self._graph, self._node)
+        if after_ms < 1:
+            raise TopologyError(f"expire() at {declared_at()} needs a time of at least 1 ms, not {after_ms} ms")
+        serde = serde_of(known(types.key.or_declared(key, self._node), "key", "expire()"))
+        changes, name = self.to_stream(), self._graph.names.given_or_next(name, "KTABLE-EXPIRE-")
+        node = ProcessValues(supplier=Expiry(f"{name}-store", after_ms, serde), value=value or types.value.kind)
+        expired: KStream[K, V] = KStream(self._graph, self._graph.add(node, name, (changes._node.name,)))
+        return expired.to_table(key=serde, value=value, materialized=materialized)
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Hold updates back: until their window closes, or for a time. Kafka Streams: `suppress`.

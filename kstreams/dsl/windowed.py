@@ -9,10 +9,12 @@ from kstreams.dsl.aggregation import fold_or_expressions
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import Aggregation, Count, Declared, Node, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.source_line import declared_at
+from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.record import Windowed
-from kstreams.windows import SlidingWindows, UnlimitedWindows, Windows
+from kstreams.windows import SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
     from kstreams.dsl.grouped import KGroupedStream
@@ -129,6 +131,41 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
     """
 
     __slots__ = ()
+
+    def rate(
+        self,
+        per: Duration,
+        *,
+        key: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[Windowed[K], float]:
+        """How many records of each key come per second, hour or whatever time, in each window: its count over its size.
+
+        Parameters
+        ----------
+        per : timedelta or int (ms)
+            The unit of time.
+
+        Raises
+        ------
+        TopologyError
+            When the windows have no size.
+
+        Examples
+        --------
+        >>> from datetime import timedelta
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> from kstreams.windows import TimeWindows
+        >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
+        >>> per_second = clicks.windowed_by(TimeWindows(size=timedelta(minutes=1))).rate(per=timedelta(seconds=1))
+        """
+        windows = self._windows
+        if not isinstance(windows, TimeWindows | SlidingWindows):
+            raise TopologyError(f"rate() at {declared_at()} is over windows of one size, not {windows!r}")
+        share = to_ms(per) / windows.size_ms
+        counts = self.count(key=key, name=name)
+        return counts.map_values(lambda count: count * share, value=float, materialized=materialized)
 
     @overload
     def aggregate(

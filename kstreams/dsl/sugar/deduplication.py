@@ -1,0 +1,63 @@
+"""Deduplication: of records with the same mark within a time, the first goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.process_api import FixedKeyProcessor
+from kstreams.processor.processor_context import FixedKeyProcessorContext
+from kstreams.record import FixedKeyRecord
+from kstreams.serdes import Serde
+from kstreams.state.api import StoreBuilder
+from kstreams.state.stores import Stores
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplication:
+    """Makes the processors, and brings the store in which they keep what they have seen.
+
+    Parameters
+    ----------
+    store : str
+    within_ms : int
+        How far apart in time two records with one mark are still the same.
+    mark : callable
+        `(key, value)` -> what must not come twice; None: nothing is known of the record.
+    serde : Serde
+        Of the marks.
+    """
+
+    store: str
+    within_ms: int
+    mark: Callable[[Any, Any], Any]
+    serde: Serde[Any]
+
+    def stores(self) -> tuple[StoreBuilder]:
+        """Marks by time, as long as a record may come that they tell about."""
+        size = max(self.within_ms, 1)
+        return (Stores.window(self.store, retention=2 * size + 1, size=size, key=self.serde, value=bytes),)
+
+    def __call__(self) -> FixedKeyProcessor[Any, Any, Any]:
+        return _Deduplicate(self)
+
+
+class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
+    def __init__(self, asked: Deduplication) -> None:
+        self._asked = asked
+
+    def init(self, context: FixedKeyProcessorContext) -> None:
+        self._context, self._seen = context, context.get_state_store(self._asked.store)
+
+    def process(self, record: FixedKeyRecord[Any, Any]) -> None:
+        mark = self._asked.mark(record.key, record.value)
+        if mark is not None:
+            if self._was_seen(mark, record.timestamp):
+                return
+            self._seen.put(mark, b"", record.timestamp)
+        self._context.forward(record)
+
+    def _was_seen(self, mark: Any, timestamp: int) -> bool:
+        first, last = max(0, timestamp - self._asked.within_ms), timestamp + self._asked.within_ms
+        return next(iter(self._seen.fetch(mark, first, last)), None) is not None

@@ -1,0 +1,40 @@
+"""Types of a stream or table while it is being declared, for what must know them at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kstreams.dsl.analysis.types import TypeOf, Types, flow_types
+from kstreams.dsl.graph import Node
+from kstreams.dsl.source_line import declared_at
+from kstreams.errors import TopologyError
+
+if TYPE_CHECKING:
+    from kstreams.dsl.builder import GraphBuilder
+
+
+def types_of(graph: GraphBuilder, node: Node) -> Types:
+    """What comes out of a node, as far as it is known."""
+    return flow_types(graph.graph())[node.name]
+
+
+def known(found: TypeOf, side: str, asker: str) -> Any:
+    """The type or serde of one side.
+
+    Parameters
+    ----------
+    side : {"key", "value"}
+    asker : str
+        Which method must know it.
+
+    Raises
+    ------
+    TopologyError
+        When it is not known: says what to write.
+    """
+    if found.kind is None:
+        raise TopologyError(
+            f"{asker} at {declared_at()} must know the type of its {side}s, which is unknown since {found.origin}: "
+            f"write {side}=<type>"
+        )
+    return found.kind

@@ -1,0 +1,50 @@
+"""Ranking: the values of a group with the highest score, best first; of equal ones the earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kstreams.dsl.analysis.types import TypeOf
+from kstreams.dsl.source_line import declared_at
+from kstreams.dsl.sugar.known_types import known
+from kstreams.errors import TopologyError
+
+Aggregator = Callable[[Any, Any, list[Any]], list[Any]]
+
+
+def list_type(value: TypeOf, n: int) -> Any:
+    """The type of the best `n` values; raises TopologyError when that of one is not known."""
+    if n < 1:
+        raise TopologyError(f"top_n() at {declared_at()} keeps {n} values: give 1 or more")
+    kind = value.python
+    if kind is None:
+        known(value, "value", "top_n()")
+        raise TopologyError(f"top_n() at {declared_at()} keeps lists of a type, not of a serde: write value=<type>")
+    return list[kind]  # type: ignore[valid-type]  # a type made at run time
+
+
+def best_of(n: int, score: Callable[[Any], Any]) -> Aggregator:
+    """An aggregator that keeps the best `n` values.
+
+    Examples
+    --------
+    >>> add, best = best_of(2, len), []
+    >>> for word in ["a", "ccc", "bb", "ddd"]:
+    ...     best = add("key", word, best)
+    >>> best
+    ['ccc', 'ddd']
+    """
+    add = ranked(score)
+    return lambda key, value, best: add(key, value, best)[:n]
+
+
+def ranked(score: Callable[[Any], Any]) -> Aggregator:
+    """An aggregator that keeps all values, best first."""
+    return lambda key, value, values: sorted([*values, value], key=score, reverse=True)
+
+
+def without(key: Any, value: Any, values: list[Any]) -> list[Any]:
+    """All values but one that equals `value`."""
+    place = values.index(value)
+    return [*values[:place], *values[place + 1 :]]
