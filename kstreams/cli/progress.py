@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from kstreams.clock import Clock, SystemClock
 
@@ -19,7 +19,7 @@ class Counts(Protocol):
     @property
     def records_out(self) -> Mapping[str, int]: ...
     @property
-    def dropped(self) -> Mapping[Any, int]: ...
+    def dropped(self) -> Mapping[tuple[str, str], int]: ...
     @property
     def lag(self) -> int: ...
 
@@ -52,13 +52,15 @@ class ProgressLine:
         self._write(f"{_counts(progress)}, {rate:,.0f}/s, lag {progress.lag:,}")
 
     def finish(self) -> None:
-        """The closing line; nothing when nothing was ever shown."""
+        """The closing line, and one for each operator and reason that dropped records; nothing if none was shown."""
         if self.seen is None:
             return
         seconds = (self.clock.now_ms() - self.start_ms) / 1000
         self._write(f"done: {_counts(self.seen)}, {seconds:.1f} s")
         if self.in_place:
             self.stream.write("\n")
+        for (operator, reason), count in sorted(self.seen.dropped.items()):
+            self.stream.write(f"  {count:,} dropped by {operator}: {reason}\n")
 
     def _write(self, text: str) -> None:
         self.stream.write(f"\r\x1b[2K{text}" if self.in_place else f"{text}\n")

@@ -44,8 +44,8 @@ class Drops:
         """Count records; the first of an operator and reason are told at once, with their place."""
         kind = node, reason
         if kind not in self.counts:
-            what = f"record {place()}" if count == 1 else f"{count} records up to {place()}"
-            logger.warning("%s: %s dropped %s: %s", self._who, node, what, reason)
+            what = "a record" if count == 1 else f"{count} records"
+            logger.warning("%s: %s dropped %s at %s: %s", self._who, node, what, place(), reason)
         else:
             self.untold[kind] += count
         self.counts[kind] += count

@@ -31,7 +31,7 @@ def test_the_first_is_told_with_its_place_and_the_others_in_sums_by_the_clock(li
     for offset in range(1000):
         drops.add("COUNT", "null key", lambda offset=offset: f"in-1@{offset}")  # type: ignore[misc]
         drops.tell()
-    assert lines == ["task 0_1: COUNT dropped record in-1@0: null key"]
+    assert lines == ["task 0_1: COUNT dropped a record at in-1@0: null key"]
     clock.advance(60_000)
     drops.tell()
     drops.tell()
@@ -45,7 +45,7 @@ def test_operators_and_reasons_are_told_apart(lines: list[str]) -> None:
         for reason in ("late", "null key"):
             drops.add(node, reason, lambda: "in-0@1", 3)
     assert len(lines) == 4
-    assert "dropped 3 records up to in-0@1: late" in lines[0]
+    assert "dropped 3 records at in-0@1: late" in lines[0]
 
 
 def test_what_was_not_told_is_told_at_the_end(lines: list[str]) -> None:

@@ -77,7 +77,7 @@ def reset(topology: Topology, config: Config) -> None:
 
 def explain(topology: Topology, config: Config) -> list[Any]:
     """The path that every operator takes on Spark, and why: named tuples; neither Spark nor topics are needed."""
-    from kstreams.runtime.spark.plan import plan_of
+    from kstreams.runtime.spark.plan import needs_tasks, plan_of
     from kstreams.runtime.spark.settings import SparkSettings
 
-    return list(plan_of(topology, SparkSettings.of(config).path).decisions)
+    return list(plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kstreams.config import Config
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.processor.error_handlers import KINDS
 from kstreams.processor.stages import feeding_in_circles
 from kstreams.processor.topology import SubTopology, Topology
 from kstreams.runtime.spark.obstacles import DIFFERENCES, Facts, obstacle, windowed_obstacle
@@ -48,8 +50,11 @@ class Plan:
     facts: Facts | None
 
 
-def plan_of(topology: Topology, choice: PathChoice = "auto") -> Plan:
-    """Decide: a sub-topology goes the relational way when each of its operators can, exactly; else as tasks."""
+def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | None = None) -> Plan:
+    """Decide: a sub-topology goes the relational way when each of its operators can, exactly; else as tasks.
+
+    `only_tasks` says why none may, as `needs_tasks` does.
+    """
     graph: LogicalGraph | None = topology.graph
     if graph is None:
         by_hand = [_by_hand(sub) for sub in topology.sub_topologies]
@@ -60,7 +65,8 @@ def plan_of(topology: Topology, choice: PathChoice = "auto") -> Plan:
     circles = feeding_in_circles(_upstream(topology))
     for sub in topology.sub_topologies:
         nodes = logical_nodes(sub, topology, graph)
-        reasons = _reasons(sub, nodes, facts, choice)
+        reasons = dict.fromkeys((node.name for node in nodes), only_tasks) if only_tasks else None
+        reasons = reasons or _reasons(sub, nodes, facts, choice)
         if sub.id in circles:
             reasons = {name: reason or _FEEDS_ITSELF for name, reason in reasons.items()}
         if not any(reasons.values()):
@@ -68,6 +74,15 @@ def plan_of(topology: Topology, choice: PathChoice = "auto") -> Plan:
         decisions += _decisions(sub, nodes, reasons)
     streaming = frozenset(sub.id for sub in topology.sub_topologies if sub.id in relational and sub.stores)
     return Plan(tuple(decisions), relational, streaming, facts)
+
+
+def needs_tasks(config: Config) -> str | None:
+    """Why an application runs as tasks whatever its operators could: Spark asks no exception handler."""
+    names = [f"{kind}.exception.handler" for kind in KINDS]
+    asked = [name for name in names if config[name] not in ("fail", "retry")]
+    if config["errors.deadletterqueue.topic.name"] is not None:
+        asked.append("errors.deadletterqueue.topic.name")
+    return f"{asked[0]} is set: only tasks can follow it" if asked else None
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:

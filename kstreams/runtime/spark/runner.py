@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -14,13 +13,15 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.log.api import Log
+from kstreams.processor.dead_letters import check_dead_letter_topic
+from kstreams.processor.drops import Drops
 from kstreams.processor.layout import lay_out
 from kstreams.processor.topology import Topology
 from kstreams.runtime.spark.chain import Chain
 from kstreams.runtime.spark.checkpoint import Checkpoint
 from kstreams.runtime.spark.delta import DeltaSink
 from kstreams.runtime.spark.global_tables import GlobalTables
-from kstreams.runtime.spark.plan import plan_of
+from kstreams.runtime.spark.plan import needs_tasks, plan_of
 from kstreams.runtime.spark.program import fixed_sinks, program_of, source_partitions
 from kstreams.runtime.spark.query import StepQuery, Work
 from kstreams.runtime.spark.reports import Report, dropped_records
@@ -31,8 +32,6 @@ from kstreams.runtime.spark.source import read_stream, register
 from kstreams.runtime.spark.steps import StepPlans
 from kstreams.runtime.spark.streaming import WindowedSteps, windowed_stream
 from kstreams.runtime.spark.task_steps import TaskSteps
-
-logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.2
 
@@ -68,7 +67,8 @@ class SparkRunner:
     Raises
     ------
     UnknownTopicError, TopologyError
-        When the topology does not fit the topics, or the checkpoint belongs to another topology.
+        When the topology does not fit the topics, the checkpoint belongs to another topology, or the dead-letter topic
+        is missing.
     """
 
     def __init__(
@@ -82,10 +82,12 @@ class SparkRunner:
     ) -> None:
         self._session, self._log, self._clock, self._config = session, log, clock, config
         self._settings = settings = SparkSettings.of(config)
-        self._on_progress, self.progress = on_progress, Progress()
+        self._drops = Drops(f"{config.application_id} on Spark", clock, config["log.summary.interval.ms"])
+        self._on_progress, self.progress = on_progress, Progress(dropped=self._drops.counts)
         existing = _existing(log)
         layout = lay_out(topology, config.application_id, existing)
-        self._plan = plan_of(topology, settings.path)
+        check_dead_letter_topic(config, existing, settings.prefix)
+        self._plan = plan_of(topology, settings.path, needs_tasks(config))
         self._checkpoint = Checkpoint(settings.checkpoint / config.application_id, topology, self._plan.streaming)
         self._program = program_of(topology, config, settings, layout, existing, self._checkpoint.root)
         register(session)
@@ -107,6 +109,7 @@ class SparkRunner:
         finally:
             for query in (*queries, *tasks):
                 query.stop()
+            self._drops.tell_now()
         return self.progress
 
     def _wait(self, queries: list[StepQuery], stop: threading.Event) -> None:
@@ -143,10 +146,9 @@ class SparkRunner:
         progress.commits += 1
         progress.records_in += records_in
         progress.records_out += written
-        for place, count in dropped_records(reports).items():
-            if place not in progress.dropped:
-                logger.warning("%s dropped %d records: %s", place[0], count, place[1])
-            progress.dropped[place] += count
+        for (operator, reason), count in dropped_records(reports).items():
+            self._drops.add(operator, reason, lambda: f"step {progress.commits}", count)
+        self._drops.tell()
         if self._on_progress is not None:
             progress.lag = self._lag()
             self._on_progress(progress)

@@ -1,0 +1,99 @@
+"""Exception handlers and dead letters on Spark: tasks follow them, and say the same as the native engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams.config import Config
+from kstreams.errors import ProcessingError, UnknownTopicError
+from kstreams.runtime.spark.plan import needs_tasks, plan_of
+from tests.spark.running import Application, Row
+
+TYPES = {"in": (str, bytes), "out": (str, int), "letters": (bytes, bytes)}
+CONTINUE = {f"{kind}.exception.handler": "continue" for kind in ("deserialization", "processing", "production")}
+LETTERS = {"errors.deadletterqueue.topic.name": "letters", "errors.deadletterqueue.dropped.records": True}
+ROWS = [
+    Row("in", "a", b"1", 1),
+    Row("in", "a", b"x", 2),
+    Row("in", "a", b"\xff", 3),
+    Row("in", None, b"4", 4),
+    Row("in", "a", b"5", 50),
+    Row("in", "a", b"6", 6),
+]
+
+
+def counts() -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    numbers = builder.stream("in", key=str, value=str).map_values(int, value=int)
+    counts = numbers.group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
+    counts.to_stream(lambda window, _: window.key, key=str).to("out", value=int)
+    return builder
+
+
+def mapped() -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).map_values(int, value=int).to("out")
+    return builder
+
+
+def told(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Value, and the headers that say where and why."""
+    found = []
+    for _, value, _, headers in rows:
+        named = {name.removeprefix("__streams.errors."): text for name, text in headers}
+        found.append((value, named["offset"], named["operator"], named["reason"], named.get("exception")))
+    return sorted(found)
+
+
+@pytest.mark.spark
+def test_tasks_on_spark_leave_out_what_the_native_engine_leaves_out(spark: Any, tmp_path: Path) -> None:
+    app = Application(spark, tmp_path, counts(), TYPES, **CONTINUE, **LETTERS)
+    app.create("in", "letters", "spark-letters", partitions=1).write(ROWS)
+    progress = app.run(**{"spark.kstreams.max.records": 2})
+    app.run_natively()
+    assert app.rows("out") == app.rows("out", prefix="")
+    on_spark, natively = (told(app.rows("letters", prefix=prefix, headers=True)) for prefix in ("spark-", ""))
+    assert [value for value, *_ in on_spark] == [b"4", b"6", b"x", b"\xff"]
+    assert on_spark == natively
+    assert sorted(reason for _, reason in progress.dropped) == [
+        "failed with SerdeError",
+        "failed with ValueError",
+        "late: its window is closed",
+        "null key",
+    ]
+
+
+@pytest.mark.spark
+def test_a_function_of_the_users_is_asked_on_the_workers(spark: Any, tmp_path: Path) -> None:
+    def handler(context: ks.ErrorHandlerContext, record: Any, error: Exception) -> ks.Response:
+        if context.offset == 1:
+            return ks.Response.resume([ks.ProducerRecord("letters", None, record.value.encode(), 7)])
+        return ks.Response.fail()
+
+    app = Application(spark, tmp_path, mapped(), TYPES, **{"processing.exception.handler": handler})
+    app.create("in", partitions=1).write(ROWS[:2])
+    app.run()
+    assert [row[1] for row in app.rows("out")] == [1]
+    assert [row[1] for row in app.rows("letters")] == [b"x"]
+    app.write([Row("in", "a", b"y", 9)])
+    with pytest.raises(ProcessingError, match="in-0@2"):
+        app.run()
+
+
+@pytest.mark.spark
+def test_the_dead_letter_topic_must_be_there(spark: Any, tmp_path: Path) -> None:
+    app = Application(spark, tmp_path, mapped(), TYPES, **LETTERS).create("in", partitions=1)
+    with pytest.raises(UnknownTopicError, match=r"'spark-letters'.*errors\.deadletterqueue\.topic\.name"):
+        app.run()
+
+
+def test_explain_says_that_handlers_need_tasks() -> None:
+    config = Config.of({"application.id": "app", "processing.exception.handler": "continue"})
+    (decision, *_) = plan_of(mapped().build(), "auto", needs_tasks(config)).decisions
+    assert decision.path == "task"
+    assert decision.why == "processing.exception.handler is set: only tasks can follow it"
+    assert needs_tasks(Config.of({"application.id": "app"})) is None
