@@ -13,6 +13,7 @@ from kstreams.dsl.graph import (
     FlatMapValues,
     Foreach,
     Map,
+    MapBatch,
     MapValues,
     NamedCallOptions,
     Node,
@@ -22,7 +23,10 @@ from kstreams.dsl.graph import (
     calls_of,
 )
 from kstreams.dsl.handle import Handle
+from kstreams.dsl.source_line import declared_at
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.processor.frames import Format, Frames, check_format
 
 if TYPE_CHECKING:
     from kstreams.dsl.kstream import KStream
@@ -207,6 +211,59 @@ class StreamFunctions(Handle, Generic[K, V]):
         """
         node = MapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
         return self._stream(self._then(node, "KSTREAM-MAPVALUES-", name))
+
+    def map_batch(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        value: Declared[V2],
+        format: Format = "arrow",
+        max_rows: int = 1_000,
+        with_key: bool = False,
+        with_timestamp: bool = False,
+        name: str | None = None,
+    ) -> KStream[K, V2]:
+        """A new value for each record, from a function over batches of records, such as a model that scores them.
+
+        In Kafka Streams one writes a processor that gathers records. Results, and their order, are those of
+        `map_values` with a function that works row by row; a batch holds what is there anyway, nothing waits for it to
+        fill. When the function fails, it is called for each record of the batch alone.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a table or frame, gives as many rows: a column, a list, or a table whose columns are the fields of
+            `value`. A value with named fields comes as a column for each, any other as the column "value"; where a
+            record has no value, there are nulls.
+        value : type or Serde
+            Of the new values.
+        format : {"arrow", "polars", "pandas"}
+            What the function takes: `pyarrow.Table`, `polars.DataFrame` or `pandas.DataFrame`.
+        max_rows : int
+            Most records of a batch.
+        with_key, with_timestamp : bool
+            Whether there are columns "key" and "timestamp" (int64, ms) too.
+        name : str, optional
+            Names the operator.
+
+        Raises
+        ------
+        TopologyError
+            When the format's library is not installed, or `max_rows` is not positive.
+
+        Examples
+        --------
+        >>> import pyarrow.compute as pc
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> trips = StreamsBuilder().stream("trips", key=str, value=dict[str, float])
+        >>> fares = trips.map_batch(lambda table: pc.add(pc.multiply(table["km"], 1.5), 3.0), value=float)
+        """
+        check_format(format)
+        if max_rows < 1:
+            raise TopologyError(f"map_batch() at {declared_at()} takes max_rows of 1 or more, not {max_rows}")
+        frames = Frames(format, with_key=with_key, with_timestamp=with_timestamp)
+        node = MapBatch(function=function, frames=frames, max_rows=max_rows, value=value)
+        return self._stream(self._then(node, "KSTREAM-MAPBATCH-", name))
 
     @overload
     def flat_map(

@@ -136,6 +136,11 @@ def values_mapped(node: g.MapValues, parents: tuple[Types, ...]) -> Types:
     return Types(parents[0].key, TypeOf(kind, node))
 
 
+@types.rule(g.MapBatch)
+def batch_mapped(node: g.MapBatch, parents: tuple[Types, ...]) -> Types:
+    return Types(parents[0].key, TypeOf(node.value, node))
+
+
 @types.rule(g.TableMapValues)
 def table_values_mapped(node: g.TableMapValues, parents: tuple[Types, ...]) -> Types:
     kind = node.value or _returned(node, node.function, parents[0])

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 from kstreams.dsl.graph.calls import Calls
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.expressions import Expr
+from kstreams.processor.frames import Frames
 
 Function: TypeAlias = Callable[..., Any] | Expr
 """What the user gives: a Python function, or an expression."""
@@ -47,6 +48,18 @@ class MapValues(Node):
     with_key: bool = False
     value: Typing = None
     calls: Calls | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MapBatch(Node):
+    """A new value for each record, from a function over batches of them."""
+
+    changes_values: ClassVar[bool] = True
+
+    function: Callable[[Any], Any]
+    frames: Frames
+    max_rows: int
+    value: Typing = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

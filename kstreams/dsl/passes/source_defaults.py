@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kstreams.config import Config
-from kstreams.dsl.graph import Consumed, GlobalStore, GlobalTableSource, LogicalGraph, Node, StreamSource, TableSource
+from kstreams.dsl.graph import GlobalStore, GlobalTableSource, LogicalGraph, Node, StreamSource, TableSource
 from kstreams.timestamps import extractor_of
 
 

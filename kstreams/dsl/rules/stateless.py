@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kstreams.dsl.graph import (
@@ -13,6 +14,7 @@ from kstreams.dsl.graph import (
     Foreach,
     Function,
     Map,
+    MapBatch,
     MapValues,
     Merge,
     Peek,
@@ -24,6 +26,7 @@ from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
 from kstreams.processor.columns import Project
 from kstreams.processor.operators import stateless as op
+from kstreams.processor.operators.map_batch import MapBatchOperator
 from kstreams.processor.operators.stateless import Takes
 
 
@@ -52,6 +55,13 @@ def map_values(node: MapValues, build: Lowering) -> str:
         columns = Project(value=node.function, result=build.types[node.name].value.python)
     function = build.function(node, node.function, given.value)
     return build.step(node, op.MapValuesOperator(function, given), columns=columns)
+
+
+@topology.rule(MapBatch)
+def map_batch(node: MapBatch, build: Lowering) -> str:
+    taken, made = build.input_types(node).value.python, build.types[node.name].value.python
+    frames = replace(node.frames, kind=taken)
+    return build.step(node, MapBatchOperator(node.function, frames, made, node.max_rows))
 
 
 @topology.rule(FlatMapValues)

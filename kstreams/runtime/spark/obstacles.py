@@ -230,6 +230,7 @@ DIFFERENCES: dict[type, str] = {
 
 _CHANGES = "a change stream with tombstones has no form in Spark"
 _REASONS = {
+    g.MapBatch: "batches are cut by tasks",
     g.Peek: "its function is called for its effect",
     g.Foreach: "its function is called for its effect",
     g.Print: "it prints record by record",
