@@ -157,6 +157,12 @@ _USED = (
         "How long a task waits for an input that is empty and has no lag, so that it picks records by "
         "time; -1: never wait.",
     ),
+    Key(
+        "metadata.max.age.ms",
+        duration(1),
+        300_000,
+        "How often a running application looks for new topics that match the pattern of a source.",
+    ),
     Key("poll.ms", duration(0), 100, "How long a thread waits for records when it has nothing to do."),
     Key("client.id", TEXT, "", "Start of thread names; default: the application id."),
     Key("default.key.serde", OBJECT, None, "Type or serde of keys of sources that declare none; for StreamsBuilder."),
@@ -262,7 +268,6 @@ _UNUSED = (
     _unused("enable.transactional.statestores", "stores always hold committed data only"),
     _unused("group.protocol", "one process runs an application"),
     _unused("max.warmup.replicas", "there are no standby tasks"),
-    _unused("metadata.max.age.ms", "topics that match a pattern are found at start"),
     _unused("metric.reporters", "metrics are read from this process"),
     _unused("metrics.num.samples", "metrics are counters"),
     _unused("metrics.recording.level", "all metrics are recorded"),

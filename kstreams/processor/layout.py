@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kstreams.batch import TopicPartition
@@ -79,6 +79,8 @@ class Layout:
         By sub-topology: which ones write the internal topics it reads.
     inputs : mapping of int to tuple of str
         By sub-topology: real names of the topics it reads.
+    own : frozenset of str
+        Real names of all internal topics: no pattern reads them.
     """
 
     topic_names: Mapping[str, str]
@@ -87,6 +89,7 @@ class Layout:
     globals: tuple[SubTopology, ...]
     upstream: Mapping[int, frozenset[int]]
     inputs: Mapping[int, tuple[str, ...]]
+    own: frozenset[str] = frozenset()
 
 
 def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]) -> Layout:
@@ -107,7 +110,8 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
         When topics that are joined differ in their number of partitions, or an internal topic that exists does not fit.
     """
     names = {topic.name: f"{application_id}-{topic.name}" for topic in topology.repartition_topics}
-    inputs = {sub.id: source_topics(sub, names, existing) for sub in topology.sub_topologies}
+    own = frozenset(f"{application_id}-{topic.name}" for topic in topology.internal_topics)
+    inputs = {sub.id: source_topics(sub, names, existing, own) for sub in topology.sub_topologies}
     for sub in topology.sub_topologies:
         _check_sources(sub, inputs[sub.id], set(names.values()), existing)
     upstream = {sub.id: writers_of(inputs[sub.id], names, topology.sub_topologies) for sub in topology.sub_topologies}
@@ -119,15 +123,16 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
         for task in tasks_of(sub, inputs[sub.id], partitions)
     ]
     globals_ = tuple(sub for sub in topology.sub_topologies if sub.is_global)
-    return Layout(names, partitions, tuple(tasks), globals_, upstream, inputs)
+    return Layout(names, partitions, tuple(tasks), globals_, upstream, inputs, own)
 
 
-def source_topics(sub: SubTopology, names: Mapping[str, str], existing: Iterable[str]) -> tuple[str, ...]:
-    """Real names of the topics that a sub-topology reads; patterns are matched against what exists."""
+def source_topics(
+    sub: SubTopology, names: Mapping[str, str], existing: Iterable[str], own: Collection[str]
+) -> tuple[str, ...]:
+    """Real names of the topics that a sub-topology reads; patterns are matched against what exists and is not `own`."""
     found = {names.get(topic, topic) for source in sub.sources for topic in source.topics}
     patterns = [source.pattern for source in sub.sources if source.pattern is not None]
-    internal = set(names.values())
-    found.update(t for t in existing for pattern in patterns if pattern.fullmatch(t) and t not in internal)
+    found.update(t for t in existing for pattern in patterns if pattern.fullmatch(t) and t not in own)
     return tuple(sorted(found))
 
 
@@ -168,6 +173,8 @@ class _Counts:
         """The counts of all topics that the topology names."""
         self._derive(complete=True)
         self._derive(complete=False)  # a cycle of sub-topologies, as in a foreign-key join: from what is known of it
+        for real in self._internal:
+            self.counts.setdefault(real, self._existing.get(real, 0))  # no topic matches the pattern before it yet
         for group in self._groups:
             self._align(group)
         self._fit_existing()

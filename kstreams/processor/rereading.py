@@ -44,7 +44,7 @@ class Rereading:
         return batch.filter(times >= 0)
 
     def _is_good(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        good = batch.keys.is_valid().to_numpy(zero_copy_only=False)
+        good: np.ndarray[tuple[int], np.dtype[np.bool_]] = batch.keys.is_valid().to_numpy(zero_copy_only=False)
         for column, serde in ((batch.keys, self._key), (batch.values, self._value)):
             for row, _ in failing_rows(column, serde):
                 good[row] = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kstreams.processor.shape import StoreShape, TopologyShape
@@ -18,7 +18,7 @@ class Change(NamedTuple):
         return f"{'goes on' if self.keeps else 'refused'}: {self.text}"
 
 
-def changes(old: TopologyShape, new: TopologyShape) -> list[Change]:
+def changes(old: TopologyShape, new: TopologyShape, *, by_number: bool = False) -> list[Change]:
     """All differences that concern state, those that forbid to go on first.
 
     Parameters
@@ -27,14 +27,17 @@ def changes(old: TopologyShape, new: TopologyShape) -> list[Change]:
         What the state was written with.
     new : TopologyShape
         What starts now.
+    by_number : bool
+        Whether state lies with the number of its sub-topology for good, as on Spark.
     """
     before = {store.name: store for store in old.stores if store.is_kept}
     after = {store.name: store for store in new.stores}
     gone = [store for name, store in before.items() if name not in after]
     come = [store for name, store in after.items() if name not in {store.name for store in old.stores}]
     found = [change for name in before.keys() & after.keys() for change in _of_store(before[name], after[name], old)]
-    found += _moved(before, after, moves(old, new))
+    found += _moved(before, after, set() if by_number else moves(old, new).keys(), by_number)
     found += _gone_and_come(gone, come)
+    found += _late(come, {store.sub_topology for store in old.stores}) if by_number else []
     found += _notes(old, new)
     return sorted(found)
 
@@ -103,13 +106,13 @@ def _of_places(store: str, old: StoreShape, new: StoreShape) -> Iterator[Change]
 
 
 def _moved(
-    before: Mapping[str, StoreShape], after: Mapping[str, StoreShape], whole: Mapping[int, int]
+    before: Mapping[str, StoreShape], after: Mapping[str, StoreShape], whole: Collection[int], by_number: bool
 ) -> Iterator[Change]:
     """Stores that go to another sub-topology: with all others of theirs, or else by way of their changelogs."""
     for name in before.keys() & after.keys():
         old, new = before[name], after[name]
         if old.sub_topology != new.sub_topology:
-            keeps = old.sub_topology in whole or new.restored_from is not None
+            keeps = old.sub_topology in whole or (new.restored_from is not None and not by_number)
             text = f"store {name!r} moves from sub-topology {old.sub_topology} to {new.sub_topology}"
             yield Change(keeps, text)
 
@@ -129,6 +132,13 @@ def _gone_and_come(gone: Iterable[StoreShape], come: Iterable[StoreShape]) -> It
         )
     for new in waiting:
         yield Change(True, f"store {new.name!r} is added: it begins empty, with the records that come from now on")
+
+
+def _late(come: Iterable[StoreShape], stateful: Collection[int]) -> Iterator[Change]:
+    for store in come:
+        if store.sub_topology not in stateful:
+            text = f"sub-topology {store.sub_topology} has no state yet to add the store {store.name!r} to"
+            yield Change(False, text)
 
 
 def _alike(old: StoreShape, new: StoreShape) -> bool:

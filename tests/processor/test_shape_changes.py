@@ -134,6 +134,18 @@ def test_a_sub_topology_that_comes_before_moves_the_others():
     new = counted(builder=builder)
     assert told(counted(), new) == ["goes on: store 'counts' moves from sub-topology 0 to 1"]
     assert moves(counted(), new) == {0: 1}
+    (kept_by_number,) = changes(counted(), new, by_number=True)
+    assert not kept_by_number.keeps
+
+
+def test_where_state_lies_by_number_a_stateless_part_cannot_begin_to_keep_some():
+    builder = ks.StreamsBuilder()
+    builder.stream("in", **TEXTS).group_by_key().count("counts").to_stream().to("out")
+    builder.stream("other", **TEXTS).group_by_key().reduce(max, materialized="highest")
+    refused = [
+        change.text for change in changes(counted(), shape_of(builder.build()), by_number=True) if not change.keeps
+    ]
+    assert refused == ["sub-topology 1 has no state yet to add the store 'highest' to"]
 
 
 def test_sub_topologies_that_become_one_are_restored_from_changelogs():

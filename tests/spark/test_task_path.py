@@ -22,10 +22,14 @@ LINES = [
 WORD_TYPES = {"lines": (str, str), "counts": (str, int)}
 
 
-def word_count() -> ks.StreamsBuilder:
+def word_count(store: str = "counts", *, more: bool = False) -> ks.StreamsBuilder:
+    """Counts of words; `more`: with a step and a store behind them."""
     builder = ks.StreamsBuilder()
     words = builder.stream("lines", key=str, value=str).flat_map_values(str.split, value=str)
-    words.group_by(lambda key, word: word, key=str).count().to_stream().to("counts")
+    counts = words.group_by(lambda key, word: word, key=str).count(store)
+    counts.to_stream().to("counts")
+    if more:
+        counts.filter(lambda word, count: count > 1, materialized="repeated")
     return builder
 
 
@@ -204,11 +208,28 @@ def test_an_error_of_a_users_function_names_operator_line_and_record(spark, tmp_
 
 
 def test_a_checkpoint_of_another_topology_is_refused(words: Application) -> None:
-    words.run()
-    words.topology = windowed().build()
-    words.create("in")
-    with pytest.raises(TopologyError, match=r"written by another topology .*: run once with --reset"):
+    words.write([Row("lines", "1", "a b a", 1)]).run()
+    words.topology = word_count("sums").build()
+    with pytest.raises(TopologyError, match="store 'counts' is renamed to 'sums', which would begin empty"):
         words.run()
+
+
+def test_steps_and_stores_may_come_and_go_under_a_checkpoint(words: Application) -> None:
+    words.write([Row("lines", "1", "a b a", 1)]).run()
+    for more in (True, False):
+        words.topology = word_count(more=more).build()
+        words.write([Row("lines", "1", "a", 2)]).run()
+    assert words.table("counts")["a"] == 5
+
+
+def test_a_table_that_reuses_its_source_topic_has_its_state_in_the_checkpoint(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder({"topology.optimization": "all"})
+    names = builder.table("names", key=str, value=str, materialized="names")
+    builder.stream("in", key=str, value=str).join(names, lambda a, b: a + b).to("out", key=str, value=str)
+    app = Application(spark, tmp_path, builder, dict.fromkeys(("names", "in", "out"), (str, str))).create("names", "in")
+    app.write([Row("names", "k", "Anna", 1), Row("in", "k", "hi ", 2)]).run()
+    app.write([Row("in", "k", "ho ", 3)]).run()
+    assert [value for _, value, _ in app.rows("out")] == ["hi Anna", "ho Anna"]
 
 
 def test_a_missing_source_topic_is_named(spark, tmp_path: Path) -> None:

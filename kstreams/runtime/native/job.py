@@ -6,6 +6,7 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
@@ -72,7 +73,7 @@ class Job:
 
     def consumer(self, role: str) -> Consumer:
         """A consumer with the settings for its role: main, restore or global."""
-        return self.log.consumer({**self.config.prefixed("consumer."), **self.config.prefixed(f"{role}.consumer.")})
+        return self.log.consumer(consumer_settings(self.config, role))
 
     def producer(self, thread: int) -> Producer:
         """The producer of a thread: transactional where exactly-once is asked for."""
@@ -102,14 +103,20 @@ def open_job(
     known.adopt(shape)
     bounds = _bounds(layout, admin, until_end) if once or until_end else None
     limits, folder = StateLimits.of(config), state_folder(config)
-    settings = {**config.prefixed("consumer."), **config.prefixed("global.consumer.")}
-    reader = resources.enter_context(log.consumer(settings))
+    reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
     tables = GlobalTables(layout.globals, folder / "global", config, clock, limits, reader, admin)
     resources.callback(tables.close)
     tables.load()
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
     shutdown = ShutdownSignal(admin, config.application_id, clock)
     return Job(config, clock, log, admin, layout, folder, limits, tables, bounds, aligned, on_restore, shutdown)
+
+
+def consumer_settings(config: Config, role: str) -> dict[str, Any]:
+    """The settings of a consumer. Where to begin is not among them: tasks decide that, source by source."""
+    settings = {**config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
+    settings.pop("auto.offset.reset", None)
+    return settings
 
 
 def _open_log(config: Config, clock: Clock) -> EmbeddedLog:

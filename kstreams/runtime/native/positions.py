@@ -51,7 +51,8 @@ def start_offsets(
     default = config.prefixed("consumer.").get("auto.offset.reset", "earliest")
     found = {}
     for source in plan.inputs:
-        reset = offset_reset_of(_reset(plan.sub_topology, source.topic) or default)
+        asked = _reset(plan.sub_topology, source.topic)
+        reset = offset_reset_of(default) if asked is None else asked
         if source in committed and _checked(source, committed[source].offset, begins[source], ends[source]):
             found[source] = committed[source].offset
         elif isinstance(reset, timedelta):

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kstreams.batch import TopicPartition
@@ -13,6 +14,7 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
 from kstreams.log.api import Log
+from kstreams.processor.layout import Layout
 from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.assignment import assign
@@ -20,10 +22,12 @@ from kstreams.runtime.native.global_tables import GlobalTables
 from kstreams.runtime.native.job import Job, open_job
 from kstreams.runtime.native.lifecycle import Lifecycle, State, StateListener, ThreadState
 from kstreams.runtime.native.locks import lock_application
+from kstreams.runtime.native.new_topics import NewTopics
 from kstreams.runtime.native.progress import Progress, progress_of, together
 from kstreams.runtime.native.read_only_store import ReadOnlyStore
 from kstreams.runtime.native.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.stream_thread import StreamThread
+from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught import (
     StreamThreadExceptionResponse,
     UncaughtExceptionHandler,
@@ -109,6 +113,7 @@ class KafkaStreams:
         self._stop_globals = threading.Event()
         self._resources = ExitStack()
         self._former: list[Progress] = []  # of threads that were replaced
+        self._awaits_topics = self._is_renewed = False
         self._exception_handler: UncaughtExceptionHandler = shut_down_client
         self.error: BaseException | None = None
         """What ended the application in state ERROR."""
@@ -174,10 +179,7 @@ class KafkaStreams:
             self._life.move(State.PENDING_ERROR)
             self._release(State.ERROR)
             raise
-        for thread in list(self._threads):
-            threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
-        if not self._threads:
-            self._end()
+        self._start_threads()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""
@@ -261,6 +263,10 @@ class KafkaStreams:
         self._make_threads(job)
         if job.bounds is None:
             threading.Thread(target=self._follow, args=(job.global_tables,), daemon=True).start()
+            topics = NewTopics(self._topology, self._config, job.log)
+            self._awaits_topics = topics.are_awaited
+            if self._awaits_topics:
+                threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
         shares = assign(job.layout.tasks, self._config["num.stream.threads"], job.aligned)
@@ -270,6 +276,48 @@ class KafkaStreams:
                 self._threads.append(StreamThread(f"{client}-StreamThread-{index}", index, plans, job))
         self._alive = {thread.name for thread in self._threads}
         self._waiting = set(self._alive)
+
+    def _start_threads(self) -> None:
+        for thread in list(self._threads):
+            threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
+        if not self._threads and self._awaits_topics:
+            self._life.move(State.RUNNING)
+        elif not self._threads:
+            self._end()
+
+    def _look_for_topics(self, topics: NewTopics, layout: Layout) -> None:
+        try:
+            topics.watch(layout, self._stop_globals, self._begin_anew)
+        except Exception as error:
+            if not self._stop_globals.is_set():
+                logger.error("the search for new topics failed: %s", error)
+                self._fail(error)
+                if not self._alive:
+                    self._end()
+
+    def _begin_anew(self) -> None:
+        """Other topics match the patterns: stop the threads, which commit, and share out what there is now."""
+        logger.info("other topics match the patterns: the tasks are shared out anew")
+        with self._change:
+            self._is_renewed = True
+            idle = not self._alive
+            for thread in self._threads:
+                thread.stopping.set()
+        if idle and self._life.is_alive() and not self._has_gone_on():
+            self._end()
+
+    def _go_on(self) -> None:
+        """Run the tasks of the topics that there are now."""
+        assert self._job is not None
+        self._life.move(State.REBALANCING)
+        with self._job.log.admin() as admin:
+            layout = prepare_topics(self._topology, self._config, admin)
+        with self._change:
+            self._former.append(progress_of(self._threads, None, 0))
+            self._is_renewed, self._threads = False, []
+            self._job = replace(self._job, layout=layout)
+            self._make_threads(self._job)
+        self._start_threads()
 
     def _run(self, thread: StreamThread) -> None:
         """Run a thread, and the threads that replace it."""
@@ -332,9 +380,18 @@ class KafkaStreams:
     def _thread_ended(self, thread: StreamThread) -> None:
         with self._change:
             self._alive.discard(thread.name)
-            last = not self._alive
-        if last:
+            last, goes_on = not self._alive, self._is_renewed and self._life.is_alive()
+        if last and not (goes_on and self._has_gone_on()):
             self._end()
+
+    def _has_gone_on(self) -> bool:
+        try:
+            self._go_on()
+        except BaseException as error:
+            logger.error("the tasks cannot be shared out anew: %s", error)
+            self._fail(error)
+            return False
+        return True
 
     def _end(self) -> None:
         self._life.move(State.PENDING_SHUTDOWN)

@@ -28,9 +28,9 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
     check_dead_letter_topic(config, existing)
     layout = lay_out(topology, config.application_id, existing)
     for name, partitions, settings in _wanted(topology, layout, config):
-        if name not in existing:
+        if name not in existing and partitions:
             _create(admin, name, partitions, settings)
-        elif name.endswith("-changelog") and existing[name] != partitions:
+        elif partitions and name.endswith("-changelog") and existing[name] != partitions:
             raise TopologyError(
                 f"The changelog topic {name} has {existing[name]} partitions, but there are {partitions} tasks: "
                 "run once with --reset to start anew, or give the application another id."

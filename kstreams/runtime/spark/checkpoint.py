@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
 import uuid
 from collections.abc import Collection
 from pathlib import Path
 
 from kstreams.errors import TopologyError
+from kstreams.processor.shape import TopologyShape, decode_shape, encode_shape, shape_of
+from kstreams.processor.shape_changes import changes, refusal
 from kstreams.processor.topology import Topology
+
+logger = logging.getLogger(__name__)
 
 
 class Checkpoint:
@@ -19,31 +25,45 @@ class Checkpoint:
     root : Path
         A folder that driver and executors share.
     topology : Topology
-        State belongs to sub-topologies by number, so another topology must not go on with it.
+        State belongs to sub-topologies by number: where its numbers have changed, it cannot go on.
     streaming : collection of int
         The sub-topologies that Spark itself keeps the state of: they must stay the same ones.
 
     Raises
     ------
     TopologyError
-        When the folder was written for another topology.
+        When the topology cannot go on with the state in the folder: lists what has changed.
     """
 
     def __init__(self, root: Path, topology: Topology, streaming: Collection[int] = ()) -> None:
         self.root = str(root)
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.id = _written_once(root / "id", uuid.uuid4().hex)
-        shown = topology.describe() + "".join(f"Sub-topology {n}: relational, windowed\n" for n in sorted(streaming))
-        if _written_once(root / "topology.txt", shown) != shown:
-            raise TopologyError(
-                f"The checkpoint in {root} was written by another topology or for another path: run once with --reset "
-                "to start anew, or give the application another id."
-            )
+        notes = (f"sub-topology {number} is relational and windowed" for number in sorted(streaming))
+        _recognise(root, shape_of(topology, notes))
 
 
 def remove_checkpoint(root: Path) -> None:
     """Forget everything that an application's earlier runs left."""
     shutil.rmtree(root, ignore_errors=True)
+
+
+def _recognise(root: Path, new: TopologyShape) -> None:
+    """Compare a topology with the one that the folder was written for, and remember it.
+
+    A folder without state says nothing: nothing was processed yet.
+    """
+    path = root / "topology.json"
+    if path.exists() and any((root / "state").glob("*")):
+        found = changes(decode_shape(path.read_bytes(), str(path)), new, by_number=True)
+        refused = refusal(found, str(root))
+        if refused is not None:
+            raise TopologyError(refused)
+        for change in found:
+            logger.warning("the topology has changed: %s", change.text)
+    scratch = path.with_suffix(".tmp")
+    scratch.write_bytes(encode_shape(new))
+    os.replace(scratch, path)
 
 
 def _written_once(path: Path, text: str) -> str:

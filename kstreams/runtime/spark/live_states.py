@@ -34,7 +34,8 @@ class LiveState:
     def apply(self, files: Sequence[StateFile]) -> None:
         """Move on by what the files hold."""
         for file in files:
-            for store, changes in file.stores.items():
+            for store in file.stores.keys() & self.state.stores.keys():  # the topology may have lost some since
+                changes = file.stores[store]
                 offsets = np.full(len(changes), file.version.moment, dtype=np.int64)
                 source = TopicPartition(store, 0)
                 self.state.restore(store, Batch(source, offsets, changes.keys, changes.values, changes.timestamps))
@@ -62,6 +63,9 @@ class LiveStates:
             Which state is wanted.
         """
         live = self._kept.get(name)
+        if live is not None and live.state.stores.keys() != {builder.name for builder in builders}:
+            self.drop(name)  # of another version of the application
+            live = None
         newer = files.since(live.version, version) if live is not None else None
         if live is None or newer is None:
             self.drop(name)

@@ -1,0 +1,165 @@
+"""Sources: where they begin without a committed offset, and which topics a pattern reads."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams.clock import ManualClock
+from kstreams.errors import LogError, ProcessingError
+from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.streams import KafkaStreams
+from tests.native.world import WAIT_S, World
+
+TEXTS = {"key": str, "value": str}
+HOUR = 3_600_000
+
+
+def copied(topics: Any, **source: Any) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    builder.stream(topics, **TEXTS, **source).to("out")
+    return builder.build()
+
+
+def values(world: World) -> list[str]:
+    return sorted(row.value for row in world.rows("out"))
+
+
+# where to begin
+
+
+@pytest.fixture
+def old(world: World) -> World:
+    """A topic with records of the last three hours; it is three o'clock."""
+    world.create("in")
+    world.write("in", [("k", f"hour {hour}", hour * HOUR) for hour in range(4)])
+    return world
+
+
+def run_at_three(world: World, **source: Any) -> None:
+    streams = KafkaStreams(copied("in", **source), world.settings, clock=ManualClock(3 * HOUR))
+    streams.start(once=True)
+    assert streams.wait(WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("reset", "count"),
+    [
+        (None, 4),
+        ("earliest", 4),
+        ("latest", 0),
+        (timedelta(0), 1),
+        (timedelta(hours=1), 2),
+        (timedelta(minutes=90), 2),
+        (timedelta(days=1), 4),
+    ],
+)
+def test_a_source_begins_where_its_reset_says(old: World, reset: Any, count: int) -> None:
+    run_at_three(old, offset_reset=reset)
+    old.create("out") if "out" not in old.topics() else None
+    assert values(old) == [f"hour {hour}" for hour in range(4 - count, 4)]
+
+
+def test_none_needs_a_committed_offset(old: World) -> None:
+    with pytest.raises(LogError, match=r'Nothing is committed for in-0.*offset_reset of its source is "none"'):
+        run_at_three(old, offset_reset="none")
+    run_at_three(old)
+    old.write("in", [("k", "later", 4 * HOUR)])
+    run_at_three(old, offset_reset="none")
+    assert "later" in values(old)
+
+
+def test_a_committed_offset_goes_before_every_reset(old: World) -> None:
+    run_at_three(old)
+    old.write("in", [("k", "later", 4 * HOUR)])
+    run_at_three(old, offset_reset="latest")
+    assert len(values(old)) == 5
+
+
+@pytest.mark.parametrize(("setting", "count"), [("latest", 0), ("by_duration:PT1H", 2)])
+def test_the_configuration_speaks_for_sources_that_say_nothing(old: World, setting: str, count: int) -> None:
+    old.settings["consumer.auto.offset.reset"] = setting
+    run_at_three(old)
+    assert len(old.rows("out") if "out" in old.topics() else []) == count
+    assert old.topics().count("in") == 1
+
+
+# patterns
+
+
+def test_a_pattern_reads_all_topics_that_match(world: World) -> None:
+    for topic in ("in-a", "in-b", "other"):
+        world.create(topic)
+        world.write(topic, [("k", topic, 0)])
+    world.run(copied(re.compile("in-.*")))
+    assert values(world) == ["in-a", "in-b"]
+
+
+def test_a_pattern_does_not_read_the_internal_topics_of_the_application(world: World) -> None:
+    world.create("app-words")
+    world.write("app-words", [("k", "word", 0)])
+    builder = ks.StreamsBuilder()
+    words = builder.stream(re.compile("app-.*"), **TEXTS)
+    words.repartition(name="again").group_by_key().count("counts").to_stream().to("counts")
+    for _ in range(2):
+        world.run(builder.build(), once=True)
+    assert world.table("counts", value=int) == {"k": 1}
+
+
+@pytest.mark.parametrize("begins_with", [[], ["in-a"]])
+def test_a_running_application_picks_up_new_topics(world: World, begins_with: list[str]) -> None:
+    builder = ks.StreamsBuilder()
+    words = builder.stream(re.compile("in-.*"), **TEXTS)
+    words.to("out")
+    words.group_by(lambda key, word: word, key=str).count("counts").to_stream().to("counts")
+    for topic in begins_with:
+        world.create(topic)
+        world.write(topic, [("k", topic, 0)])
+    states: list[State] = []
+    world.settings["metadata.max.age.ms"] = 20
+    with KafkaStreams(builder.build(), world.settings) as streams:
+        streams.set_state_listener(lambda new, before: states.append(new))
+        streams.start()
+        until(lambda: streams.progress().records_in >= 2 * len(begins_with))
+        world.create("in-b")
+        world.write("in-b", [("k", "in-b", 1)])
+        until(lambda: streams.progress().records_in >= 2 * len(begins_with) + 2)
+        until(lambda: streams.state is State.RUNNING)
+    assert states.count(State.REBALANCING) >= 2
+    assert values(world) == [*begins_with, "in-b"]
+    assert world.table("counts", value=int) == dict.fromkeys([*begins_with, "in-b"], 1)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.01)
+
+
+# event time
+
+
+def test_a_negative_time_ends_the_run_unless_the_source_says_otherwise(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", "good", 5), ("k", "bad", -3)])
+    with pytest.raises(ProcessingError, match=r"in-0@1: .*its time is negative.*LogAndSkipOnInvalidTimestamp"):
+        world.run(copied("in"))
+    world.run(copied("in", timestamp_extractor=ks.LogAndSkipOnInvalidTimestamp))
+    assert values(world) == ["good"]
+
+
+def test_the_wall_clock_of_the_engine_tells_the_time(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", "v", 5)])
+    builder = copied("in", timestamp_extractor=ks.WallclockTimestampExtractor())
+    streams = KafkaStreams(builder, world.settings, clock=ManualClock(77))
+    streams.start(until_end=True)
+    assert streams.wait(WAIT_S)
+    assert [row.timestamp for row in world.rows("out")] == [77]
