@@ -1,18 +1,20 @@
 """Idle input: stream time goes on with the wall clock where no records come. Pure logic, no clock.
 
 A source is idle once no record of it came for its limit. A step is told when all sources are idle from which records
-reach it or those it shares a store with: its stream time then moves by the wall-clock time since its last input, and on.
+reach it or those it shares a store with: its stream time then moves by the wall-clock time since its last input.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from kstreams.config import Config
 from kstreams.processor.nodes import Source, SubTopology
 from kstreams.processor.overtaking import behind
 
 NEVER_IDLE = -1
+_SINCE, _MOVED = "idle_since:", "idle_moved:"
 WHOLE_TASK = ""
 """Stands among the steps for the task itself: the stream time that processors see."""
 
@@ -28,6 +30,8 @@ class IdleInput:
         By step: the sources from which records reach it.
     now_ms : int
         Where the wall clock stands: before that nothing was idle.
+    kept : mapping of str to int, optional
+        What `memo` gave, when this goes on where another instance left off.
 
     Examples
     --------
@@ -39,11 +43,17 @@ class IdleInput:
     ({}, {'count': 10, 'join': 10})
     """
 
-    def __init__(self, limits_ms: Mapping[str, int], feeds: Mapping[str, set[str]], now_ms: int) -> None:
+    def __init__(
+        self,
+        limits_ms: Mapping[str, int],
+        feeds: Mapping[str, set[str]],
+        now_ms: int,
+        kept: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self._limits_ms = limits_ms
         self._feeds = {step: sources for step, sources in feeds.items() if all(limits_ms[s] >= 0 for s in sources)}
-        self._since_ms = dict.fromkeys(limits_ms, now_ms)
-        self._moved_ms = dict.fromkeys(feeds, now_ms)  # up to where a step's time was moved
+        self._since_ms = {source: kept.get(f"{_SINCE}{source}", now_ms) for source in limits_ms}
+        self._moved_ms = {step: kept.get(f"{_MOVED}{step}", now_ms) for step in feeds}  # to where its time was moved
 
     def seen(self, source: str, now_ms: int) -> None:
         """A record of a source has come, or waits to be read."""
@@ -60,13 +70,20 @@ class IdleInput:
                     moves[step] = now_ms - since_ms
         return moves
 
+    def memo(self) -> dict[str, int]:
+        """What another instance needs to go on where this one leaves off."""
+        since = {f"{_SINCE}{source}": at for source, at in self._since_ms.items()}
+        return since | {f"{_MOVED}{step}": at for step, at in self._moved_ms.items()}
 
-def idle_input(sub_topology: SubTopology, steps: Iterable[str], config: Config, now_ms: int) -> IdleInput | None:
+
+def idle_input(
+    sub_topology: SubTopology, steps: Iterable[str], config: Config, now_ms: int, kept: Mapping[str, int]
+) -> IdleInput | None:
     """What tells the steps of a task that their input is idle; None when it never is."""
     limits_ms = {source.name: limit_of(source, config) for source in sub_topology.sources}
     if all(limit < 0 for limit in limits_ms.values()):
         return None
-    return IdleInput(limits_ms, {step: _feeding(sub_topology, step) for step in steps}, now_ms)
+    return IdleInput(limits_ms, {step: _feeding(sub_topology, step) for step in steps}, now_ms, kept)
 
 
 def limit_of(source: Source, config: Config) -> int:

@@ -121,7 +121,7 @@ class Task:
         self._delayed = list(reversed(context.delayed.values()))
         passing = dict(reversed(callbacks.at_idle))  # steps are bound children first
         self._at_idle: dict[str, Callable[[int], bool]] = {**passing, WHOLE_TASK: context.pass_time}
-        self._idle = idle_input(sub_topology, self._at_idle, config, clock.now_ms())
+        self._idle = idle_input(sub_topology, self._at_idle, config, clock.now_ms(), deadlines or {})
 
     @property
     def dropped(self) -> Counter[tuple[str, str]]:
@@ -288,9 +288,10 @@ class Task:
         return {"stream_time": self._context.stream_time, **self._routes.partition_times(), **kept}
 
     def deadlines(self) -> dict[str, int]:
-        """When each punctuator that `init` scheduled is due next, in ms of its kind of time."""
+        """When each punctuator that `init` scheduled is due next, in ms of its kind of time, and since when input is idle."""
         schedules = self._context.schedules.items()
-        return {name: schedule.deadline_ms for name, schedule in schedules if not schedule.cancelled}
+        due = {name: schedule.deadline_ms for name, schedule in schedules if not schedule.cancelled}
+        return due if self._idle is None else due | self._idle.memo()
 
     def close(self) -> None:
         """Close the processors; stores and uncommitted output are the caller's."""

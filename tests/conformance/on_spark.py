@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,12 @@ import pyarrow.compute as pc
 
 from kstreams.config import Config
 from kstreams.processor.layout import lay_out
-from kstreams.processor.topology import SubTopology
 from kstreams.serdes import serde_of
 from tests.conformance import recorded
 from tests.conformance.recorded import Case, replay
 
 if TYPE_CHECKING:
-    from kstreams.runtime.spark.program import Program, Step
+    from kstreams.runtime.spark.program import Program
 
 Rows = list[list[Any]]
 """Output rows as they are recorded: [step, topic, key, value, timestamp, headers]."""
@@ -221,65 +220,19 @@ def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
     from kstreams.runtime.spark.live_states import LIVE
     from kstreams.runtime.spark.program import Step
+    from tests.spark.stepped import load_globals, run_step
 
     written, globals_, turns = 0, {}, {}
     for at, cut in enumerate(case.cuts):
         if at % FORGET_EVERY == 0:
             LIVE.clear()
         step = Step(2 * at, 2 * at - 2 if at else -1, cut.now_ms, globals=globals_, turns=turns)
-        for sub in case.program.sub_topologies:
-            if sub.is_global:
-                _load(case.program, sub, step, cut.rows)
-                globals_[sub.id] = step.number
-        tables, turns = _step(case.program, step, cut.rows)
+        globals_ = load_globals(case.program, step, cut.rows)
+        tables, turns = run_step(case.program, step._replace(globals=globals_), cut.rows)
         for batch in pa.concat_tables(tables).to_batches():
             yield _numbered(batch, number, written)
             written += len(batch)
     LIVE.clear()
-
-
-def _load(program: Program, sub: SubTopology, step: Step, rows: pa.Table) -> None:
-    from kstreams.runtime.spark.rows import batches_of
-    from kstreams.runtime.spark.task_run import run_task
-
-    for _ in run_task(program, sub, 0, step, batches_of(_among(rows, program.inputs[sub.id]))):
-        pass  # only its state matters
-
-
-def _step(program: Program, step: Step, rows: pa.Table) -> tuple[list[pa.Table], dict[int, int]]:
-    """The output of every sub-topology, as `Chain` has it made; and how many turns each took."""
-    from kstreams.processor.stages import stages_of
-    from kstreams.runtime.spark.turns import take_turns
-
-    produced, turns = [rows], {}
-
-    def run(number: int, turn: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
-        given = [*produced_before, *waiting] if turn == 0 else [*waiting]
-        made = _run(program, number, step._replace(turn=turn), given)
-        return made, set(made["topic"].to_pylist())
-
-    for stage in stages_of(program.upstream):
-        produced_before = list(produced)
-        taken = take_turns(sorted(stage), {number: program.read_within(number) for number in stage}, run)
-        produced += [table for tables in taken.values() for table in tables]
-        turns |= {number: len(tables) for number, tables in taken.items()}
-    return produced[1:], turns
-
-
-def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table]) -> pa.Table:
-    from kstreams.runtime.spark.reports import raise_first, split_reports
-    from kstreams.runtime.spark.rows import batches_of
-    from kstreams.runtime.spark.task_run import run_task
-
-    mine = pa.concat_tables([_among(table, program.inputs[number]) for table in given])
-    made = list(run_task(program, program.sub_topology(number), 0, step, batches_of(mine)))
-    rows, reports = split_reports(pa.Table.from_batches(made))
-    raise_first(reports)
-    return rows
-
-
-def _among(rows: pa.Table, topics: Iterable[str]) -> pa.Table:
-    return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))
 
 
 def _numbered(batch: pa.RecordBatch, case: int, first: int) -> pa.RecordBatch:

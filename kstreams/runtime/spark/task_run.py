@@ -111,7 +111,9 @@ class _Run:
 
     def outputs(self, given: Iterable[Batch], files: StateFiles) -> Iterator[pa.RecordBatch]:
         """Process, commit, and give what came out."""
-        for batch in self._input(given):
+        batches = [self._numbered(batch) for batch in given]
+        self._task.pass_time(awake={batch.source.topic for batch in batches})
+        for batch in self._in_order(batches):
             self._task.process(batch)
             yield from self._collector.drain()
         self._task.pass_over()
@@ -125,8 +127,7 @@ class _Run:
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
         yield report(self._partition, dropped=dropped, wrote=self._collector.topics)
 
-    def _input(self, given: Iterable[Batch]) -> Iterator[Batch]:
-        batches = [self._numbered(batch) for batch in given]
+    def _in_order(self, batches: list[Batch]) -> Iterator[Batch]:
         group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)
         for batch in batches:
             group.add(batch)

@@ -1,0 +1,155 @@
+"""An application in steps, run as Spark's workers run them, but without Spark: its tasks, state files and turns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import kstreams as ks
+from kstreams.config import Config
+from kstreams.processor.layout import lay_out
+from kstreams.processor.stages import stages_of
+from kstreams.processor.topology import Topology
+from kstreams.runtime.spark.live_states import LIVE
+from kstreams.runtime.spark.program import Program, Step, program_of
+from kstreams.runtime.spark.reports import Report, raise_first, split_reports
+from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA, batches_of
+from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.task_run import run_task
+from kstreams.runtime.spark.turns import take_turns
+from kstreams.serdes import serde_of
+from kstreams.testing import TopologyTestDriver
+from tests.spark.running import Row, Types
+
+Output = tuple[str, Any, Any, int]
+"""Topic, key, value and timestamp of a record."""
+
+
+class Stepped:
+    """A topology whose steps a test makes one by one, over topics of one partition.
+
+    Parameters
+    ----------
+    topology : Topology or StreamsBuilder
+    types : mapping
+        Key and value type of every topic.
+    inputs : collection of str
+        The topics that it reads.
+    folder : Path
+        For the state files.
+    **settings
+        Of the application; the record cache is off.
+    """
+
+    def __init__(self, topology: Any, types: Types, inputs: Collection[str], folder: Path, **settings: Any) -> None:
+        self.topology = topology if isinstance(topology, Topology) else topology.build()
+        self.config = Config.of({"application.id": "app", "statestore.cache.max.bytes": 0, **settings})
+        existing = dict.fromkeys(inputs, 1)
+        layout = lay_out(self.topology, "app", existing)
+        spark = SparkSettings(snapshot_every=3)
+        self.program = program_of(self.topology, self.config, spark, layout, existing, str(folder))
+        self.types, self._turns, self._number = types, {}, -2
+        self._globals: dict[int, int] = {}
+        self._offsets = dict.fromkeys(inputs, 0)
+        self.reports: list[Report] = []
+
+    def step(self, rows: Sequence[Row], *, now_ms: int = 0, twice: bool = False, forget: bool = False) -> list[Output]:
+        """What one more step puts out; on request run twice, the second time by a worker that may know nothing."""
+        parent, self._number = max(self._number, -1), self._number + 2
+        step = Step(self._number, parent, now_ms, globals=self._globals, turns=self._turns)
+        table = self._encoded(rows)
+        for again in range(1 + twice):
+            if forget and again == twice:
+                LIVE.clear()
+            globals_ = load_globals(self.program, step, table)
+            tables, turns = run_step(self.program, step._replace(globals=globals_), table, self.reports)
+        self._globals, self._turns = globals_, turns
+        return [row for made in tables for row in self._decoded(made)]
+
+    def driver_outputs(self, rows: Iterable[Row], topics: Iterable[str]) -> list[Output]:
+        """What the test driver puts out for the same input, topic after topic."""
+        driver = TopologyTestDriver(self.topology, self.config)
+        inputs: dict[str, Any] = {}
+        for row in rows:
+            if row.topic not in inputs:
+                key, value = self.types[row.topic]
+                inputs[row.topic] = driver.create_input_topic(row.topic, key=key, value=value)
+            inputs[row.topic].pipe_record(ks.Record(key=row.key, value=row.value, timestamp=row.timestamp))
+        found: list[Output] = []
+        for topic in topics:
+            key, value = self.types[topic]
+            records = driver.create_output_topic(topic, key=key, value=value).read_records()
+            found += [(topic, record.key, record.value, record.timestamp) for record in records]
+        return found
+
+    def _encoded(self, rows: Sequence[Row]) -> pa.Table:
+        return pa.Table.from_pylist([self._one(row) for row in rows], schema=ARROW_OUT_SCHEMA)
+
+    def _one(self, row: Row) -> dict[str, Any]:
+        offset = self._offsets[row.topic]
+        self._offsets[row.topic] += 1
+        place = {"topic": row.topic, "partition": 0, "offset": offset, "timestamp": row.timestamp, "origin": 0}
+        items = zip(("key", "value"), (row.key, row.value), self.types[row.topic], strict=True)
+        return place | {part: _bytes(item, kind) for part, item, kind in items}
+
+    def _decoded(self, table: pa.Table) -> list[Output]:
+        found = []
+        for row in table.to_pylist():
+            if row["topic"] in self.types:
+                items = zip((row["key"], row["value"]), self.types[row["topic"]], strict=True)
+                found.append((row["topic"], *(_object(raw, kind) for raw, kind in items), row["timestamp"]))
+        return found
+
+
+def _bytes(item: Any, kind: Any) -> bytes | None:
+    return None if item is None else serde_of(kind).serialize(item)
+
+
+def _object(raw: bytes | None, kind: Any) -> Any:
+    return None if raw is None else serde_of(kind).deserialize(raw)
+
+
+def load_globals(program: Program, step: Step, rows: pa.Table) -> dict[int, int]:
+    """Let the tasks of global tables run over the rows; which step has made the state of each."""
+    globals_ = [sub for sub in program.sub_topologies if sub.is_global]
+    for sub in globals_:
+        for _ in run_task(program, sub, 0, step, batches_of(_among(rows, program.inputs[sub.id]))):
+            pass  # only its state matters
+    return {sub.id: step.number for sub in globals_}
+
+
+def run_step(
+    program: Program, step: Step, rows: pa.Table, reports: list[Report] | None = None
+) -> tuple[list[pa.Table], Mapping[int, int]]:
+    """The output of every sub-topology, as `Chain` has it made; and how many turns each took."""
+    produced, turns = [rows], {}
+    told: list[Report] = [] if reports is None else reports
+
+    def run(number: int, turn: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
+        given = [*before, *waiting] if turn == 0 else [*waiting]
+        made = _run(program, number, step._replace(turn=turn), given, told)
+        return made, set(made["topic"].to_pylist())
+
+    for stage in stages_of(program.upstream):
+        before = list(produced)
+        taken = take_turns(sorted(stage), {number: program.read_within(number) for number in stage}, run)
+        produced += [table for tables in taken.values() for table in tables]
+        turns |= {number: len(tables) for number, tables in taken.items()}
+    return produced[1:], turns
+
+
+def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table], told: list[Report]) -> pa.Table:
+    mine = pa.concat_tables([_among(table, program.inputs[number]) for table in given])
+    made = list(run_task(program, program.sub_topology(number), 0, step, batches_of(mine)))
+    rows, reports = split_reports(pa.Table.from_batches(made))
+    raise_first(reports)
+    told += reports
+    return rows
+
+
+def _among(rows: pa.Table, topics: Iterable[str]) -> pa.Table:
+    return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))
