@@ -16,6 +16,7 @@ from kstreams.dsl.graph.joins import (
     StreamTableJoin,
 )
 from kstreams.dsl.naming import Names, validate_name
+from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.windows import JoinWindows
 
@@ -36,6 +37,7 @@ class Joined:
     other_value: Typing = None
     name: str | None = None
     store_name: str | None = None
+    grace: Duration | None = None
 
 
 def join_streams(
@@ -122,6 +124,7 @@ def join_table(
     node = (LeftStreamTableJoin if left else StreamTableJoin)(
         joiner=joined.joiner,
         with_key=joined.with_key,
+        grace_ms=None if joined.grace is None else to_ms(joined.grace),
         key=joined.key,
         value=joined.value,
         other_value=joined.other_value,

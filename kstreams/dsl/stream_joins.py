@@ -9,6 +9,7 @@ from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.graph import Grouped, Node, Repartition, Typing
 from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.joining import Joined, join_global_table, join_streams, join_table
+from kstreams.durations import Duration
 from kstreams.expressions import Expr
 from kstreams.windows import JoinWindows
 
@@ -32,6 +33,7 @@ class JoinOptions(TypedDict, total=False):
     other_value: Typing
     name: str | None
     store_name: str | None
+    grace: Duration | None
 
 
 class StreamJoins(Handle, Generic[K, V]):
@@ -90,6 +92,7 @@ class StreamJoins(Handle, Generic[K, V]):
         other_value: Typing = None,
         name: str | None = None,
         store_name: str | None = None,
+        grace: Duration | None = None,
     ) -> KStream[K, Any]:
         """Join with what has a partner, `joiner(left, right)`: a stream in windows, or a table's row of the same key.
 
@@ -113,11 +116,14 @@ class StreamJoins(Handle, Generic[K, V]):
             Names the operator and the repartition topics.
         store_name : str, optional
             For a stream: names the stores.
+        grace : timedelta or int (ms), optional
+            For a versioned table: how long, in stream time, records wait for versions of the table that come late.
+            They are then joined in order of time. At most the table's history retention.
 
         Raises
         ------
         TopologyError
-            When `windows` or `key_selector` is missing.
+            When `windows` or `key_selector` is missing, or `grace` is given for a table without enough history.
 
         Examples
         --------
@@ -127,7 +133,7 @@ class StreamJoins(Handle, Generic[K, V]):
         >>> payments = builder.stream("payments", key=str, value=str)
         >>> paid = orders.join(payments, lambda order, payment: f"{order}: {payment}", windows=JoinWindows.of(60_000))
         """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
+        joined = Joined(joiner, with_key, key, value, other_value, name, store_name, grace)
         return self._join(other, joined, windows, key_selector, left_outer=False)
 
     @overload
@@ -181,13 +187,14 @@ class StreamJoins(Handle, Generic[K, V]):
         other_value: Typing = None,
         name: str | None = None,
         store_name: str | None = None,
+        grace: Duration | None = None,
     ) -> KStream[K, Any]:
         """The same as `join`, and records of this side without a partner too: `joiner(left, None)`.
 
         Kafka Streams: `leftJoin`. In a join of streams such a record comes out once stream time has passed its window
         and the grace of `windows`. Parameters as for `join`.
         """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
+        joined = Joined(joiner, with_key, key, value, other_value, name, store_name, grace)
         return self._join(other, joined, windows, key_selector, left_outer=True)
 
     @overload

@@ -81,13 +81,20 @@ class SelfJoin(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StreamTableJoin(Node):
-    """Each record of a stream with the table's row of its key: an inner join. The parents are stream and table."""
+    """Each record of a stream with the table's row of its key: an inner join. The parents are stream and table.
+
+    Parameters
+    ----------
+    grace_ms : int, optional
+        How long records wait for versions of the table that come late.
+    """
 
     keys: ClassVar[Keys] = Keys.SETTLED
     left: ClassVar[bool] = False
 
     joiner: Function
     with_key: bool
+    grace_ms: int | None = None
     key: Typing = None
     value: Typing = None
     other_value: Typing = None

@@ -8,6 +8,7 @@ from typing import Any
 from kstreams.dsl.analysis.copartition import topics_behind
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.analysis.types_of_joins import side_types
+from kstreams.dsl.graph import Function
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
@@ -20,8 +21,12 @@ from kstreams.dsl.graph.joins import (
 from kstreams.dsl.graph.node import Node
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.processor.operators.lookup_join import LookupJoin
+from kstreams.expressions import key as key_of_record
+from kstreams.processor.columns import LookUp
+from kstreams.processor.operator import TableView
+from kstreams.processor.operators.lookup_join import LookupJoin, PatientLookupJoin
 from kstreams.processor.operators.stateless import PassOperator
 from kstreams.processor.operators.stream_join import InnerStreamJoin, StreamJoinSide, StreamJoinWindow
 from kstreams.processor.operators.stream_join import OuterStreamJoin as OuterJoinOperator
@@ -96,15 +101,46 @@ def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: s
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     copartition(node, build)
     view, versioned = build.view_of_table(node, 1), build.is_versioned(build.parent(node, 1))
-    operator = LookupJoin(view, keyed(node, build), node.left, as_of=versioned)
-    return build.step(node, operator, parents=build.outputs(node)[:1], stores=view.stores)
+    join, parents = LookupJoin(view, keyed(node, build), node.left, as_of=versioned), build.outputs(node)[:1]
+    if node.grace_ms is None:
+        columns = None if versioned else _look_up(node, key_of_record, build)
+        return build.step(node, join, parents=parents, stores=view.stores, columns=columns)
+    _check_grace(node, build, view, node.grace_ms, versioned=versioned)
+    buffer, left = f"{node.name}-Buffer", side_types(node, build.input_types(node), build.input_types(node, 1))[0]
+    serdes = {"key": build.key_serde(node, TO_KEEP, left), "value": build.value_serde(node, TO_KEEP, left)}
+    build.store(buffer, StoreKind.RECORD_BUFFER, Materialized(), **serdes)
+    operator = PatientLookupJoin(join, buffer, node.grace_ms)
+    return build.step(node, operator, parents=parents, stores=(*view.stores, buffer))
+
+
+def _check_grace(node: StreamTableJoin, build: Lowering, view: TableView, grace_ms: int, *, versioned: bool) -> None:
+    if not versioned:
+        raise TopologyError(
+            f"{node} has grace=, but the table it looks into keeps no history: give the table "
+            "materialized=Materialized(name, history_retention=...)"
+        )
+    history_ms = min(build.topology.stores[store].history_retention_ms or 0 for store in view.stores)
+    if grace_ms > history_ms:
+        raise TopologyError(
+            f"{node} waits {grace_ms} ms, longer than the history of its table, which reaches back {history_ms} ms: "
+            "shorten grace=, or lengthen history_retention="
+        )
 
 
 @topology.rule(GlobalTableJoin, LeftGlobalTableJoin)
 def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
     select_key = build.function(node, node.key_selector, ("key", "value"))
     operator = LookupJoin(build.view_of_table(node, 1), keyed(node, build), node.left, select_key)
-    return build.step(node, operator, parents=build.outputs(node)[:1])
+    columns = _look_up(node, node.key_selector, build)
+    return build.step(node, operator, parents=build.outputs(node)[:1], columns=columns)
+
+
+def _look_up(node: StreamTableJoin | GlobalTableJoin, key: Function, build: Lowering) -> LookUp | None:
+    if not isinstance(node.joiner, Expr) or not isinstance(key, Expr):
+        return None
+    _, right = side_types(node, build.input_types(node), build.input_types(node, 1))
+    result = build.types[node.name].value.python
+    return LookUp(node.joiner, key, node.left, right.value.python, result)
 
 
 def copartition(node: Node, build: Lowering) -> None:

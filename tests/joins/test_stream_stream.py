@@ -136,3 +136,46 @@ def test_an_outer_join_gives_every_row_of_an_outer_side_at_least_one_result(foun
         else:
             assert count <= 1
             assert count == 1 or has_partner
+
+
+def simulated(kind, windows, records):
+    """Record by record: meet what the other side keeps, wait where nothing is met, come out too late."""
+    outer = {L: kind != "join", R: kind == "outer_join"}
+    reach = {L: (windows.before_ms, windows.after_ms), R: (windows.after_ms, windows.before_ms)}
+    now, kept, latest, waiting, out = -1, {L: [], R: []}, {L: -1, R: -1}, [], []
+
+    def alone(at, is_left, key, value):
+        return key, f"{value}+None" if is_left else f"None+{value}", at
+
+    for side, key, value, at in records:
+        other, now, (before, after) = R if side == L else L, max(now, at), reach[side]
+        if at == now:
+            expired = [row for row in waiting if row[0] + reach[L if row[1] else R][1] + windows.grace_ms < now]
+            out += [alone(*row) for row in sorted(expired, key=lambda row: row[:3])]
+            waiting = [row for row in waiting if row not in expired]
+        visible_from = max(at - before, latest[other] - windows.retention_ms + 1)
+        partners = [row for row in kept[other] if row[2] == key and visible_from <= row[0] <= at + after]
+        for row in sorted(partners, key=lambda row: row[0]):
+            out.append((key, f"{value}+{row[3]}" if side == L else f"{row[3]}+{value}", max(at, row[0])))
+        waiting = [row for row in waiting if row not in partners]
+        row = at, side == L, key, value
+        if not partners and outer[side]:
+            if at + after < now:
+                out.append(alone(*row))
+            else:
+                waiting.append(row)
+        kept[side].append(row)
+        latest[side] = max(latest[side], at)
+    return out
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([L, R]), st.sampled_from("xy"), st.integers(0, 60)), max_size=25),
+    spans,
+    st.integers(0, 40),
+    st.sampled_from(["join", "left_join", "outer_join"]),
+)
+def test_every_record_has_the_results_of_the_definition(found, span, grace, kind):
+    windows, records = ks.JoinWindows(before=span[0], after=span[1], grace=grace), named(found)
+    assert joined(kind, windows, records) == simulated(kind, windows, records)
