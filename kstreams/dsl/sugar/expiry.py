@@ -71,11 +71,11 @@ class _Expire(FixedKeyProcessor[Any, Any, Any]):
         if now_ms < self._next_ms:
             return
         after_ms = self._asked.after_ms
-        due = list(self._by_time.fetch_all(0, now_ms - after_ms)) if now_ms >= after_ms else []
+        due = list(self._by_time.started_between(0, now_ms - after_ms)) if now_ms >= after_ms else []
         for (key, (updated_ms, _)), _ in due:
             self._by_time.put(key, None, updated_ms)
             if self._updated.get(key) == updated_ms:
                 self._updated.delete(key)
                 self._context.forward(FixedKeyRecord(key=key, value=None, timestamp=updated_ms + after_ms))
-        first = next(iter(self._by_time.fetch_all(0, NEVER // 2)), None)
+        first = next(iter(self._by_time.started_between(0, NEVER // 2)), None)
         self._next_ms = NEVER if first is None else first[0][1][0] + after_ms
