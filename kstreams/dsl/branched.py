@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kstreams.dsl.graph import Function, Split
 from kstreams.dsl.naming import validate_name
-from kstreams.dsl.source_line import declared_at
 from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.kstream import KStream

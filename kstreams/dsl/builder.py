@@ -33,12 +33,12 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
-from kstreams.dsl.source_line import declared_at
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier
 from kstreams.processor.topology import Topology
+from kstreams.source_line import declared_at
 from kstreams.state.api import StoreBuilder
 from kstreams.timestamps import TimestampExtractor, extractor_of
 

@@ -24,13 +24,13 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.grouped import KGroupedStream
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.source_line import declared_at
 from kstreams.dsl.stream_functions import StreamFunctions
 from kstreams.dsl.stream_joins import StreamJoins
 from kstreams.dsl.stream_sugar import StreamSugar
 from kstreams.expressions import Expr
 from kstreams.processor.context import RecordContext
 from kstreams.processor.process_api import FixedKeyProcessor, Processor, check_supplier
+from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.ktable import KTable

@@ -20,7 +20,6 @@ from kstreams.dsl.graph import (
 from kstreams.dsl.grouped_table import KGroupedTable
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.source_line import declared_at
 from kstreams.dsl.sugar.expiry import Expiry
 from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.suppressed import Suppressed
@@ -29,6 +28,7 @@ from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.serdes import serde_of
+from kstreams.source_line import declared_at
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -23,10 +23,10 @@ from kstreams.dsl.graph import (
     calls_of,
 )
 from kstreams.dsl.handle import Handle
-from kstreams.dsl.source_line import declared_at
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.frames import Format, Frames, check_format
+from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.kstream import KStream

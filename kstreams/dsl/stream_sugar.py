@@ -9,13 +9,13 @@ from kstreams.dsl.analysis.types import TypeOf
 from kstreams.dsl.graph import Filter, ProcessValues, Typing
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.returned_types import returned_type
-from kstreams.dsl.source_line import declared_at
 from kstreams.dsl.sugar.deduplication import Deduplication
 from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.sugar.sampling import in_sample
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.serdes import Serde, serde_of
+from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.kstream import KStream

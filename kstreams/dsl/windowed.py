@@ -9,11 +9,11 @@ from kstreams.dsl.aggregation import fold_or_expressions
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import Aggregation, Count, Declared, Node, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.source_line import declared_at
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.record import Windowed
+from kstreams.source_line import declared_at
 from kstreams.windows import SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:

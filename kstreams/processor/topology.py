@@ -20,6 +20,7 @@ from kstreams.processor.operators.process import Process, UpdateGlobalStore
 from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier, stores_of
 from kstreams.processor.sub_topologies import split_into_sub_topologies
 from kstreams.serdes import serde_of
+from kstreams.source_line import declared_at
 from kstreams.state.api import StoreBuilder
 from kstreams.timestamps import TimestampExtractor, extractor_of
 
@@ -87,7 +88,7 @@ class Topology:
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = (topics,) if isinstance(topics, str) else () if isinstance(topics, re.Pattern) else tuple(topics)
         extractor, reset = extractor_of(timestamp_extractor), offset_reset_of(offset_reset)
-        self.add(Source(name, names, pattern, serde_of(key), serde_of(value), extractor, reset))
+        self.add(Source(name, names, pattern, serde_of(key), serde_of(value), extractor, reset, declared_at()))
         return self
 
     def add_processor(
@@ -122,7 +123,7 @@ class Topology:
             self.add_state_store(builder)
         used = tuple(dict.fromkeys((*stores, *(builder.name for builder in brought))))
         self._refuse_global(name, used)
-        self.add(Step(name, parents, process, used))
+        self.add(Step(name, parents, process, used, declared_at=declared_at()))
         return self
 
     def add_sink(
@@ -135,7 +136,7 @@ class Topology:
         partitioner: Callable[..., Any] | None = None,
     ) -> Topology:
         """Write to a topic, or to the one that `topic(key, value, RecordContext)` names."""
-        self.add(Sink(name, parents, topic, serde_of(key), serde_of(value), partitioner))
+        self.add(Sink(name, parents, topic, serde_of(key), serde_of(value), partitioner, declared_at()))
         return self
 
     def add_state_store(self, builder: StoreBuilder, *nodes: str, is_global: bool = False) -> Topology:
@@ -214,7 +215,7 @@ class Topology:
         check_supplier(supplier, Processor, processor)
         self.add_source(source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor)
         self.add_state_store(replace(store, logging=False, changelog_config={}), is_global=True)
-        self.add(Step(processor, (source,), UpdateGlobalStore(supplier), (store.name,)))
+        self.add(Step(processor, (source,), UpdateGlobalStore(supplier), (store.name,), declared_at=declared_at()))
         return self
 
     def add_read_only_state_store(

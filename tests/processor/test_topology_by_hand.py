@@ -175,7 +175,10 @@ def mistakes():
     yield by_hand(lambda t: t.add_processor("p", Counter, "nobody"), "'p' cannot read 'nobody'")
     yield by_hand(lambda t: t.add_processor("p", Counter, "p"), "'p' cannot read 'p'")
     yield by_hand(lambda t: t.add_processor("p", Counter), "'p' reads nothing: name at least one source")
-    yield by_hand(lambda t: t.add_processor("p", Counter, "in", stores=["x"]), "'p' needs the state store 'x'")
+    yield by_hand(
+        lambda t: t.add_processor("p", Counter, "in", stores=["x"]),
+        "needs the state store 'x': add it with add_state_store",
+    )
     yield by_hand(lambda t: t.add_processor("p", lambda: same, "in"), "p got the same Processor twice")
     yield by_hand(lambda t: t.add_processor("p", same, "in"), "p was given a Counter: give it a Processor class")
     yield by_hand(lambda t: t.add_processor("p", dict, "in"), "what it was given makes a dict")
@@ -230,3 +233,9 @@ def test_a_refused_processor_leaves_nothing_behind():
         topology.add_processor("p", Counter, "in", stores=["counts"])
     topology.add_state_store(COUNTS).add_processor("p", Counter, "in", stores=["counts"])
     assert list(topology.nodes) == ["in", "p"]
+
+
+def test_operators_know_the_line_that_added_them():
+    topology = source().add_processor("p", Counter, "in").add_sink("out", "out", "p", key=str, value=int)
+    lines = [node.declared_at.rpartition(":")[0] for node in topology.nodes.values()]
+    assert {line.rpartition("/")[2] for line in lines} == {"test_topology_by_hand.py"}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from kstreams.dsl.analysis.types import TypeOf, Types, flow_types
 from kstreams.dsl.graph import Node
-from kstreams.dsl.source_line import declared_at
 from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import GraphBuilder

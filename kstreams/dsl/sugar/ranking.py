@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.types import TypeOf
-from kstreams.dsl.source_line import declared_at
 from kstreams.dsl.sugar.known_types import known
 from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 
 Aggregator = Callable[[Any, Any, list[Any]], list[Any]]
 

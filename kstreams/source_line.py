@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+_PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 
 
 def declared_at() -> str:
