@@ -21,6 +21,7 @@ class Operation(Enum):
     TIMESTAMP = "ks.timestamp"
     WINDOW_START = "ks.window_start"
     WINDOW_END = "ks.window_end"
+    COLUMN = "{detail}"  # what lies beside a record in columns, such as the row of a table; of the type detail.kind
     LITERAL = "{detail!r}"
     # one record at a time
     ADD = "({0} + {1})"
@@ -93,6 +94,7 @@ LEAVES = frozenset(
         Operation.TIMESTAMP,
         Operation.WINDOW_START,
         Operation.WINDOW_END,
+        Operation.COLUMN,
     }
 )
 AGGREGATIONS = frozenset(

@@ -234,6 +234,10 @@ def _or(left: str, right: str) -> str:
     return f"True if {left} is True or {right} is True else None if {left} is None or {right} is None else False"
 
 
+def _column(_: Body, expr: Expr, __: list[str]) -> str:
+    raise TopologyError(f"{expr!r} lies beside a record in columns only")
+
+
 def _aggregation(_: Body, expr: Expr, __: list[str]) -> str:
     raise TopologyError(f"{expr!r} needs many records: it can only stand in an aggregate")
 
@@ -247,6 +251,7 @@ _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.TIMESTAMP: lambda body, expr, _: body.argument(expr),
     Operation.WINDOW_START: _window_bound,
     Operation.WINDOW_END: _window_bound,
+    Operation.COLUMN: _column,
     Operation.LITERAL: lambda body, expr, _: body.constant(expr.detail),
     Operation.ADD: _guarded("{0} + {1}"),
     Operation.SUBTRACT: _guarded("{0} - {1}"),

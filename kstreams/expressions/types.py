@@ -277,6 +277,7 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.TIMESTAMP: lambda e, i, s: Typed(int, False),
     Operation.WINDOW_START: _window_bound,
     Operation.WINDOW_END: _window_bound,
+    Operation.COLUMN: lambda e, i, s: e.detail.kind,
     Operation.LITERAL: lambda e, i, s: Typed(type(e.detail), False),
     **dict.fromkeys(
         (Operation.ADD, Operation.SUBTRACT, Operation.MULTIPLY, Operation.NEGATE, *_PARTIAL),

@@ -5,6 +5,6 @@ optimisation that nobody can see: records define what is right, and `plan` says 
 stand in for them, or why not. What loads Arrow is imported from its own module, so that declaring costs little.
 """
 
-from kstreams.processor.columns.forms import Fold, Project
+from kstreams.processor.columns.forms import Fold, LookUp, Project
 
-__all__ = ["Fold", "Project"]
+__all__ = ["Fold", "LookUp", "Project"]

@@ -33,6 +33,31 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LookUp:
+    """Joins each record with the row that a table has for it at that moment.
+
+    Parameters
+    ----------
+    joined : Expr
+        The new value, over the record and `ks.right`.
+    key : Expr
+        The key of the row, over the record.
+    left : bool
+        Whether records without a row go on.
+    row : type
+        Of the table's values.
+    result : type, optional
+        What a `ks.struct` value is built as.
+    """
+
+    joined: Expr
+    key: Expr
+    left: bool
+    row: Any
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fold:
     """Aggregates by key, over all time or by tumbling or hopping windows.
 

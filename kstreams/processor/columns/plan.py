@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, type_of, value
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.forms import Fold, Project
+from kstreams.processor.columns.forms import Fold, LookUp, Project
+from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.view import View
 from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology, parents_of
@@ -36,10 +37,11 @@ class Target:
     @property
     def expressions(self) -> tuple[Expr, ...]:
         """All that must be computed of the source's records."""
+        before = (*(expr for lookup in self.view.lookups for expr in lookup.expressions), *self.view.dropped)
         if self.leaves_since is not None:
-            return (*self.view.dropped, *self.view.changed)
+            return (*before, *self.view.changed)
         where = () if self.view.where is None else (self.view.where,)
-        return (*self.view.dropped, *where, self.view.key, *self.values)
+        return (*before, *where, self.view.key, *self.values)
 
     @property
     def values(self) -> tuple[Expr, ...]:
@@ -64,6 +66,11 @@ class Plan:
     def leaves(self) -> tuple[Expr, ...]:
         """What is read of the source's records, each once."""
         return leaves_of([expr for target in self.targets for expr in target.expressions])
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """The tables that are looked into, each after those that its key needs."""
+        return tuple({lookup.step: lookup for target in self.targets for lookup in target.view.lookups}.values())
 
     @property
     def only_thins(self) -> bool:
@@ -153,11 +160,18 @@ class _Ways:
             target = Target(child, view)
             self._check(target)
             return [target]
-        if not isinstance(child.columns, Project):
-            raise _Refused(f"{child.name} takes records one by one: it is not made of expressions")
-        new = view.then(child.columns)
-        self._check_expressions(new.changed)
+        new = self._after(child, view)
+        self._check_expressions((*new.dropped, *new.changed))
         return self.behind(child, new)
+
+    def _after(self, child: Step, view: View) -> View:
+        if isinstance(child.columns, LookUp):
+            joined = view.joined(child.name, child.columns)
+            _check_key(child, type_of(joined.lookups[-1].place, self._schema).kind)
+            return joined
+        if isinstance(child.columns, Project):
+            return view.then(child.columns)
+        raise _Refused(f"{child.name} takes records one by one: it is not made of expressions")
 
     def _check(self, target: Target) -> None:
         if isinstance(target.node, Sink):
@@ -167,7 +181,11 @@ class _Ways:
 
     def _check_expressions(self, expressions: tuple[Expr, ...]) -> None:
         _check_types(expressions, self._schema)
-        SourceColumns(self._source, leaves_of(expressions))
+        leaves = leaves_of(expressions)
+        SourceColumns(self._source, leaves)
+        for leaf in leaves:
+            if leaf.operation is Operation.COLUMN:
+                arrow_type(leaf.detail)
 
 
 def _check_processors(sub_topology: SubTopology) -> None:
@@ -189,7 +207,10 @@ def _check_sink(sink: Sink) -> None:
 
 
 def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
-    """Ways that meet again, in a node, a store or a topic, would show in which order they were taken."""
+    """Ways that meet again, in a node, a store or a topic, would show in which order they were taken.
+
+    So would one that looks into a table that another one changes.
+    """
     met: Counter[str] = Counter()
     for target in plan.targets:
         behind = _behind(sub_topology, target.node)
@@ -197,6 +218,10 @@ def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
     for name, times in met.items():
         if times > 1:
             raise _Refused(f"ways meet in {name}")
+    steps = {lookup.step for lookup in plan.lookups}
+    for store in {store for node in sub_topology.nodes if node.name in steps for store in getattr(node, "stores", ())}:
+        if store in met:
+            raise _Refused(f"ways meet in {store}")
 
 
 def _behind(sub_topology: SubTopology, start: Node) -> list[Node]:
@@ -233,13 +258,17 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
         return
     if not caching or not (fold.emit_on_close or target.node.operator.kept.caching):  # type: ignore[union-attr]
         raise _Refused(f"{target.node.name} emits every update, since the record cache is off")
-    if type_of(target.view.key, schema).kind not in KEYS:
-        raise _Refused(f"{target.node.name} groups by keys that are not str, int or bytes")
+    _check_key(target.node, type_of(target.view.key, schema).kind)
     for slot in fold.aggregation.slots:
         for node in slot.inputs:
             kind = type_of(target.view.over_source(node), schema).kind
             if slot.operation in (Operation.MIN, Operation.MAX) and kind not in NUMBERS:
                 raise _Refused(f"{slot!r} of {getattr(kind, '__name__', kind)} is not columnar")
+
+
+def _check_key(node: Node, kind: Any) -> None:
+    if kind not in KEYS:
+        raise _Refused(f"{node.name} takes keys that are not str, int or bytes")
 
 
 def _check_whole_value(kind: Any, node: Expr) -> None:

@@ -14,6 +14,7 @@ from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.exit_target import ExitTarget
 from kstreams.processor.columns.fold_target import FoldTarget
+from kstreams.processor.columns.lookups import LiveLookup
 from kstreams.processor.columns.plan import Plan, Target, plan_regions
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.sink_target import SinkTarget
@@ -55,6 +56,7 @@ class Region:
     def __init__(self, plan: Plan, task: Bound) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
         self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
+        self._lookups = [LiveLookup(lookup, plan.leaves, task.lives[lookup.step]) for lookup in plan.lookups]
         self._context = task.context
         self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
         self._dropped = [expr for target in plan.targets for expr in target.view.dropped]
@@ -79,7 +81,7 @@ class Region:
     def _prepared(self, batch: Batch) -> list[Callable[[], None]] | None:
         """What is to be done for each way; None when the batch must go the record path, or had better."""
         try:
-            columns = self._evaluation.compute(self._columns.decode(batch))
+            columns = self._evaluation.compute(self._looked_up(self._columns.decode(batch)))
             if self._drops_some(columns):
                 return None
             ways = [(live, Selected(batch, columns, target.view.where)) for target, live in self._ways]
@@ -88,6 +90,11 @@ class Region:
             return [live.prepare(rows) for live, rows in ways]
         except (Inexact, SerdeError, pa.ArrowException, OverflowError):
             return None  # the record path finds the record that is to blame, or computes what columns cannot
+
+    def _looked_up(self, columns: Columns) -> Columns:
+        for lookup in self._lookups:
+            columns = lookup.add(columns)
+        return columns
 
     def _drops_some(self, columns: Columns) -> bool:
         """Whether a step on the way drops records: each is counted by itself, on the record path."""

@@ -12,7 +12,8 @@ from typing import Any
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr, Operation, Schema, key, literal, type_of, value
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.forms import Project
+from kstreams.processor.columns.forms import LookUp, Project
+from kstreams.processor.columns.lookups import Lookup, of_row, reading_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +32,8 @@ class View:
         What a struct value is built as.
     dropped : tuple of Expr
         Which records are dropped on the way, and must be counted: one expression for each step that drops.
+    lookups : tuple of Lookup
+        The tables that are looked into on the way.
     """
 
     source: Schema
@@ -39,6 +42,7 @@ class View:
     value: Expr = value
     result: Any = None
     dropped: tuple[Expr, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
 
     @property
     def changed(self) -> tuple[Expr, ...]:
@@ -68,6 +72,25 @@ class View:
             made = self.over_source(step.value)
             new = replace(new, value=made, result=step.result or self._generated(step.value))
         return new
+
+    def joined(self, name: str, step: LookUp) -> View:
+        """The view after a lookup in a table, by the step of this name; raises as `then` does."""
+        place, where = self.over_source(step.key), self.where
+        unkeyed = self.over_source(step.key.is_null())
+        if step.left:
+            unkeyed = unkeyed & ~self.over_source(key.is_null())
+        refused = self.over_source(value.is_null()) | unkeyed
+        refused = refused if where is None else where & refused
+        found = of_row(name, ~value.is_null(), step.row)
+        made = reading_rows(step.joined, name, step.row)
+        return replace(
+            self,
+            where=where if step.left else found if where is None else where & found,
+            value=self.over_source(made),
+            result=step.result or self._generated(made),
+            dropped=(*self.dropped, refused),
+            lookups=(*self.lookups, Lookup(name, place, where)),
+        )
 
     def _generated(self, made: Expr) -> Any:
         """The type that the record path generates for a struct without a declared type."""

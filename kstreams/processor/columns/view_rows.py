@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from kstreams.errors import SerdeError
@@ -11,6 +12,14 @@ from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.view import View
 from kstreams.processor.nodes import Source
 from kstreams.serdes import BytesSerde
+
+
+def _positional(make: Any) -> tuple[str, ...] | None:
+    """The fields that a Struct takes by position; None for other types."""
+    if getattr(make, "__struct_fields__", None) is None:
+        return None
+    parameters = inspect.signature(make).parameters.values()
+    return tuple(given.name for given in parameters if given.kind is given.POSITIONAL_OR_KEYWORD)
 
 
 class ViewRows:
@@ -30,6 +39,7 @@ class ViewRows:
         self._source_key, self._source_value = source.key or BytesSerde(), source.value or BytesSerde()
         self._parts = columns_needed(view.value)
         self._make: Any = view.result or dict
+        self._by_position = _positional(self._make) == view.value.detail
 
     def keys(self, selected: Selected) -> list[Any]:
         """The key of every row."""
@@ -56,6 +66,6 @@ class ViewRows:
     def _structs(self, selected: Selected) -> list[Any]:
         columns = [selected.of(part).to_pylist() for part in self._parts]
         names, make = self._view.value.detail, self._make
-        if getattr(make, "__struct_fields__", None) == names and not make.__struct_config__.kw_only:
+        if self._by_position:
             return list(map(make, *columns))
         return [make(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
