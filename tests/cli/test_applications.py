@@ -43,6 +43,14 @@ def test_run_until_the_end_writes_the_results_and_says_how_many(shout):
     assert shouts(shout) == ["ONE", "THREE", "TWO"]
 
 
+def test_a_run_ends_with_what_was_dropped_by_operator_and_reason(shout):
+    text = SHOUT.replace("word.upper()", "word.upper() if word != 'two' else 1 / 0")
+    (shout.folder / "shout.py").write_text(text)
+    outcome = shout.ok("run", "shout.py", "--until-end", "-c", "processing.exception.handler=continue")
+    assert "done: 3 records in, 2 out, 1 dropped" in outcome.err
+    assert "  1 dropped by KSTREAM-MAPVALUES-0000000001: failed with ZeroDivisionError\n" in outcome.err
+
+
 def test_a_second_run_goes_on_and_reset_starts_again(shout):
     shout.ok("run", "shout.py", "--once")
     shout.ok("produce", "words", "-s", "=", stdin="c=four\n")

@@ -65,8 +65,7 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
     circles = feeding_in_circles(_upstream(topology))
     for sub in topology.sub_topologies:
         nodes = logical_nodes(sub, topology, graph)
-        reasons = dict.fromkeys((node.name for node in nodes), only_tasks) if only_tasks else None
-        reasons = reasons or _reasons(sub, nodes, facts, choice)
+        reasons = _reasons(sub, nodes, facts, choice, only_tasks)
         if sub.id in circles:
             reasons = {name: reason or _FEEDS_ITSELF for name, reason in reasons.items()}
         if not any(reasons.values()):
@@ -99,9 +98,11 @@ def _upstream(topology: Topology) -> dict[int, set[int]]:
     }
 
 
-def _reasons(sub: SubTopology, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice) -> dict[str, str | None]:
-    if choice == "task":
-        return {node.name: "spark.kstreams.path is task" for node in nodes}
+def _reasons(
+    sub: SubTopology, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice, only_tasks: str | None
+) -> dict[str, str | None]:
+    if only_tasks or choice == "task":
+        return {node.name: only_tasks or "spark.kstreams.path is task" for node in nodes}
     reasons = {node.name: obstacle(node, facts) for node in nodes}
     for node in nodes:
         if reasons[node.name] is None:

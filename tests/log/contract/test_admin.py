@@ -123,3 +123,11 @@ def test_groups_are_listed_and_deleted(log: Log) -> None:
         admin.delete_group("a")
         assert admin.groups() == ["b"]
         assert admin.committed("a", sources("words")) == {}
+
+
+def test_calls_to_shut_down_are_counted_by_group(log: Log) -> None:
+    with log.admin() as admin:
+        assert admin.shutdowns("app") == 0
+        admin.ask_to_shut_down("app")
+        admin.ask_to_shut_down("app")
+        assert (admin.shutdowns("app"), admin.shutdowns("other")) == (2, 0)

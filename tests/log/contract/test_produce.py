@@ -255,3 +255,22 @@ def test_a_closed_producer_refuses_records(log: Log) -> None:
     producer.close()
     with pytest.raises(LogError, match="closed"):
         producer.send("words", b"k", b"v")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 3000)), min_size=1, max_size=8))
+def test_the_rows_that_a_topic_refuses_are_known_beforehand(log: Log, rows: list[tuple[bool, int]]) -> None:
+    """What is left of a batch without them is taken, and each of them alone is not."""
+    name = f"words-{len(log.admin().topics())}"
+    log.admin().create_topic(name, config={"max.message.bytes": "2000", "cleanup.policy": "compact"})
+    source = TopicPartition(name, 0)
+    batch = Batch.of_rows(source, [Row(b"k" if keyed else None, b"x" * size, 1, ()) for keyed, size in rows])
+    with log.producer() as producer:
+        refused = producer.refused(batch)
+        producer.send_batch(batch.filter(np.array([row not in refused for row in range(len(batch))])))
+        producer.flush()
+        for row in refused:
+            producer.send_batch(batch.slice(row, row + 1))
+            with pytest.raises(LogError):
+                producer.flush()
+    assert len(rows_of(log, name)) == len(rows) - len(refused)
