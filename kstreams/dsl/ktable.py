@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from kstreams.dsl.graph import (
@@ -17,6 +17,7 @@ from kstreams.dsl.graph import (
     ToStream,
     Typing,
 )
+from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.grouped_table import KGroupedTable
 from kstreams.dsl.kstream import KStream
 from kstreams.dsl.materialized import Materialized
@@ -27,6 +28,7 @@ from kstreams.dsl.table_joins import TableJoins
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.processor.process_api import FixedKeyProcessor, check_supplier
 from kstreams.serdes import serde_of
 from kstreams.source_line import declared_at
 
@@ -144,6 +146,49 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         kept = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
         node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=kept)
         return KTable(self._graph, self._then(node, "KTABLE-MAPVALUES-", name))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], FixedKeyProcessor[K, V, V2]],
+        *,
+        stores: Iterable[str] = (),
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]:
+        """The value that a processor of your own forwards for each row. Kafka Streams: `transformValues`.
+
+        The processor is called with every update, also with those that delete (their value is None). A row for which it
+        forwards nothing, or None, is deleted; of several values the last counts. Punctuators cannot forward.
+
+        Parameters
+        ----------
+        supplier : callable
+            Makes the processor, a new one at each call: its class, or a function.
+        stores : iterable of str
+            Names of the state stores it uses; they were added by `StreamsBuilder.add_state_store`.
+        key, value : type or Serde, optional
+            Of the new rows.
+        materialized : str or Materialized, optional
+            Names the store of the result; without it old values, and rows that others look up, are transformed anew.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> class Length(FixedKeyProcessor):
+        ...     def init(self, context):
+        ...         self.context = context
+        ...
+        ...     def process(self, record):
+        ...         self.context.forward(record.with_value(len(record.value or "")))
+        >>> lengths = StreamsBuilder().table("words", key=str, value=str).transform_values(Length, value=int)
+        """
+        check_supplier(supplier, FixedKeyProcessor, f"transform_values() at {declared_at()}")
+        node = TableTransformValues(
+            supplier=supplier, stores=tuple(stores), key=key, value=value, materialized=Materialized.of(materialized)
+        )
+        return KTable(self._graph, self._then(node, "KTABLE-TRANSFORMVALUES-", name))
 
     @overload
     def group_by(

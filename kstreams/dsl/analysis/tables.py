@@ -31,6 +31,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
+from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.rule_book import RuleBook
 
 
@@ -54,6 +55,7 @@ KEEPING: dict[type[Node], Keeping] = {
     TableAggregate: Keeping.ALWAYS,
     TableFilter: Keeping.IF_NAMED,
     TableMapValues: Keeping.IF_NAMED,
+    TableTransformValues: Keeping.IF_NAMED,
     Suppress: Keeping.IF_NAMED,
     TableJoin: Keeping.JOINED,
     ForeignKeyJoin: Keeping.ON_DEMAND,

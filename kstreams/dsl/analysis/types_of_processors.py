@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kstreams.dsl.analysis.types import TypeOf, Types, types
 from kstreams.dsl.graph.processors import GlobalStore, Process, ProcessValues
+from kstreams.dsl.graph.tables import TableTransformValues
 
 
 @types.rule(Process)
@@ -14,6 +15,11 @@ def processed(node: Process, parents: tuple[Types, ...]) -> Types:
 @types.rule(ProcessValues)
 def values_processed(node: ProcessValues, parents: tuple[Types, ...]) -> Types:
     return Types(parents[0].key, TypeOf(node.value, node))
+
+
+@types.rule(TableTransformValues)
+def values_transformed(node: TableTransformValues, parents: tuple[Types, ...]) -> Types:
+    return Types(parents[0].key.or_declared(node.key, node), TypeOf(node.value, node))
 
 
 @types.rule(GlobalStore)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.stateless import Function
 from kstreams.dsl.materialized import Materialized
+from kstreams.processor.process_api import stores_of
+from kstreams.state.api import StoreBuilder
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -47,3 +50,27 @@ class TableMapValues(Node):
     key: Typing = None
     value: Typing = None
     materialized: Materialized = field(default_factory=Materialized)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TableTransformValues(Node):
+    """The values that a user's own processor makes of a table's rows; kept only if a store is named.
+
+    Parameters
+    ----------
+    supplier : callable
+        Makes a new fixed-key processor.
+    stores : tuple of str
+        Names of the state stores it uses, beside those that the supplier brings.
+    """
+
+    supplier: Callable[[], Any]
+    stores: tuple[str, ...] = ()
+    key: Typing = None
+    value: Typing = None
+    materialized: Materialized = field(default_factory=Materialized)
+
+    @property
+    def brought(self) -> tuple[StoreBuilder, ...]:
+        """The stores that the supplier brings along."""
+        return stores_of(self.supplier)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from kstreams.dsl.analysis import types_of_processors  # noqa: F401 (fills the book of types)
 from kstreams.dsl.graph.processors import GlobalStore, Process, ProcessValues
+from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.sources import consumed
+from kstreams.dsl.rules.tables import kept_rows
+from kstreams.processor.operator import Operator
 from kstreams.processor.operators import process as op
+from kstreams.processor.operators.transform import Transformation, TransformedView, TransformOperator
 
 
 @topology.rule(Process)
@@ -27,10 +31,28 @@ def global_store(node: GlobalStore, build: Lowering) -> str:
     return build.step(node, operator, parents=(node.source,), stores=(node.store.name,))
 
 
-def _with_stores(node: Process, build: Lowering, operator: op.Process) -> str:
+@topology.rule(TableTransformValues)
+def transform_values(node: TableTransformValues, build: Lowering) -> str:
+    transformation, sends_old = Transformation(node.supplier), build.sends_old(node)
+    if node.materialized.name is not None:
+        kept = kept_rows(node, node.materialized.name, build)
+        operator = TransformOperator(transformation, kept, sends_old)
+        return _with_stores(node, build, operator, kept.store)
+    parent = build.view_of_parent(node)
+    if parent is not None:
+        build.set_view(node, TransformedView(parent, transformation, _stores(node)))
+    return _with_stores(node, build, TransformOperator(transformation, sends_old=sends_old))
+
+
+def _with_stores(node: Process | TableTransformValues, build: Lowering, operator: Operator, *kept: str) -> str:
     for builder in node.brought:
         build.topology.add_state_store(builder)
-    name, stores = build.step(node, operator), dict.fromkeys((*node.stores, *(store.name for store in node.brought)))
+    name, stores = build.step(node, operator, stores=kept), _stores(node)
     if stores:
         build.topology.connect_processor_and_state_stores(name, *stores)
     return name
+
+
+def _stores(node: Process | TableTransformValues) -> tuple[str, ...]:
+    """The stores that a processor uses."""
+    return tuple(dict.fromkeys((*node.stores, *(store.name for store in node.brought))))

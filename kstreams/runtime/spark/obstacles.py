@@ -13,6 +13,7 @@ from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
+from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Aggregation, Expr, Operation, counting
@@ -218,16 +219,6 @@ def _functions(node: Node) -> list[Any]:
     return [function for function in (*given, *getattr(node, "predicates", ())) if function is not None]
 
 
-_LATE = (
-    "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
-    "be counted, and one of a partition that lags may not"
-)
-DIFFERENCES: dict[type, str] = {
-    g.WindowedAggregate: _LATE,
-    g.StreamJoin: _LATE.replace("counted", "joined") + "; a record at the epoch itself is dropped",
-}
-"""In words, what is not exact about the final results of a node on the relational path."""
-
 _CHANGES = "a change stream with tombstones has no form in Spark"
 _REASONS = {
     g.MapBatch: "batches are cut by tasks",
@@ -252,6 +243,7 @@ _REASONS = {
     g.TableAggregate: _CHANGES,
     g.TableGroupBy: _CHANGES,
     g.TableRepartition: _CHANGES,
+    TableTransformValues: "a processor takes updates one by one",
     TableJoin: _CHANGES,
     ForeignKeyJoin: _CHANGES,
     Cogroup: "several streams write one state, each by a Python function",
