@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Measured(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Measured:
     """What a sensor has seen so far; `last` and `highest` are None before the first value."""
 
     count: int = 0
@@ -27,15 +28,26 @@ class Sensor:
     Measured(count=2, total=5, last=2, highest=3)
     """
 
-    __slots__ = ("measured",)
+    __slots__ = ("_count", "_highest", "_last", "_total")
 
     def __init__(self) -> None:
-        self.measured = Measured()
+        self._count = 0
+        self._total: float = 0
+        self._last: float | None = None
+        self._highest: float | None = None
 
     def record(self, value: float = 1) -> None:
         """Take a value; without one, something is counted."""
-        count, total, _, highest = self.measured
-        self.measured = Measured(count + 1, total + value, value, value if highest is None else max(highest, value))
+        self._count += 1
+        self._total += value
+        self._last = value
+        if self._highest is None or value > self._highest:
+            self._highest = value
+
+    @property
+    def measured(self) -> Measured:
+        """What it has seen so far."""
+        return Measured(self._count, self._total, self._last, self._highest)
 
 
 class ProcessorMetrics:
