@@ -29,12 +29,15 @@ class Frames:
     kind : type or None
         Of the values. One with named fields gives a column for each; a `dict` one for each of its keys in a batch;
         any other a column "value".
+    key : type or None
+        Of the keys.
     with_key, with_timestamp : bool
         Whether there are columns "key" and "timestamp" (int64, ms) too.
     """
 
     format: Format
     kind: Any = None
+    key: Any = None
     with_key: bool = False
     with_timestamp: bool = False
 
@@ -46,10 +49,15 @@ class Frames:
         """The columns of values that are columns already."""
         columns = dict(values)
         if self.with_key:
-            columns["key"] = keys()
+            columns["key"] = pa.array(keys(), _arrow_type(self.key))
         if self.with_timestamp:
             columns["timestamp"] = timestamps()
         return pa.table(columns)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether what columns there are follows from the type alone, and each has an Arrow type."""
+        return self.fields is not None or _arrow_type(self.kind) is not None
 
     @property
     def fields(self) -> tuple[str, ...] | None:

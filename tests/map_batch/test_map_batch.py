@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.clock import ManualClock
@@ -206,6 +208,51 @@ def test_a_failure_is_that_of_the_record_that_is_to_blame() -> None:
 def test_a_function_must_give_one_row_for_each_record() -> None:
     with pytest.raises(ProcessingError, match="gave 0 rows for 1 records"):
         run(mapped(lambda table: []), TRIPS)
+
+
+class Meal(msgspec.Struct):
+    dish: str | None
+    grams: int
+    price: float
+    warm: bool = False
+
+
+def texts(table: pa.Table) -> list[str]:
+    """All that a function can see, row by row."""
+    return [f"{sorted(row.items())} {[str(field.type) for field in table.schema]}" for row in table.to_pylist()]
+
+
+meals = st.builds(
+    Meal, st.none() | st.text(max_size=3), st.integers(-5, 5), st.floats(-1, 1).map(lambda x: x + 0.0), st.booleans()
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.none() | meals, st.integers(0, 9)), max_size=12), st.booleans())
+def test_columns_and_records_show_the_function_the_same(rows: list[Any], reshaped: bool) -> None:
+    builder = ks.StreamsBuilder()
+    stream = builder.stream("in", key=str, value=Meal)
+    if reshaped:
+        stream = stream.filter(ks.col("grams") > 0).map_values(
+            ks.struct(twice=ks.col("grams") * 2, dish=ks.col("dish"))
+        )
+    stream.map_batch(texts, value=str, with_key=True, with_timestamp=True, max_rows=5).to("out")
+    by_records, by_columns = (run(builder, rows, Meal, str, columns_min_rows=least) for least in (10**9, 0))
+    assert by_columns == by_records
+
+
+@pytest.mark.parametrize("columns_min_rows", [0, 10**9], ids=["columns", "records"])
+def test_a_handler_is_told_of_the_record_as_it_came(columns_min_rows: int) -> None:
+    told: list[Any] = []
+
+    def handler(context: Any, record: Any, error: Exception) -> Any:
+        told.append((record.key, record.value, record.timestamp, context.offset))
+        return ks.Response.resume()
+
+    rows = [("a", Trip(5.0), 1), ("b", Trip(0.0), 2)]
+    config = {"processing_exception_handler": handler, "columns_min_rows": columns_min_rows}
+    assert run(mapped(halves), rows, **config) == [("a", 2.0, 1)]
+    assert told == [("b", Trip(0.0), 2, 1)]
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

@@ -24,7 +24,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
-from kstreams.processor.columns import Project
+from kstreams.processor.columns import Batched, Project
 from kstreams.processor.operators import stateless as op
 from kstreams.processor.operators.map_batch import MapBatchOperator
 from kstreams.processor.operators.stateless import Takes
@@ -59,9 +59,10 @@ def map_values(node: MapValues, build: Lowering) -> str:
 
 @topology.rule(MapBatch)
 def map_batch(node: MapBatch, build: Lowering) -> str:
-    taken, made = build.input_types(node).value.python, build.types[node.name].value.python
-    frames = replace(node.frames, kind=taken)
-    return build.step(node, MapBatchOperator(node.function, frames, made, node.max_rows))
+    taken, made = build.input_types(node), build.types[node.name].value.python
+    frames = replace(node.frames, key=taken.key.python, kind=taken.value.python)
+    columns = Batched(frames.fields, frames.with_key) if frames.is_columnar else None
+    return build.step(node, MapBatchOperator(node.function, frames, made, node.max_rows), columns=columns)
 
 
 @topology.rule(FlatMapValues)

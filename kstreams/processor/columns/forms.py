@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.expressions import Aggregation, Expr
-from kstreams.windows import TimeWindows
+from kstreams.windows import SessionWindows, TimeWindows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,19 +58,35 @@ class LookUp:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Batched:
+    """Hands the records of a batch to a function at once.
+
+    Parameters
+    ----------
+    fields : tuple of str, optional
+        The columns of a value; None: the value itself is one.
+    with_key : bool
+        Whether the function gets the keys too.
+    """
+
+    fields: tuple[str, ...] | None
+    with_key: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Aggregates by key, over all time or by tumbling or hopping windows.
+    """Aggregates by key, over all time, or by tumbling, hopping or session windows.
 
     Parameters
     ----------
     aggregation : Aggregation
         What to keep.
-    windows : TimeWindows, optional
+    windows : TimeWindows or SessionWindows, optional
         None: over all time.
     emit_on_close : bool
         Whether only the final results of windows are emitted, once they have closed.
     """
 
     aggregation: Aggregation
-    windows: TimeWindows | None = None
+    windows: TimeWindows | SessionWindows | None = None
     emit_on_close: bool = False

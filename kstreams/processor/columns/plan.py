@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
-from kstreams.expressions import Expr, Operation, Schema, type_of, value
+from kstreams.expressions import Expr, Operation, Schema, col, type_of, value
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.forms import Fold, LookUp, Project
+from kstreams.processor.columns.forms import Batched, Fold, LookUp, Project
 from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.view import View
 from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology, parents_of
 from kstreams.processor.operators.process import Process
 from kstreams.serdes import BytesSerde, Serde
+from kstreams.windows import SessionWindows
 
 NUMBERS = (int, float)
 KEYS = (str, int, bytes)
@@ -41,12 +42,17 @@ class Target:
         if self.leaves_since is not None:
             return (*before, *self.view.changed)
         where = () if self.view.where is None else (self.view.where,)
+        batched = batched_of(self.node)
+        if batched is not None and not batched.with_key and self.view.key.operation is Operation.KEY:
+            return (*before, *where, *self.values)
         return (*before, *where, self.view.key, *self.values)
 
     @property
     def values(self) -> tuple[Expr, ...]:
         """What is made of the values: the columns of a sink's value, or what the aggregations read."""
-        fold = fold_of(self.node)
+        fold, batched = fold_of(self.node), batched_of(self.node)
+        if batched is not None and batched.fields is not None:
+            return tuple(self.view.over_source(col(name)) for name in batched.fields)
         if fold is None:
             return columns_needed(self.view.value)
         inputs = tuple(self.view.over_source(node) for slot in fold.aggregation.slots for node in slot.inputs)
@@ -91,6 +97,12 @@ def fold_of(node: Node) -> Fold | None:
     """The fold that a step is, if it is one."""
     columns = getattr(node, "columns", None)
     return columns if isinstance(columns, Fold) else None
+
+
+def batched_of(node: Node) -> Batched | None:
+    """What a step that calls a function over batches hands to it."""
+    columns = getattr(node, "columns", None)
+    return columns if isinstance(columns, Batched) else None
 
 
 class _Refused(Exception):
@@ -156,7 +168,7 @@ class _Ways:
     def _in_columns(self, child: Sink | Step, view: View) -> list[Target]:
         if len(child.parents) > 1:
             raise _Refused(f"ways meet in {child.name}")
-        if isinstance(child, Sink) or fold_of(child) is not None:
+        if isinstance(child, Sink) or isinstance(child.columns, Fold | Batched):
             target = Target(child, view)
             self._check(target)
             return [target]
@@ -256,6 +268,8 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
     fold = fold_of(target.node)
     if fold is None:
         return
+    if isinstance(fold.windows, SessionWindows) and fold.emit_on_close:
+        raise _Refused(f"{target.node.name} closes sessions after any record")
     if not caching or not (fold.emit_on_close or target.node.operator.kept.caching):  # type: ignore[union-attr]
         raise _Refused(f"{target.node.name} emits every update, since the record cache is off")
     _check_key(target.node, type_of(target.view.key, schema).kind)

@@ -11,12 +11,15 @@ import pyarrow.compute as pc
 from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions.exactness import Inexact
+from kstreams.processor.columns.batch_target import BatchTarget
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.exit_target import ExitTarget
 from kstreams.processor.columns.fold_target import FoldTarget
+from kstreams.processor.columns.forms import Fold
 from kstreams.processor.columns.lookups import LiveLookup
-from kstreams.processor.columns.plan import Plan, Target, plan_regions
+from kstreams.processor.columns.plan import Plan, Target, batched_of, plan_regions
 from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.session_target import SessionTarget
 from kstreams.processor.columns.sink_target import SinkTarget
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.thinning import Thinning
@@ -25,8 +28,9 @@ from kstreams.processor.context import Run, TaskContext
 from kstreams.processor.nodes import Sink, Source, SubTopology
 from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Outputs
+from kstreams.windows import SessionWindows
 
-LiveTarget: TypeAlias = SinkTarget | FoldTarget | ExitTarget
+LiveTarget: TypeAlias = SinkTarget | FoldTarget | BatchTarget | ExitTarget
 
 
 class Bound(NamedTuple):
@@ -121,6 +125,10 @@ def _live(target: Target, source: Source, task: Bound) -> LiveTarget:
         return ExitTarget(target, source, task.forwards[node.name], task.context)
     if isinstance(node, Sink):
         return SinkTarget(target, source, task.outputs)
+    if batched_of(node) is not None:
+        return BatchTarget(target, source, task.lives[node.name], task.context)
+    if isinstance(node.columns, Fold) and isinstance(node.columns.windows, SessionWindows):
+        return SessionTarget(target, task.lives[node.name])
     others = [other for other in task.sub_topology.nodes if other.name != node.name]
     shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in others)
     return FoldTarget(target, task.lives[node.name], task.context, waits=not shared)

@@ -92,7 +92,7 @@ class Gathered(Delayed[Kept]):
     def let_go(self) -> None:
         """Call the function for the oldest records, and let them go on."""
         some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
-        self.go_on(some, self._values_of(some))
+        self.go_on(zip(some, self._values_of(some), strict=True))
 
     def _values_of(self, some: list[Kept]) -> Iterable[Any]:
         keys, values, timestamps = zip(*((kept.key, kept.value, kept.timestamp) for kept in some), strict=True)
@@ -102,9 +102,9 @@ class Gathered(Delayed[Kept]):
             return repeat(Failed(error), len(some))
         return self.operator.values_of(table)
 
-    def go_on(self, some: Iterable[Kept], values: Iterable[Any]) -> None:
-        """Let records go on with what the function gave for them."""
-        for kept, self._current in zip(some, values, strict=True):
+    def go_on(self, some: Iterable[tuple[Kept, Any]]) -> None:
+        """Let records go on, each with what the function gave for it."""
+        for kept, self._current in some:
             self.forward(self.pass_on, kept, kept.value)
 
     def value(self, _: Any) -> Any:
