@@ -26,6 +26,7 @@ import org.apache.kafka.streams.test.TestRecord;
 public final class Recorder {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static String stateDir;
+    private static int runs;
 
     private Recorder() {}
 
@@ -55,7 +56,7 @@ public final class Recorder {
         Properties config = new Properties();
         config.put("application.id", "app");
         config.put("bootstrap.servers", "nowhere:1");
-        config.put("state.dir", stateDir);
+        config.put("state.dir", stateDir + "/" + runs++); // one that is refused leaves its stores open
         if (found.hasNonNull("config")) {
             found.get("config").fields().forEachRemaining(e -> config.put(e.getKey(), e.getValue().asText()));
         }
