@@ -11,6 +11,7 @@ import kstreams as ks
 from kstreams.runtime.native.restore import RestoreProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state import StoreBuilder
+from kstreams.testing import TopologyTestDriver
 from tests.native.world import WAIT_S, World
 
 BOTH = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
@@ -177,3 +178,92 @@ def test_settings_of_a_changelog_reach_the_topic(world: World) -> None:
         config = admin.describe_topic("app-counts-changelog").config
     assert config["segment.bytes"] == "1048576"
     assert config["cleanup.policy"] == "compact"
+
+
+class Highest:
+    """A store of the user's own: the highest number of each key."""
+
+    def __init__(self, log: Any) -> None:
+        self.log, self.numbers = log, {}
+
+    def offer(self, key: str, number: int) -> None:
+        if number > self.numbers.get(key, -1):
+            self.numbers[key] = number
+            self.log(key.encode(), str(number).encode())
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        self.numbers[key.decode()] = int(value or 0)
+
+
+def stores_of_every_kind(home: str) -> list[StoreBuilder]:
+    kinds = {"key": str, "value": int, "store": home}
+    return [
+        ks.Stores.key_value("plain", **kinds),
+        ks.Stores.timestamped_key_value("timestamped", **kinds),
+        ks.Stores.window("window", 1_000, 10, **kinds),
+        ks.Stores.timestamped_window("timestamped-window", 1_000, 10, **kinds),
+        ks.Stores.window("duplicates", 1_000, 10, retain_duplicates=True, **kinds),
+        ks.Stores.session("session", 1_000, **kinds),
+        ks.Stores.versioned("versioned", 1_000, **kinds),
+        ks.Stores.lru_map("lru", 100, key=str, value=int),
+        ks.Stores.custom("custom", Highest),
+    ]
+
+
+class UseThemAll(ks.Processor):
+    """Writes each record into stores of every kind, and tells what they then hold of its key."""
+
+    def init(self, context: Any) -> None:
+        self.context = context
+        self.stores = {store.name: context.get_state_store(store.name) for store in stores_of_every_kind("memory")}
+
+    def process(self, record: Any) -> None:
+        key, number, time, stores = record.key, len(record.value), record.timestamp, self.stores
+        held = stores["plain"].get(key) or 0
+        stores["plain"].put(key, held + number if number else None)
+        stores["timestamped"].put(key, ks.ValueAndTimestamp(number, time))
+        stores["window"].put(key, number or None, time // 10 * 10)
+        stores["timestamped-window"].put(key, ks.ValueAndTimestamp(number, time), time // 10 * 10)
+        stores["duplicates"].put(key, number, time // 10 * 10)
+        stores["session"].put(ks.Windowed(key, ks.Window(time // 10 * 10, time // 10 * 10 + number)), number)
+        stores["versioned"].put(key, number or None, time)
+        stores["lru"].put(key, number)
+        stores["custom"].offer(key, number)
+        self.context.forward(record.with_value(repr(self.told(key, time))))
+
+    def told(self, key: str, time: int) -> list[Any]:
+        stores, from_ms = self.stores, time - 1_000
+        return [
+            *(stores[name].get(key) for name in ("plain", "timestamped", "lru")),
+            *(list(stores[name].fetch(key, from_ms, time)) for name in ("window", "timestamped-window", "duplicates")),
+            list(stores["session"].fetch(key)),
+            [stores["versioned"].get(key), stores["versioned"].get(key, time - 50)],
+            stores["custom"].numbers.get(key),
+        ]
+
+
+def using_them_all(home: str) -> ks.Topology:
+    topology = ks.Topology().add_source("in", "in", key=str, value=str).add_processor("use", UseThemAll, "in")
+    for store in stores_of_every_kind(home):
+        topology.add_state_store(store, "use")
+    return topology.add_sink("out", "out", "use", key=str, value=str)
+
+
+@HOMES
+@BOTH
+@pytest.mark.parametrize("lost", [False, True], ids=["reopened", "restored"])
+def test_stores_of_every_kind_go_on_as_if_nothing_had_happened(
+    world: World, home: str, guarantee: str, lost: bool
+) -> None:
+    rows = [(f"k{i % 3}", "x" * (i * 7 % 5), i * 13 % 400) for i in range(120)]
+    world.create("in")
+    for start in range(0, len(rows), 40):
+        world.write("in", rows[start : start + 40])
+        world.run(using_them_all(home), processing_guarantee=guarantee)
+        if lost:
+            shutil.rmtree(world.folder / "state")
+    with TopologyTestDriver(using_them_all(home)) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        topic.pipe_records(ks.Record(key=key, value=value, timestamp=time) for key, value, time in rows)
+        records = driver.create_output_topic("out", key=str, value=str).read_records()
+    assert [row.value for row in world.rows("out")] == [record.value for record in records]
