@@ -1,0 +1,71 @@
+"""Async functions, functions over batches and sugar inside a Spark worker: the native task in one step, after shipping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import kstreams as ks
+from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.config import Config
+from kstreams.dsl import graph as g
+from kstreams.processor.layout import lay_out
+from kstreams.runtime.spark.obstacles import Facts, obstacle
+from kstreams.runtime.spark.program import Program, Step, program_of
+from kstreams.runtime.spark.reports import raise_first, split_reports
+from kstreams.runtime.spark.rows import batches_of
+from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.shipping import pack, unpack
+from kstreams.runtime.spark.task_run import run_task
+
+pytestmark = pytest.mark.spark
+
+
+async def louder(value: str) -> str:
+    return value.upper()
+
+
+def lengths(table: pa.Table) -> Any:
+    return pc.cast(pc.utf8_length(table["value"]), pa.string())
+
+
+Use = Callable[[ks.KStream[str, str]], ks.KStream[Any, Any]]
+USES: dict[str, tuple[Use, list[str]]] = {
+    "async": (lambda stream: stream.map_values(louder), ["X", "YY", "X"]),
+    "batch": (lambda stream: stream.map_batch(lengths, value=str), ["1", "2", "1"]),
+    "deduplicate": (lambda stream: stream.deduplicate(100), ["x"]),
+    "expire": (lambda stream: stream.to_table().expire(after=5).to_stream(), ["x", "yy", "x"]),
+}
+
+
+def built(use: Use) -> ks.Topology:
+    builder = ks.StreamsBuilder({"default.dsl.store": "in_memory"})
+    use(builder.stream("in", key=str, value=str)).to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize(("use", "expected"), USES.values(), ids=USES)
+def test_a_task_in_a_worker_gives_the_same(use: Use, expected: list[str], tmp_path: Path) -> None:
+    topology, existing = built(use), {"in": 1}
+    config = Config.of({"application.id": "app", "statestore.cache.max.bytes": 0})
+    layout = lay_out(topology, "app", existing)
+    made = program_of(topology, config, SparkSettings.of(config), layout, existing, str(tmp_path))
+    shipped: Program = unpack(pack(made))
+    records = [Row(b"k", value, time, ()) for time, value in enumerate([b"x", b"yy", b"x"])]
+    given = [Batch.of_rows(TopicPartition("in", 0), records)]
+    found = list(run_task(shipped, shipped.sub_topologies[0], 0, Step(0, -1), given))
+    out, reports = split_reports(pa.Table.from_batches(found))
+    raise_first(reports)
+    assert [(row.value or b"").decode() for batch in batches_of(out) for row in batch.rows()] == expected
+
+
+@pytest.mark.parametrize(("use", "why"), [(USES["async"][0], "async functions"), (USES["batch"][0], "batches are cut")])
+def test_the_relational_path_says_why_it_is_not_taken(use: Use, why: str) -> None:
+    graph = built(use).graph
+    node = next(node for node in graph if isinstance(node, g.MapValues | g.MapBatch))
+    assert why in str(obstacle(node, Facts(graph)))
