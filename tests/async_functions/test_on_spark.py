@@ -1,4 +1,4 @@
-"""Async functions, functions over batches and sugar inside a Spark worker: the native task in one step, after shipping."""
+"""Async functions, functions over batches and sugar in a Spark worker: the native task in one step, after shipping."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,10 +12,13 @@ from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config
+from kstreams.processor.idle import limit_of
 from kstreams.processor.layout import Layout
 from kstreams.processor.topology import SubTopology, Topology
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.state_files import NO_STEP, moment
+
+logger = logging.getLogger(__name__)
 
 
 class Step(NamedTuple):
@@ -153,6 +157,7 @@ def program_of(
     existing : mapping of str to int
         Number of partitions of every topic there is.
     """
+    _warn_of_idle(topology, config)
     tasks = Counter(task.id.sub_topology for task in layout.tasks)
     read = {topic for topics in layout.inputs.values() for topic in topics}
     repartition = frozenset(layout.topic_names.values())
@@ -171,6 +176,17 @@ def program_of(
         internal=repartition | through,
         snapshot_every=settings.snapshot_every,
     )
+
+
+def _warn_of_idle(topology: Topology, config: Config) -> None:
+    sources = (source for sub in topology.sub_topologies if not sub.is_global for source in sub.sources)
+    names = sorted(source.name for source in sources if limit_of(source, config) >= 0)
+    if names:
+        logger.warning(
+            "%s: idle input has no effect on Spark, which runs nothing while no records come: windows close by the "
+            "time of records alone",
+            ", ".join(names),
+        )
 
 
 def source_partitions(program: Program, sub_topologies: Collection[int]) -> list[TopicPartition]:
