@@ -72,7 +72,7 @@ def operators() -> Page:
         )
     yield "\n## On which engine\n"
     yield ENGINES_INTRODUCTION
-    yield from table(("Node", "What it stands for", "Native", "Spark, relational path"), map(support, nodes()))
+    yield from table(("Node", "What it stands for", "Native", "Spark, relational path", "Spark, tasks"), support())
 
 
 def methods(handle: type) -> Iterator[tuple[str, Any]]:
@@ -81,22 +81,31 @@ def methods(handle: type) -> Iterator[tuple[str, Any]]:
             yield name, method
 
 
-def nodes() -> list[type]:
-    from kstreams.dsl import graph
-
-    found = (getattr(graph, name) for name in graph.__all__)
-    return [kind for kind in found if inspect.isclass(kind) and issubclass(kind, graph.Node) and kind is not graph.Node]
-
-
-def support(node: type) -> tuple[str, ...]:
+def support() -> Iterator[tuple[str, ...]]:
+    """What the rule books say of every node, one row each."""
+    from kstreams.dsl import rules  # noqa: F401 (fills the book)
     from kstreams.dsl.lowering import topology
+    from kstreams.runtime.spark import differences
     from kstreams.runtime.spark.obstacles import obstacles
 
-    return f"`{node.__name__}`", first_sentence(node), answer(topology, node), answer(obstacles, node)
+    for node in topology.node_types:
+        native = answer(topology, node, "columns, records" if has_columns(topology, node) else "records")
+        final = f"final results: {differences.RELATIONAL.get(node)}" if node in differences.RELATIONAL else "exact"
+        tasks = f"exact, but: {differences.TASKS[node]}" if node in differences.TASKS else "exact"
+        relational = answer(obstacles, node, final)
+        yield f"`{node.__name__}`", first_sentence(node), native, relational, answer(topology, node, tasks)
 
 
-def answer(book: Any, node: type) -> str:
-    return "yes" if book.supports(node) else f"no: {book.unsupported.get(node, 'it has no rule there')}"
+def answer(book: Any, node: type, yes: str) -> str:
+    return yes if book.supports(node) else f"no: {book.unsupported.get(node, 'it has no rule there')}"
+
+
+def has_columns(book: Any, node: type) -> bool:
+    """Whether the rule of a node hands over a columnar form; columns begin at sources of streams and end at topics."""
+    from kstreams.dsl import graph
+
+    named = (names for names in book.rule_of(node).__code__.co_consts if isinstance(names, tuple))
+    return node in (graph.StreamSource, graph.Repartition, graph.To) or any("columns" in names for names in named)
 
 
 OPERATORS_INTRODUCTION = """# Operators
@@ -105,10 +114,11 @@ What the handles of the DSL offer. Every method has a longer description, with a
 `python -c "import kstreams as ks; help(ks.KStream.join)"`.
 """
 
-ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native engine runs every node that has a rule,
-on columns where its functions are expressions. On Spark, a sub-topology whose nodes all say *yes* below may take the
-relational path, if the functions and types you gave allow it; any other runs in tasks, which take every node that the
-native engine takes. `kstreams explain app.py --engine spark` says what holds for your application.
+ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native engine runs every node by records, and
+on *columns* where there is a form and its functions are expressions; results are the same. On Spark, a sub-topology
+takes the relational path when all its nodes can, and the functions and types you gave allow it: by default where that
+is *exact*, with `spark.kstreams.path=relational` also where *final results* may differ as said. Any other runs in
+tasks, the native engine's own. `kstreams explain app.py --engine spark` says what holds for your application.
 """
 
 

@@ -54,6 +54,11 @@ class RuleBook(Generic[R]):
         if self.covers(node_type):
             raise ValueError(f"{self.target} already has a rule or a declaration for {node_type.__name__}")
 
+    @property
+    def node_types(self) -> list[type]:
+        """All that have a rule or a declaration, by name."""
+        return sorted({*self._rules, *self._unsupported}, key=lambda node_type: node_type.__name__)
+
     def covers(self, node_type: type) -> bool:
         """Whether there is a rule or a declaration."""
         return node_type in self._rules or node_type in self._unsupported
@@ -75,10 +80,13 @@ class RuleBook(Generic[R]):
         UnsupportedError
             When the target cannot do it; names the operator, the user's line and the reason.
         """
-        rule = self._rules.get(type(node))
-        if rule is None:
+        if not self.supports(type(node)):
             raise UnsupportedError(self._refusal(node))
-        return rule
+        return self.rule_of(type(node))
+
+    def rule_of(self, node_type: type) -> R:
+        """The rule of a node type that has one."""
+        return self._rules[node_type]
 
     def _refusal(self, node: Any) -> str:
         reason = self._unsupported.get(type(node), "it has no rule for it yet")

@@ -236,3 +236,50 @@ def test_a_missing_source_topic_is_named(spark, tmp_path: Path) -> None:
     app = Application(spark, tmp_path, word_count(), WORD_TYPES).create("line")
     with pytest.raises(UnknownTopicError, match="no topic 'lines'"):
         app.run()
+
+
+class Lapsing(ks.Processor):
+    """Counts the records it has seen, in an attribute: that is no state."""
+
+    def init(self, context):
+        self.context, self.seen = context, 0
+
+    def process(self, record):
+        self.seen += 1
+        self.context.forward(record.with_value(self.seen))
+
+
+def test_attributes_of_a_processor_live_for_one_step(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=int).process(Lapsing).to("out", key=str, value=int)
+    app = Application(spark, tmp_path, builder, WINDOW_TYPES).create("in", partitions=1)
+    app.write([Row("in", "k", 0, time, 0) for time in (1, 2)]).run(until_end=False)
+    app.write([Row("in", "k", 0, 3, 0)]).run(until_end=False)
+    assert app.rows("out") == [("k", 1, 1), ("k", 2, 2), ("k", 1, 3)]
+
+
+def test_stream_and_table_are_ordered_by_time_within_a_step_not_across_steps(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    users = builder.table("users", key=str, value=str)
+    builder.stream("clicks", key=str, value=str).left_join(users, lambda c, user: f"{c}/{user}").to("out", value=str)
+    types = {"users": (str, str), "clicks": (str, str), "out": (str, str)}
+    app = Application(spark, tmp_path, builder, types).create("users", "clicks")
+    app.write([Row("clicks", "a", "c1", 5), Row("users", "a", "Ann", 1)]).run(until_end=False)
+    app.write([Row("clicks", "b", "c2", 5)]).run(until_end=False)
+    app.write([Row("users", "b", "Ben", 1)]).run(until_end=False)
+    assert app.table("out") == {"a": "c1/Ann", "b": "c2/None"}
+
+
+def test_tables_are_joined_in_time_within_a_step_and_end_with_the_same_rows(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    left, right = (builder.table(topic, key=str, value=str) for topic in ("left", "right"))
+    left.join(right, lambda a, b: f"{a}/{b}").to_stream().to("out", key=str, value=str)
+    types = {name: (str, str) for name in ("left", "right", "out")}
+    rows = [Row("left", "k", "a1", 5), Row("right", "k", "b1", 1), Row("right", "k", "b2", 6)]
+    found = {}
+    for cut, settings in {"whole": {}, "one by one": {"spark.kstreams.max.records": 1}}.items():
+        app = Application(spark, tmp_path / cut, builder, types, **settings).create("left", "right", partitions=1)
+        app.write(rows).run(until_end=False)
+        found[cut] = app.rows("out")
+    assert found["whole"] == [("k", "a1/b1", 5), ("k", "a1/b2", 6)]
+    assert found["one by one"][-1] == found["whole"][-1]

@@ -11,7 +11,8 @@ from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.processor.error_handlers import KINDS
 from kstreams.processor.stages import feeding_in_circles
 from kstreams.processor.topology import SubTopology, Topology
-from kstreams.runtime.spark.obstacles import DIFFERENCES, Facts, obstacle, windowed_obstacle
+from kstreams.runtime.spark import differences
+from kstreams.runtime.spark.obstacles import Facts, obstacle, windowed_obstacle
 from kstreams.runtime.spark.settings import PathChoice
 
 TASK, RELATIONAL = "task", "relational"
@@ -113,7 +114,7 @@ def _reasons(
 def _second_reason(
     sub: SubTopology, node: Node, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice
 ) -> str | None:
-    difference = DIFFERENCES.get(type(node))
+    difference = differences.RELATIONAL.get(type(node))
     if difference and choice == "auto":
         return f"only with a difference on the relational path: {difference}"
     return windowed_obstacle(node, nodes, facts) if sub.stores else None
@@ -130,7 +131,7 @@ def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, 
 
 
 def _without_obstacle(node: Node) -> str:
-    difference = DIFFERENCES.get(type(node))
+    difference = differences.RELATIONAL.get(type(node))
     return f"final results; {difference}" if difference else "exact: columns and UDFs"
 
 

@@ -1,7 +1,7 @@
 """The relational path: the rule book from logical nodes to DataFrames, and what keeps a node off it.
 
 Two books with one entry per node type: `relational` says how, `obstacles` says why not for what the user gave. A node
-type without a rule is declared unsupported, with the reason; `DIFFERENCES` says in words what is not exact.
+type without a rule is declared unsupported, with the reason; `differences` says in words what is not exact.
 """
 
 from __future__ import annotations
