@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
+from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.restore import RestoreProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state import StoreBuilder
@@ -135,6 +136,24 @@ def test_the_dsl_reads_a_global_store_in_any_processor(world: World) -> None:
     world.run(builder.build())
     assert world.table("out") == {f"k{i}": f"hi N{i}X" for i in range(50)}
     assert world.topics() == ["greetings", "names", "out"]
+
+
+def test_a_global_store_answers_questions(world: World) -> None:
+    world.create("names", 2)
+    write_names(world, "x")
+    builder = ks.StreamsBuilder()
+    names = ks.Stores.key_value("names", key=str, value=str)
+    builder.add_global_store(names, "names", KeepInCapitals, key=str, value=str)
+    world.create("in")
+    builder.stream("in", key=str, value=str).foreach(lambda key, value: None)
+    with world.streams(builder.build(), poll_ms=5) as streams:
+        streams.start()
+        for _ in range(3000):
+            streams.wait(0.01)
+            if streams.state is State.RUNNING:
+                break
+        assert streams.store("names").get("k7") == "N7X"
+        assert dict(streams.store("names").all()) == {f"k{i}": f"N{i}X" for i in range(50)}
 
 
 class Count(ks.Processor):

@@ -10,7 +10,6 @@ from hypothesis.stateful import rule
 
 from kstreams.errors import StateError
 from kstreams.record import ValueAndTimestamp
-from kstreams.runtime.native.questions import Questions
 from kstreams.runtime.native.read_only_store import ReadOnlyStore
 from kstreams.state import Stores, open_task_state
 from kstreams.state.read_only import ReadOnlyView
@@ -20,7 +19,7 @@ from tests.state.test_session_store import RETENTION, SessionMachine
 from tests.state.test_window_store import WindowMachine
 
 
-class AtOnce(Questions):
+class AtOnce:
     """Answers in the asking thread: nobody else writes here."""
 
     def ask(self, question: Any) -> Any:

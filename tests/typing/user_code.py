@@ -33,6 +33,11 @@ class Shout(ks.Processor[str, Order, str, bytes]):
         assert_type(record.value, Order)
 
 
+class Length(ks.FixedKeyProcessor[str, Order, int]):
+    def process(self, record: ks.FixedKeyRecord[str, Order]) -> None:
+        assert_type(record.with_timestamp(5).value, Order)
+
+
 builder = ks.StreamsBuilder()
 
 # ---- sources
@@ -70,6 +75,7 @@ assert_type(orders.merge(orders), ks.KStream[str, Order])
 assert_type(orders.repartition(partitions=3), ks.KStream[str, Order])
 assert_type(orders.to_table(materialized="latest"), ks.KTable[str, Order])
 assert_type(orders.process(Shout), ks.KStream[str, bytes])
+assert_type(orders.process_values(Length), ks.KStream[str, int])
 branches = orders.split(name="by-").branch(ks.col("amount") > 9, name="large").default_branch(name="small")
 assert_type(branches, dict[str, ks.KStream[str, Order]])
 assert_type(orders.split().branch(lambda key, order: True).no_default_branch(), dict[str, ks.KStream[str, Order]])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from kstreams.processor.task import Task
 from kstreams.processor.topology import SubTopology
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StateStore, TaskState
+
+T = TypeVar("T")
 
 _ROWS = 100_000
 
@@ -86,6 +88,11 @@ class GlobalTables:
             yield
         finally:
             self._lock.release_shared()
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Answer a question about the tables while they stand still."""
+        with self.reading():
+            return question()
 
     def close(self) -> None:
         """Release the stores."""

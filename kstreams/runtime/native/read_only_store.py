@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from kstreams.runtime.native.questions import Questions
 from kstreams.state.read_only import COUNTS, LOOKUPS, SCANS
+
+
+class Owner(Protocol):
+    """Who lets others look into a store while it stands still."""
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Call `question` then, and give its answer."""
+        ...
 
 
 class ReadOnlyStore:
@@ -19,11 +26,11 @@ class ReadOnlyStore:
     Parameters
     ----------
     name : str
-    owners : sequence of (Questions, store)
-        The store of each partition, and where its owning thread takes questions.
+    owners : sequence of (Owner, store)
+        The store of each partition, and who owns it.
     """
 
-    def __init__(self, name: str, owners: Sequence[tuple[Questions, Any]]) -> None:
+    def __init__(self, name: str, owners: Sequence[tuple[Owner, Any]]) -> None:
         self.name, self._owners = name, owners
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
@@ -45,9 +52,9 @@ class ReadOnlyStore:
         self, method: str, args: tuple[Any, ...], options: dict[str, Any], whole: Callable[[Any], Any]
     ) -> Iterator[Any]:
         """The answers, one partition after the other; `whole` reads an iterator while its store stands still."""
-        for questions, store in self._owners:
+        for owner, store in self._owners:
             read = getattr(store, method)
-            yield questions.ask(partial(_call, whole, read, args, options))
+            yield owner.ask(partial(_call, whole, read, args, options))
 
 
 def _call(whole: Callable[[Any], Any], read: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from kstreams.runtime.native.lifecycle import Lifecycle, State, StateListener, T
 from kstreams.runtime.native.locks import lock_application
 from kstreams.runtime.native.new_topics import NewTopics
 from kstreams.runtime.native.progress import Progress, progress_of, together
-from kstreams.runtime.native.read_only_store import ReadOnlyStore
+from kstreams.runtime.native.read_only_store import Owner, ReadOnlyStore
 from kstreams.runtime.native.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.stream_thread import StreamThread
 from kstreams.runtime.native.topics import prepare_topics
@@ -198,7 +198,7 @@ class KafkaStreams:
         return self._life.wait_for_end(timeout)
 
     def store(self, name: str) -> ReadOnlyStore:
-        """A store for questions: all its local partitions as one, uncommitted updates included.
+        """A store for questions: all its local partitions as one, uncommitted updates included; or a global store.
 
         Raises
         ------
@@ -207,8 +207,10 @@ class KafkaStreams:
         """
         if self.state is not State.RUNNING:
             raise StateError(f"stores answer while the application is RUNNING; it is {self.state.value}")
-        owners = [(t.questions, task.state.stores[name]) for t in self._threads for task in t.tasks
-                  if name in task.state.stores]  # fmt: skip
+        tasks = ((thread.questions, task.state.stores) for thread in self._threads for task in thread.tasks)
+        tables = self._job.global_tables if self._job else None
+        places: list[tuple[Owner, Mapping[str, Any]]] = [*tasks, *([(tables, tables.stores)] if tables else [])]
+        owners = [(owner, stores[name]) for owner, stores in places if name in stores]
         if not owners:
             known = ", ".join(sorted(self._topology.stores)) or "none"
             raise StateError(f"there is no store {name!r}; the topology has: {known}")
