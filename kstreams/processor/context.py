@@ -16,6 +16,7 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import StateError, TopologyError
 from kstreams.processor.chain import Link, OnError, StatementOperator, compiled, passing_on
+from kstreams.processor.checked_store import checked
 from kstreams.processor.drops import Drops
 from kstreams.processor.error_handlers import ErrorHandlerContext
 from kstreams.processor.failures import Failures
@@ -270,7 +271,7 @@ class NodeContext:
                 f"{self.node} asks for the state store {name!r}, which task {self.task.task_id} does not have "
                 f"(it has: {known}). Connect the store to the operator."
             )
-        return found
+        return checked(found) if self.task.failures.guards_processing else found
 
     def shared(self, name: str, make: Callable[[], S]) -> S:
         """An object that operators of one task share, made by the first that asks for it."""

@@ -193,6 +193,22 @@ class TestProcessing:
         seen = run(total, self.ROWS, processing_exception_handler="continue")
         assert self.numbers(seen) == [1, 3]
 
+    @pytest.mark.parametrize("windows", [None, ks.TimeWindows(size=10), ks.SessionWindows(gap=10)], ids=str)
+    def test_an_aggregate_that_its_store_cannot_hold_belongs_to_its_record(self, run: Any, windows: Any) -> None:
+        def total() -> ks.Topology:
+            builder = ks.StreamsBuilder()
+            grouped = builder.stream("in", key=str, value=str).group_by_key()
+            table = grouped if windows is None else grouped.windowed_by(windows)
+            merger = {"merger": lambda key, a, b: a + b} if isinstance(windows, ks.SessionWindows) else {}
+            sums = table.aggregate(lambda: 0, lambda k, v, sum_: v if v == "x" else sum_ + int(v), value=int, **merger)
+            sums.to_stream(lambda key, _: "k", key=str).filter(lambda key, value: value is not None).to("out")
+            return builder.build()
+
+        seen = run(total, self.ROWS, processing_exception_handler="continue")
+        assert seen.error is None
+        assert [reason for _, reason in seen.dropped] == ["failed with SerdeError"]
+        assert self.numbers(seen)[0] == 1
+
     def test_a_joiner_and_a_table_function_are_asked_about_too(self, run: Any) -> None:
         def doubled() -> ks.Topology:
             builder = ks.StreamsBuilder()
