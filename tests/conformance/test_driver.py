@@ -26,6 +26,9 @@ FAMILIES = (
     "foreign_key_join",
     "stream_table_join",
     "process",
+    "source",
+    "naming",
+    "pipeline",
 )
 
 

@@ -24,6 +24,9 @@ FAMILIES = [
     "global_table_join",
     "stream_stream_join",
     "process",
+    "source",
+    "naming",
+    "pipeline",
 ]
 
 
