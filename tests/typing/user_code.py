@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, TypedDict, assert_type
 
 import kstreams as ks
@@ -144,3 +145,42 @@ assert_type(
     orders.left_join(places, lambda key, order, place: place, key_selector=ks.col("amount"), with_key=True),
     ks.KStream[str, str | None],
 )
+
+# ---- async functions, batches, and what is made of other operators
+
+
+async def score(order: Order) -> float:
+    return order["amount"] / 100
+
+
+async def scored(key: str, order: Order) -> tuple[int, float]:
+    return order["amount"], 1.0
+
+
+async def tags(order: Order) -> list[str]:
+    return [order["shop"]]
+
+
+async def stream_of_tags(order: Order) -> AsyncIterator[str]:
+    yield order["shop"]
+
+
+async def is_large(key: str, order: Order) -> bool:
+    return order["amount"] > 100
+
+
+assert_type(orders.map_values(score, concurrency=8, timeout=500), ks.KStream[str, float])
+assert_type(orders.map_values(score, value=float, ordered="by_key"), ks.KStream[str, float])
+assert_type(orders.map(scored), ks.KStream[int, float])
+assert_type(orders.flat_map_values(tags), ks.KStream[str, str])
+assert_type(orders.flat_map_values(stream_of_tags), ks.KStream[str, str])
+assert_type(orders.filter(is_large, ordered=False), ks.KStream[str, Order])
+assert_type(orders.select_key(is_large), ks.KStream[bool, Order])
+assert_type(orders.map_batch(lambda table: table["amount"], value=int), ks.KStream[str, int])
+assert_type(builder.stream("idle", key=str, value=int, idle=30_000), ks.KStream[str, int])
+assert_type(orders.deduplicate(60_000, by=lambda key, order: order["shop"]), ks.KStream[str, Order])
+assert_type(orders.sample(0.1), ks.KStream[str, Order])
+assert_type(orders.group_by_key().top_n(3, by=lambda order: order["amount"]), ks.KTable[str, list[Order]])
+assert_type(by_name.top_n(3, by=lambda n: n), ks.KTable[str, list[int]])
+assert_type(windowed.rate(per=1_000), ks.KTable[ks.Windowed[str], float])
+assert_type(users.expire(after=60_000), ks.KTable[str, User])
