@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kstreams.processor.nodes import Step, SubTopology
-from kstreams.processor.operators.process import Process
+from kstreams.processor.nodes import SubTopology
+from kstreams.processor.operators.process import processor_steps
 
 
 def batches_keep_order(sub_topologies: Sequence[SubTopology]) -> bool:
@@ -47,5 +47,4 @@ def _chooses_topics(sub_topologies: Sequence[SubTopology]) -> bool:
 
 
 def _has_processors(sub_topologies: Sequence[SubTopology]) -> bool:
-    steps = (node for part in sub_topologies for node in part.nodes if isinstance(node, Step))
-    return any(isinstance(step.operator, Process) for step in steps)
+    return any(True for part in sub_topologies for _ in processor_steps(part))

@@ -117,3 +117,20 @@ def test_a_record_that_does_not_decode_is_named_as_on_the_record_path() -> None:
             run(late_orders(), [rows], columns=columns)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
+
+
+def test_where_a_processor_runs_stream_time_must_be_looked_at_after_each_record() -> None:
+    class Same(ks.FixedKeyProcessor):
+        """Forwards nothing."""
+
+    def counts(builder: ks.StreamsBuilder) -> ks.KTable:
+        return orders(builder).group_by_key().count(materialized="counts")
+
+    for say in (
+        lambda counts: counts.to_stream().process_values(Same, value=int),
+        lambda counts: counts.to_stream().process(ks.Processor),
+        lambda counts: counts.transform_values(Same, value=int).to_stream(),
+    ):
+        builder = ks.StreamsBuilder()
+        say(counts(builder))
+        assert "as stream time goes on" in str(reason(builder.build()))

@@ -15,7 +15,7 @@ from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.view import View
 from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology, parents_of
-from kstreams.processor.operators.process import Process
+from kstreams.processor.operators.process import processor_steps
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.windows import SessionWindows
 
@@ -201,9 +201,8 @@ class _Ways:
 
 
 def _check_processors(sub_topology: SubTopology) -> None:
-    for node in sub_topology.nodes:
-        if isinstance(node, Step) and isinstance(node.operator, Process):
-            raise _Refused(f"{node.name} may want to be called as stream time goes on, between any two records")
+    for step in processor_steps(sub_topology):
+        raise _Refused(f"{step.name} may want to be called as stream time goes on, between any two records")
 
 
 def _check_worth(plan: Plan) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kstreams.processor.context import NodeContext
+from kstreams.processor.nodes import Step, SubTopology
 from kstreams.processor.operator import Forward
 from kstreams.processor.processor_context import (
     FixedKeyProcessorContext,
@@ -18,12 +19,19 @@ from kstreams.processor.processor_context import (
 from kstreams.record import FixedKeyRecord, Record
 
 
+def processor_steps(sub_topology: SubTopology) -> Iterator[Step]:
+    """The steps that run a user's own processor, which may want to be called as stream time goes on."""
+    steps = (node for node in sub_topology.nodes if isinstance(node, Step))
+    return (step for step in steps if getattr(step.operator, "runs_processor", False))
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """Runs a processor that `supplier()` makes, a new one for each task."""
 
     context: ClassVar[type[ProcessingContext]] = ProcessorContext
     record: ClassVar[type] = Record
+    runs_processor: ClassVar[bool] = True
 
     supplier: Callable[[], Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from kstreams.durations import Duration, to_ms
 from kstreams.processor.context import NodeContext
@@ -57,6 +57,8 @@ class Transformation:
 @dataclass(frozen=True, slots=True)
 class TransformOperator:
     """Transforms each update, and what was there before if that is wanted and not kept."""
+
+    runs_processor: ClassVar[bool] = True
 
     transformation: Transformation
     kept: KeptRows | None = None
