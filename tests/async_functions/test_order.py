@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kstreams as ks
 from kstreams.processor.context import RecordContext
+from kstreams.testing import TopologyTestDriver
 from tests.async_functions.running import Row, run, run_topics
+from tests.native.world import World
 
 
 class Gates:
@@ -100,8 +103,6 @@ def test_a_result_goes_on_with_time_headers_and_place_of_its_record() -> None:
 
     gates, builder = Gates(), ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).map_values(gates.after, value=str).process(Look)
-    from kstreams.testing import TopologyTestDriver
-
     with TopologyTestDriver(builder.build(), {"statestore.cache.max.bytes": 0}) as driver:
         topic = driver.create_input_topic("in", key=str, value=str)
         values = [("a1>a2", 7), ("a2", 9), ("a3", 8)]
@@ -112,8 +113,6 @@ def test_a_result_goes_on_with_time_headers_and_place_of_its_record() -> None:
 def test_headers_are_those_of_the_record() -> None:
     gates, builder = Gates(), ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).map_values(gates.after, value=str).to("out")
-    from kstreams.testing import TopologyTestDriver
-
     with TopologyTestDriver(builder.build(), {"statestore.cache.max.bytes": 0}) as driver:
         topic = driver.create_input_topic("in", key=str, value=str)
         sent = [("a1>a2", (("h", b"1"),)), ("a2", ()), ("a3", (("h", b"3"),))]
@@ -156,3 +155,27 @@ def test_a_fork_into_one_topic_keeps_the_order_of_records() -> None:
     stream.map_values(gates.after, value=str).to("out")
     stream.map_values(lambda value: value + "'", value=str).to("out")
     assert names(run(builder, rows("a1", "a2"))) == ["a1", "a1'", "a2", "a2'"]
+
+
+def test_an_application_may_run_inside_of_a_loop_as_in_a_notebook() -> None:
+    async def notebook() -> list[Row]:
+        return run(mapped(Gates()), rows("a1>a2", "a2"))
+
+    assert names(asyncio.run(notebook())) == ["a1", "a2"]
+
+
+def test_one_client_serves_all_tasks_and_threads(tmp_path: Path) -> None:
+    world, loops = World(tmp_path), set()
+    world.create("in", 4)
+    world.create("out", 4)
+
+    async def loop_of(value: str) -> str:
+        loops.add(id(asyncio.get_running_loop()))
+        return value
+
+    world.write("in", [(str(number), "x", number) for number in range(20)])
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).map_values(loop_of).to("out")
+    world.run(builder.build(), num_stream_threads=2)
+    assert len(world.rows("out")) == 20
+    assert len(loops) == 1

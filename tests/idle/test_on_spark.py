@@ -1,4 +1,4 @@
-"""Spark runs nothing while no records come, so idle input has no effect there; a warning says so."""
+"""Spark runs nothing while no records come, so idle input is noticed with the next step; a warning says so."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def test_idle_sources_are_named_in_a_warning(
     layout = lay_out(topology, "app", {"in": 1})
     with caplog.at_level(logging.WARNING):
         program_of(topology, config, SparkSettings.of(config), layout, {"in": 1}, str(tmp_path))
-    said = "KSTREAM-SOURCE-0000000000: idle input has no effect on Spark"
+    said = "KSTREAM-SOURCE-0000000000: idle input closes nothing on Spark before the next record"
     assert (said in caplog.text) == (idle is not None)

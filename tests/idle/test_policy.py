@@ -120,6 +120,17 @@ def test_an_update_suppressed_for_a_time_comes_out_when_that_has_passed() -> Non
     assert driven.wait(1) == [("a", "x")]
 
 
+def test_a_record_that_waits_for_late_versions_of_a_table_is_joined() -> None:
+    builder = ks.StreamsBuilder()
+    rates = builder.table("rates", key=str, value=str, materialized=ks.Materialized("rates", history_retention=1_000))
+    stream = builder.stream("in", key=str, value=str, idle=0)
+    stream.left_join(rates, lambda amount, rate: amount, grace=50).to("out", value=str)
+    driven = Driven(builder, value=str)
+    driven.pipe("a", "x", 60)
+    assert driven.wait(49) == []
+    assert driven.wait(1) == [("a", "x")]
+
+
 def test_sessions_end() -> None:
     builder = ks.StreamsBuilder()
     visits = builder.stream("in", key=str, value=str, idle=10).group_by_key()
@@ -130,6 +141,17 @@ def test_sessions_end() -> None:
     driven.pipe("a", "x", 80)
     assert driven.wait(50) == []
     assert driven.wait(1) == [("a@60", 2)]
+
+
+def test_sliding_windows_close() -> None:
+    builder = ks.StreamsBuilder()
+    visits = builder.stream("in", key=str, value=str, idle=10).group_by_key()
+    windows = visits.windowed_by(ks.SlidingWindows(difference=50, grace=0)).emit_strategy(ON_CLOSE)
+    named(windows.count().to_stream()).to("out")
+    driven = Driven(builder)
+    driven.pipe("a", "x", 60)
+    assert driven.wait(9) == []
+    assert driven.wait(1_000) == [("a@10", 1)]
 
 
 def outer_join(left_idle: int | None, right_idle: int | None) -> Driven:
