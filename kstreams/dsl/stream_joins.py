@@ -33,6 +33,11 @@ class JoinOptions(TypedDict, total=False):
     other_value: Typing
     name: str | None
     store_name: str | None
+
+
+class LookupOptions(JoinOptions, total=False):
+    """What a join that may look into a table can be told beside."""
+
     grace: Duration | None
 
 
@@ -48,7 +53,7 @@ class StreamJoins(Handle, Generic[K, V]):
         joiner: Callable[[V, VO], VR] | Expr[VR],
         *,
         with_key: Literal[False] = False,
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     @overload
     def join(
@@ -57,7 +62,7 @@ class StreamJoins(Handle, Generic[K, V]):
         joiner: Callable[[K, V, VO], VR],
         *,
         with_key: Literal[True],
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     @overload
     def join(
@@ -67,7 +72,7 @@ class StreamJoins(Handle, Generic[K, V]):
         *,
         key_selector: Callable[[K, V], KO | None] | Expr,
         with_key: Literal[False] = False,
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     @overload
     def join(
@@ -77,7 +82,7 @@ class StreamJoins(Handle, Generic[K, V]):
         *,
         key_selector: Callable[[K, V], KO | None] | Expr,
         with_key: Literal[True],
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     def join(
         self,
@@ -143,7 +148,7 @@ class StreamJoins(Handle, Generic[K, V]):
         joiner: Callable[[V, VO | None], VR] | Expr[VR],
         *,
         with_key: Literal[False] = False,
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     @overload
     def left_join(
@@ -152,7 +157,7 @@ class StreamJoins(Handle, Generic[K, V]):
         joiner: Callable[[K, V, VO | None], VR],
         *,
         with_key: Literal[True],
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     @overload
     def left_join(
@@ -162,7 +167,7 @@ class StreamJoins(Handle, Generic[K, V]):
         *,
         key_selector: Callable[[K, V], KO | None] | Expr,
         with_key: Literal[False] = False,
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     @overload
     def left_join(
@@ -172,7 +177,7 @@ class StreamJoins(Handle, Generic[K, V]):
         *,
         key_selector: Callable[[K, V], KO | None] | Expr,
         with_key: Literal[True],
-        **options: Unpack[JoinOptions],
+        **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
     def left_join(
         self,

@@ -122,7 +122,8 @@ def test_an_update_suppressed_for_a_time_comes_out_when_that_has_passed() -> Non
 
 def test_a_record_that_waits_for_late_versions_of_a_table_is_joined() -> None:
     builder = ks.StreamsBuilder()
-    rates = builder.table("rates", key=str, value=str, materialized=ks.Materialized("rates", history_retention=1_000))
+    history = ks.Materialized("rates", history_retention=1_000)
+    rates = builder.table("rates", key=str, value=str, materialized=history, idle=0)
     stream = builder.stream("in", key=str, value=str, idle=0)
     stream.left_join(rates, lambda amount, rate: amount, grace=50).to("out", value=str)
     driven = Driven(builder, value=str)

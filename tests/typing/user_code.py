@@ -129,6 +129,32 @@ assert_type(
 
 # ---- joins
 
+
+def named(user: User, visits: int) -> str:
+    return f"{user['name']}: {visits}"
+
+
+def perhaps(user: User, visits: int | None) -> float:
+    return visits or 0.0
+
+
+def either(user: User | None, visits: int | None) -> bool:
+    return user is not None and visits is not None
+
+
+visits = by_name.count()
+assert_type(users.join(visits, named), ks.KTable[str, str])
+assert_type(users.left_join(visits, perhaps, materialized="perhaps"), ks.KTable[str, float])
+assert_type(users.outer_join(visits, either), ks.KTable[str, bool])
+assert_type(users.join(visits, named, foreign_key=lambda user: user["name"]), ks.KTable[str, str])
+
+
+class Initial(ks.FixedKeyProcessor[str, User, int]):
+    pass
+
+
+assert_type(users.transform_values(Initial), ks.KTable[str, int])
+
 hour = ks.JoinWindows.of(3_600_000)
 payments = builder.stream("payments", key=str, value=int)
 assert_type(orders.join(payments, lambda order, paid: order["amount"] - paid, windows=hour), ks.KStream[str, int])

@@ -107,8 +107,8 @@ def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
         return build.step(node, join, parents=parents, stores=view.stores, columns=columns)
     _check_grace(node, build, view, node.grace_ms, versioned=versioned)
     buffer, left = f"{node.name}-Buffer", side_types(node, build.input_types(node), build.input_types(node, 1))[0]
-    serdes = {"key": build.key_serde(node, TO_KEEP, left), "value": build.value_serde(node, TO_KEEP, left)}
-    build.store(buffer, StoreKind.RECORD_BUFFER, Materialized(), **serdes)
+    key, value = build.key_serde(node, TO_KEEP, left), build.value_serde(node, TO_KEEP, left)
+    build.store(buffer, StoreKind.RECORD_BUFFER, Materialized(), key=key, value=value)
     operator = PatientLookupJoin(join, buffer, node.grace_ms)
     return build.step(node, operator, parents=parents, stores=(*view.stores, buffer))
 

@@ -94,15 +94,25 @@ class PatientLookupJoin:
                 buffer.put(key, value, timestamp, task.headers)
             release(stream_time - grace_ms)
 
-        def release(until_ms: int) -> None:
-            headers = task.headers
-            for record in buffer.pop_until(until_ms):
+        def release(until_ms: int) -> bool:
+            headers, due = task.headers, list(buffer.pop_until(until_ms))
+            for record in due:
                 task.headers = record.headers
                 join(record.key, record.value, record.timestamp)
             task.headers = headers
+            return bool(due)
+
+        def pass_time(elapsed_ms: int) -> bool:
+            nonlocal stream_time
+            stream_time += elapsed_ms if stream_time >= 0 else 0
+            return release(stream_time - grace_ms)
+
+        def release_all() -> None:
+            release(ALL_TIME)
 
         stream_time = context.remember("stream_time", lambda: stream_time)
-        context.at_end_of_input(lambda: release(ALL_TIME))
+        context.at_end_of_input(release_all)
+        context.at_idle(pass_time)
         return wait
 
 
