@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from operator import index
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import headers_column
-from kstreams.errors import LogError, SerdeError
+from kstreams.errors import LogError, ProcessingError, SerdeError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.chain import Statement
 from kstreams.processor.context import Origin, RecordContext, TaskContext
@@ -325,8 +326,13 @@ def _shown(value: Any) -> str:
 
 def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: Rows) -> np.ndarray[Any, Any]:
     """Ask a partitioner for every row: a number, None for the default, or several (the row is copied to each)."""
-    answers = [choose(topic, key, value, count) for key, value in zip(run.keys, run.values, strict=True)]
-    chosen = [_choices(answer) for answer in answers]
+    chosen = []
+    for key, value in zip(run.keys, run.values, strict=True):
+        try:
+            chosen.append(_choices(choose(topic, key, value, count), count))
+        except Exception as error:
+            row = f"with key {_shown(key)} and value {_shown(value)} for topic {topic}"
+            raise ProcessingError(run.sink.name, run.sink.declared_at, row, error) from error
     if any(len(partitions) != 1 for partitions in chosen):
         _keep_rows(run, [row for row, partitions in enumerate(chosen) for _ in partitions])
     return np.array(list(chain.from_iterable(chosen)), dtype=np.int64)
@@ -341,7 +347,10 @@ def _keep_rows(run: Rows, rows: list[int]) -> None:
         column[:] = [column[row] for row in rows]
 
 
-def _choices(answer: Any) -> list[int]:
+def _choices(answer: Any, count: int) -> list[int]:
     if answer is None:
         return [BY_KEY]
-    return [answer] if isinstance(answer, int) else list(answer)
+    found = sorted(map(index, answer)) if isinstance(answer, Iterable) else [index(answer)]
+    if found and not 0 <= found[0] <= found[-1] < count:
+        raise ValueError(f"the partitioner chose {answer}, but there are partitions 0 to {count - 1}")
+    return found

@@ -116,6 +116,23 @@ def test_a_partitioner_gives_one_partition_several_or_none():
     assert asked[0] == ("out", "k", 1)
 
 
+@pytest.mark.parametrize(
+    ("choose", "says"),
+    [
+        (lambda topic, key, value, count: 3, "ValueError: the partitioner chose 3, but there are partitions 0 to 0"),
+        (lambda topic, key, value, count: [-2, 0], "ValueError: the partitioner chose"),
+        (lambda topic, key, value, count: "many", "TypeError"),
+        (lambda topic, key, value, count: 1 // 0, "ZeroDivisionError"),
+    ],
+)
+def test_a_partitioner_that_goes_wrong_is_named_with_its_line_and_the_record(choose, says):
+    world = World(builder_of(lambda stream: stream.to("out", partitioner=choose, name="sink")))
+    world.task.process(batch(("k", "a", 0)))
+    with pytest.raises(ProcessingError, match=r"sink .*test_task.*with key 'k' and value 'a' for topic out: ") as error:
+        world.task.send()
+    assert says in str(error.value)
+
+
 def test_headers_go_along():
     world = World(builder_of(lambda stream: stream.map_values(str.upper, value=str).to("out")))
     world.task.process(batch(("k", "a", 0), headers=(("h", b"1"),)))
