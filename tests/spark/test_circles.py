@@ -74,6 +74,26 @@ def test_a_step_of_many_turns_counts_once_when_it_is_run_again(
     assert len(circle.rows("done")) == sum(SETTLED.values())
 
 
+PEOPLE = [Row("people", f"p{i}", f"c{i % 4}" if i % 6 else None, 10 + i) for i in range(20)]
+MOVED = [Row("people", f"p{i}", f"c{i % 5}", 40 + i) for i in range(0, 20, 3)]
+CITIES = [Row("cities", f"c{i}", f"City {i}", 20 + i) for i in range(3)] + [Row("cities", "c1", None, 70)]
+
+
+@pytest.mark.parametrize("per_step", [9, 1000])
+def test_both_sides_of_a_foreign_key_join_feed_each_other_across_partitions(
+    spark, tmp_path: Path, per_step: int
+) -> None:
+    builder = ks.StreamsBuilder()
+    people, cities = (builder.table(topic, key=str, value=str) for topic in ("people", "cities"))
+    joined = people.left_join(cities, lambda city, name: f"{city}: {name}", foreign_key=lambda city: city, value=str)
+    joined.to_stream().to("lives", key=str, value=str)
+    types = {name: (str, str) for name in ("people", "cities", "lives")}
+    app = Application(spark, tmp_path, builder, types, **{"spark.kstreams.max.records": per_step})
+    app.create("people", partitions=2).create("cities", partitions=3).write(PEOPLE).write(CITIES).write(MOVED).run()
+    last = {key: value for key, value, _ in app.driver_rows("lives", [*PEOPLE, *CITIES, *MOVED])}
+    assert app.table("lives") == {key: value for key, value in last.items() if value is not None}
+
+
 def test_an_error_in_a_later_turn_ends_the_step(spark, tmp_path: Path) -> None:
     builder = ks.StreamsBuilder()
     coming = builder.stream("work", key=str, value=int).merge(builder.stream("pong", key=str, value=int))

@@ -183,8 +183,8 @@ def _warn_of_idle(topology: Topology, config: Config) -> None:
     names = sorted(source.name for source in sources if limit_of(source, config) >= 0)
     if names:
         logger.warning(
-            "%s: idle input has no effect on Spark, which runs nothing while no records come: windows close by the "
-            "time of records alone",
+            "%s: idle input closes nothing on Spark before the next record of any source comes: nothing runs there "
+            "between steps",
             ", ".join(names),
         )
 
