@@ -199,6 +199,29 @@ def test_settings_of_a_changelog_reach_the_topic(world: World) -> None:
     assert config["cleanup.policy"] == "compact"
 
 
+def test_a_processor_may_ask_for_a_commit(world: World) -> None:
+    class Committing(ks.Processor):
+        def init(self, context: Any) -> None:
+            self.context = context
+
+        def process(self, record: Any) -> None:
+            self.context.forward(record)
+            self.context.commit()
+
+    world.create("in")
+    world.write("in", [("k", "v", 1)])
+    topology = ks.Topology().add_source("in", "in", key=str, value=str).add_processor("commit", Committing, "in")
+    topology.add_sink("out", "out", "commit", key=str, value=str)
+    never = {"commit_interval_ms": 10**9, "processing_guarantee": "exactly_once_v2"}
+    with world.streams(topology, poll_ms=5, **never) as streams:
+        streams.start()
+        for _ in range(3000):
+            streams.wait(0.01)
+            if "out" in world.topics() and world.rows("out"):
+                break
+        assert [row.value for row in world.rows("out")] == ["v"]
+
+
 class Highest:
     """A store of the user's own: the highest number of each key."""
 
