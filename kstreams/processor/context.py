@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import length_hint
 from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -39,14 +39,6 @@ class RecordContext(NamedTuple):
     partition: int
     offset: int
     timestamp: int
-    headers: Headers
-
-
-class Origin(NamedTuple):
-    """An input record, by what was read and its offset, and the headers that its output had come to."""
-
-    batch: Batch | None
-    offset: int
     headers: Headers
 
 
@@ -91,6 +83,11 @@ class Run:
         """A run that stands at this record, for what goes on with it when the loop is elsewhere."""
         row = self.row
         return Run(self.batch, self.offsets[row : row + 1], self.stream_times[row : row + 1], [])
+
+
+Origin: TypeAlias = tuple[Run | None, int, Headers]
+"""An input record, to be found again: its run, how much of that was left, and the headers that its output had come to.
+One is made for every row that is written where a handler may ask for it: so it is a plain tuple, and read later."""
 
 
 class TaskContext:
@@ -201,7 +198,8 @@ class TaskContext:
 
     def origin(self) -> Origin:
         """The current record, to be found again when the loop has gone on."""
-        return Origin(None if self.run is None else self.run.batch, self.offset, self.headers)
+        run = self.run
+        return run, 0 if run is None else length_hint(run.cursor), self.headers
 
     def failure(self, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
         """What there is to say of the current record when an operator fails on it, or drops it."""
@@ -209,11 +207,12 @@ class TaskContext:
 
     def failure_of(self, origin: Origin, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
         """The same of a record that was the current one."""
-        batch, offset, headers = origin
-        if batch is None:
+        run, left, headers = origin
+        if run is None:
             found = ErrorHandlerContext(timestamp=self.stream_time, processor_node_id=node, task_id=self.task_id)
         else:
-            found = ErrorHandlerContext.of_row(batch, int(batch.offsets.searchsorted(offset)), node, self.task_id)
+            row = int(run.batch.offsets.searchsorted(run.offsets[len(run.offsets) - 1 - left]))
+            found = ErrorHandlerContext.of_row(run.batch, row, node, self.task_id)
         return replace(found, headers=headers, timestamp=found.timestamp if timestamp is None else timestamp)
 
     def drop(self, node: str, reason: str, count: int = 1) -> None:

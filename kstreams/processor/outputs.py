@@ -24,6 +24,7 @@ from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowe
 MANY_ROWS = 4_096
 
 Side: TypeAlias = Literal["key", "value"]
+Columns: TypeAlias = tuple[pa.Array, pa.Array, pa.Array, pa.Array | None]
 
 BY_KEY = -1
 """In `partitions` of `Collector.send`: leave the choice to the key."""
@@ -198,12 +199,21 @@ class Outputs:
         self._collector.send(self._topic_names.get(topic, topic), keys, values, timestamps, headers, None)
 
     def _send_run(self, topic: str, run: Rows) -> None:
-        if self._guards:
-            self._leave_out_unencodable(topic, run)
-            self._leave_out_refused(topic, run)
-        partitions = self._partitions(topic, run)
-        self._collector.send(topic, *_columns(run, topic), partitions)
+        accepted = self._accepted(topic, run) if self._guards else None
+        if run.keys:
+            partitions = self._partitions(topic, run)  # may copy rows
+            columns = accepted if accepted and run.sink.partitioner is None else _columns(run, topic)
+            self._collector.send(topic, *columns, partitions)
         run.clear()
+
+    def _accepted(self, topic: str, run: Rows) -> Columns:
+        """What is written of a run, without the rows that do not encode or that the topic refuses."""
+        try:
+            columns = _columns(run, topic)
+        except SerdeError:
+            self._leave_out_unencodable(topic, run)
+            columns = _columns(run, topic)
+        return _columns(run, topic) if self._leave_out_refused(topic, run, columns) else columns
 
     def _leave_out_unencodable(self, topic: str, run: Rows) -> None:
         """Ask the handler about each row that does not encode; the rows that it leaves out go."""
@@ -216,9 +226,8 @@ class Outputs:
         if failed:
             _keep_rows(run, [row for row in range(len(run.keys)) if row not in failed])
 
-    def _leave_out_refused(self, topic: str, run: Rows) -> None:
-        """Ask the handler about each row that the topic refuses; the rows that it leaves out go."""
-        columns = _columns(run, topic)
+    def _leave_out_refused(self, topic: str, run: Rows, columns: Columns) -> bool:
+        """Ask the handler about each row that the topic refuses; the rows that it leaves out go. Whether some went."""
         refused = self._collector.refused(topic, *columns)
         for row, error in refused.items():
             key, value = columns[0][row].as_py(), columns[1][row].as_py()
@@ -227,6 +236,7 @@ class Outputs:
             self._context.failures.refused(origin, record, error)
         if refused:
             _keep_rows(run, [row for row in range(len(run.keys)) if row not in refused])
+        return bool(refused)
 
     def takes(
         self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
@@ -270,7 +280,7 @@ class Outputs:
         return dynamic_sink
 
 
-def _columns(run: Rows, topic: str) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array | None]:
+def _columns(run: Rows, topic: str) -> Columns:
     """Keys, values, timestamps and headers as they are written."""
     return (
         _encoded(run, topic, "key", run.sink.key, run.keys),
