@@ -102,6 +102,7 @@ WINDOWS = ks.JoinWindows(before=1, after=1, grace=0)
 REFUSED: dict[str, Callable[[Stream, Any], Any]] = {
     "KTABLE-MAPVALUES": lambda s, t: t.map_values(never, value=str),
     "KTABLE-FILTER": lambda s, t: t.filter(never),
+    "KSTREAM-KEY-SELECT": lambda s, t: t.to_stream(never),
     "KTABLE-SELECT": lambda s, t: t.group_by(never, key=str, value=str),
     "KSTREAM-AGGREGATE": lambda s, t: s.group_by_key().aggregate(str, never, value=str),
     "KSTREAM-REDUCE": lambda s, t: s.group_by_key().reduce(never),  # type: ignore[arg-type]

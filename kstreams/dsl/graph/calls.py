@@ -87,7 +87,7 @@ _CHECKS: tuple[Callable[[Any], bool], ...] = (inspect.iscoroutinefunction, inspe
 
 def refuse_async(node: Node) -> None:
     """Raise a TopologyError when an operator that calls its functions at once was given an async one."""
-    if hasattr(node, "calls"):
+    if getattr(node, "calls", None) is not None:
         return
     if any(is_async(given) or is_async(getattr(given, "process", None)) for given in _given(node)):
         raise TopologyError(
