@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,27 @@ def test_a_table_that_reuses_its_source_topic_has_its_state_in_the_checkpoint(sp
     app.write([Row("names", "k", "Anna", 1), Row("in", "k", "hi ", 2)]).run()
     app.write([Row("in", "k", "ho ", 3)]).run()
     assert [value for _, value, _ in app.rows("out")] == ["hi Anna", "ho Anna"]
+
+
+@pytest.mark.parametrize(("reset", "first"), [("latest", 5), (timedelta(milliseconds=3), 2)])
+def test_a_source_begins_where_its_reset_says(spark, tmp_path: Path, reset: object, first: int) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=int, offset_reset=reset).process(Same).to("out", key=str, value=int)
+    app = Application(spark, tmp_path, builder, WINDOW_TYPES).create("in", partitions=1)
+    app.write([Row("in", "k", number, number) for number in range(5)])
+    app.run(clock=ManualClock(5), until_end=False)
+    app.write([Row("in", "k", 5, 5)]).run(clock=ManualClock(50), until_end=False)
+    assert [value for _, value, _ in app.rows("out")] == list(range(first, 6))
+
+
+class Same(ks.Processor):
+    """Forwards each record."""
+
+    def init(self, context):
+        self.context = context
+
+    def process(self, record):
+        self.context.forward(record)
 
 
 def test_a_missing_source_topic_is_named(spark, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kstreams.processor.dead_letters import check_dead_letter_topic
 from kstreams.processor.drops import Drops
 from kstreams.processor.layout import lay_out
 from kstreams.processor.topology import Topology
+from kstreams.runtime.spark.beginnings import beginnings
 from kstreams.runtime.spark.chain import Chain
 from kstreams.runtime.spark.checkpoint import Checkpoint
 from kstreams.runtime.spark.delta import DeltaSink
@@ -25,6 +26,7 @@ from kstreams.runtime.spark.plan import needs_tasks, plan_of
 from kstreams.runtime.spark.program import fixed_sinks, program_of, source_partitions
 from kstreams.runtime.spark.query import StepQuery, Work
 from kstreams.runtime.spark.reports import Report, dropped_records
+from kstreams.runtime.spark.rows import positions_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.shipping import pack
 from kstreams.runtime.spark.sink import LogSink
@@ -90,6 +92,7 @@ class SparkRunner:
         self._plan = plan_of(topology, settings.path, needs_tasks(config))
         self._checkpoint = Checkpoint(settings.checkpoint / config.application_id, topology, self._plan.streaming)
         self._program = program_of(topology, config, settings, layout, existing, self._checkpoint.root)
+        self._starts = beginnings(self._program, log, clock)
         register(session)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> Progress:
@@ -122,18 +125,21 @@ class SparkRunner:
         chain = Chain(self._session, self._program, pack(self._program), self._plan)
         work = TaskSteps(chain, StepPlans(self._checkpoint.root), GlobalTables(self._program), self._clock)
         sources = source_partitions(self._program, numbers)
-        rows = read_stream(self._session, self._program.log_dir, _topics(sources), self._settings.max_records)
+        most = self._settings.max_records
+        rows = read_stream(self._session, self._program.log_dir, _topics(sources), most, self._starts)
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:
-        rows = windowed_stream(self._session, self._plan, number, self._program, self._settings, until_end=until_end)
+        parts = self._session, self._plan, number, self._program, self._settings, self._starts
+        rows = windowed_stream(*parts, until_end=until_end)
         group = f"{self._config.application_id}-spark-{number}"
         return self._query(f"query-{number}", rows, WindowedSteps(), {number}, group)
 
     def _query(self, name: str, rows: object, work: Work, numbers: Collection[int], group: str) -> StepQuery:
         program, settings = self._program, self._settings
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
-        sink = LogSink(self._log, group, sources, settings.prefix, id_, program.partitions, program.default_partitions)
+        counts, starts = (program.partitions, program.default_partitions), positions_of(self._starts)
+        sink = LogSink(self._log, group, sources, settings.prefix, id_, *counts, starts)
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
         sink.create_topics(fixed_sinks(subs) - program.topic_names.keys())
         delta = None

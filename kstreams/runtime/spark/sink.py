@@ -38,6 +38,8 @@ class LogSink:
         Names the history of steps that the numbers belong to: another checkpoint starts another one.
     partitions : mapping of str to int
         Number of partitions that a topic (without the prefix) gets when it is made; `default` for all others.
+    starts : mapping of TopicPartition to int, optional
+        Where the first step begins, of sources that are not read from their beginning.
     """
 
     def __init__(
@@ -49,10 +51,11 @@ class LogSink:
         checkpoint_id: str,
         partitions: Mapping[str, int],
         default: int = 1,
+        starts: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._log, self._group, self._sources = log, group, sorted(sources)
         self._prefix, self._partitions, self._default = prefix, partitions, default
-        self._mark = f"{checkpoint_id} step "
+        self._mark, self._starts = f"{checkpoint_id} step ", starts or {}
         self._producer = log.producer({"transactional.id": group})
 
     def last_step(self) -> int:
@@ -65,7 +68,8 @@ class LogSink:
         committed = self._committed()
         with self._log.admin() as admin:
             begin = admin.beginning_offsets(self._sources)
-        return {source: committed[source].offset if source in committed else begin[source] for source in self._sources}
+        first = {source: max(begin[source], self._starts.get(source, 0)) for source in self._sources}
+        return first | {source: at.offset for source, at in committed.items()}
 
     def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What steps of this checkpoint have committed; another one's are of no concern."""

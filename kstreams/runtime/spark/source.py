@@ -6,6 +6,7 @@ replayed batch is therefore the same batch.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -38,10 +39,17 @@ POLL_SECONDS = 10.0
 
 
 def read_stream(
-    session: SparkSession, log_dir: str | Path, topics: Sequence[str], max_records: int, *, ends: bool = False
+    session: SparkSession,
+    log_dir: str | Path,
+    topics: Sequence[str],
+    max_records: int,
+    starts: Offsets,
+    *,
+    ends: bool = False,
 ) -> DataFrame:
-    """The records of some topics as a stream; `register` comes first."""
+    """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
     reader = session.readStream.format("kstreams").option("path", str(log_dir)).option("topics", ",".join(topics))
+    reader = reader.option("startingOffsets", json.dumps(starts))
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
@@ -76,7 +84,8 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         limit = self.options.get("maxRecordsPerTrigger")
         ends = self.options.get("endOfInput", "false") == "true"
-        return StreamReader(Topics.of(self.options), None if limit is None else int(limit), ends=ends)
+        starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
+        return StreamReader(Topics.of(self.options), None if limit is None else int(limit), starts, ends=ends)
 
 
 @cache
@@ -184,12 +193,20 @@ START_OF_END = [OffsetRange(TopicPartition(END, 0), 0, 1)]
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """The topics as a stream: bounded per trigger, or up to where they ended when the query began."""
 
-    def __init__(self, topics: Topics, limit: int | None, *, ends: bool = False) -> None:
-        self._topics, self._limit, self._ends = topics, limit, ends
+    def __init__(
+        self,
+        topics: Topics,
+        limit: int | None,
+        starts: Mapping[TopicPartition, int] | None = None,
+        *,
+        ends: bool = False,
+    ) -> None:
+        self._topics, self._limit, self._starts, self._ends = topics, limit, starts or {}, ends
         self._target: dict[TopicPartition, int] | None = None
 
     def initialOffset(self) -> Offsets:
-        return offsets_of(self._topics.beginning())
+        beginning = self._topics.beginning()
+        return offsets_of({source: max(offset, self._starts.get(source, 0)) for source, offset in beginning.items()})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable() if self._limit is None else ReadMaxRows(self._limit)

@@ -12,6 +12,7 @@ from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational import relational_rows
 from kstreams.runtime.spark.reports import Report
+from kstreams.runtime.spark.rows import Offsets
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.source import read_stream
 from kstreams.runtime.spark.spans import Moves
@@ -27,7 +28,14 @@ class WindowedSteps:
 
 
 def windowed_stream(
-    session: SparkSession, plan: Plan, number: int, program: Program, settings: SparkSettings, *, until_end: bool
+    session: SparkSession,
+    plan: Plan,
+    number: int,
+    program: Program,
+    settings: SparkSettings,
+    starts: Offsets,
+    *,
+    until_end: bool,
 ) -> DataFrame:
     """The rows that a windowed sub-topology writes, as a stream.
 
@@ -35,6 +43,8 @@ def windowed_stream(
     ----------
     number : int
         The sub-topology.
+    starts : mapping
+        Where its sources begin, if that is not their beginning.
     until_end : bool
         Whether all windows close after the last row.
     """
@@ -43,7 +53,7 @@ def windowed_stream(
     grace_ms = max(window.grace_ms for window in windows if window is not None)
 
     def source(topics: list[str]) -> DataFrame:
-        rows = read_stream(session, program.log_dir, topics, settings.max_records, ends=until_end)
+        rows = read_stream(session, program.log_dir, topics, settings.max_records, starts, ends=until_end)
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
 
