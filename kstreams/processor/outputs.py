@@ -20,6 +20,7 @@ from kstreams.processor.nodes import Sink
 from kstreams.processor.operator import Forward
 from kstreams.record import Headers, ProducerRecord
 from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
+from kstreams.serdes.failing import failing_rows
 
 MANY_ROWS = 4_096
 
@@ -304,7 +305,7 @@ def _unencodable(run: Rows, topic: str, what: Side) -> Iterator[tuple[int, Serde
     """The rows whose key or value does not encode, and an error for each."""
     serde, column = (run.sink.key, run.keys) if what == "key" else (run.sink.value, run.values)
     declared = f" (declared at {run.sink.declared_at})" if run.sink.declared_at else ""
-    for row, cause in _failing_rows(serde or BytesSerde(), column):
+    for row, cause in failing_rows((serde or BytesSerde()).encode_rows, column):
         record = f"key {_shown(run.keys[row])}, value {_shown(run.values[row])} and timestamp {run.timestamps[row]}"
         yield (
             row,
@@ -314,19 +315,6 @@ def _unencodable(run: Rows, topic: str, what: Side) -> Iterator[tuple[int, Serde
                 f"Declare the right type with {what}=."
             ),
         )
-
-
-def _failing_rows(serde: Serde[Any], column: list[Any], first: int = 0) -> Iterator[tuple[int, Exception]]:
-    """Found by halves, since mostly they are few."""
-    try:
-        serde.encode_rows(column)
-    except Exception as cause:
-        half = len(column) // 2
-        if not half:
-            yield first, cause
-            return
-        yield from _failing_rows(serde, column[:half], first)
-        yield from _failing_rows(serde, column[half:], first + half)
 
 
 def _shown(value: Any) -> str:

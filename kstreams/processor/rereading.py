@@ -9,9 +9,9 @@ from kstreams.batch import Batch
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.processor.nodes import Source
-from kstreams.processor.routes import failing_rows
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde
+from kstreams.serdes.failing import failing_rows
 from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 
@@ -46,7 +46,7 @@ class Rereading:
     def _is_good(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         good: np.ndarray[tuple[int], np.dtype[np.bool_]] = batch.keys.is_valid().to_numpy(zero_copy_only=False)
         for column, serde in ((batch.keys, self._key), (batch.values, self._value)):
-            for row, _ in failing_rows(column, serde):
+            for row, _ in failing_rows(serde.decode_rows, column):
                 good[row] = False
         return good
 

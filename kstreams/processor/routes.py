@@ -18,6 +18,7 @@ from kstreams.processor.nodes import Source
 from kstreams.processor.operator import Forward
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
+from kstreams.serdes.failing import failing_rows
 from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 NEGATIVE_TIMESTAMP = "negative timestamp"
@@ -134,7 +135,7 @@ class Route:
     def _failing_rows(self, batch: Batch) -> dict[int, SerdeError]:
         errors: dict[int, SerdeError] = {}
         for what, column, serde in (("value", batch.values, self.source.value), ("key", batch.keys, self.source.key)):
-            for row, cause in failing_rows(column, serde or BytesSerde()):
+            for row, cause in failing_rows((serde or BytesSerde()).decode_rows, column):
                 errors[row] = self._failure(batch, what, row, serde or BytesSerde(), cause)
         return errors
 
@@ -166,7 +167,7 @@ class Route:
     def _first_failure(
         self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any], error: Exception
     ) -> SerdeError:
-        row, cause = next(failing_rows(column, serde), (0, error))
+        row, cause = next(failing_rows(serde.decode_rows, column), (0, error))
         return self._failure(batch, what, row, serde, cause)
 
     def _failure(self, batch: Batch, what: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
@@ -225,16 +226,3 @@ def _with_times(batch: Batch, times: pa.Array, decoded: tuple[list[Any], list[An
 
 def _place(batch: Batch, row: int) -> str:
     return f"{batch.source}@{batch.offsets[row]}"
-
-
-def failing_rows(column: pa.Array, serde: Serde[Any], first: int = 0) -> Iterator[tuple[int, Exception]]:
-    """The rows of a column that do not decode, and why; found by halves, since mostly they are few."""
-    try:
-        serde.decode_rows(column)
-    except Exception as cause:
-        half = len(column) // 2
-        if not half:
-            yield first, cause
-            return
-        yield from failing_rows(column.slice(0, half), serde, first)
-        yield from failing_rows(column.slice(half), serde, first + half)
