@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from kstreams.dsl.graph import Node, OuterStreamJoin, SelfJoin, StreamJoin, Suppress
+from kstreams.dsl.graph import (
+    LeftStreamTableJoin,
+    Node,
+    OuterStreamJoin,
+    SelfJoin,
+    StreamJoin,
+    StreamTableJoin,
+    Suppress,
+)
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 from kstreams.errors import TopologyError
 from kstreams.processor.nodes import Sink, Step
 from kstreams.processor.topology import Topology
@@ -19,6 +28,9 @@ _NAME_A_STORE: dict[type[Node], str] = {
     OuterStreamJoin: "store_name=",
     SelfJoin: "store_name=",
     Suppress: "name= to its Suppressed",
+    StreamTableJoin: "name=",
+    LeftStreamTableJoin: "name=",
+    ForeignKeyJoin: "name=, and materialized= if its result is kept",
 }
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.errors import TopologyError
+from kstreams.errors import KStreamsError, TopologyError
 from kstreams.testing import TopologyTestDriver
 from tests.joins.driven import CACHED, UNCACHED, run, table_of
 
@@ -146,6 +146,18 @@ def test_every_name_can_be_given():
     }
 
 
+def test_where_names_must_be_given_it_says_which_are_missing():
+    builder = ks.StreamsBuilder({"ensure.explicit.internal.resource.naming": True})
+    left, right = (builder.table(side, key=str, value=str, materialized=f"{side}-store") for side in (L, R))
+    left.join(right, concat, foreign_key=before_dash, value=str)
+    with pytest.raises(TopologyError, match=r"SUBSCRIPTION-STATE-STORE-.*: give name=, and materialized="):
+        builder.build()
+    builder = ks.StreamsBuilder({"ensure.explicit.internal.resource.naming": True})
+    left, right = (builder.table(side, key=str, value=str, materialized=f"{side}-store") for side in (L, R))
+    left.join(right, concat, foreign_key=before_dash, name="enrich", value=str)
+    builder.build()
+
+
 def test_its_result_is_kept_only_if_somebody_looks_into_it():
     builder = ks.StreamsBuilder()
     left, right, third = (builder.table(side, key=str, value=str) for side in (L, R, "third"))
@@ -168,7 +180,7 @@ def test_a_table_may_be_joined_with_itself():
 
 
 def test_a_partitioner_must_choose_one_partition():
-    with pytest.raises(TopologyError, match="must give one partition"):
+    with pytest.raises(KStreamsError, match="must give one partition"):
         joined("join", [(L, "a", "x-1", 1)], other_partitioner=lambda topic, key, value, count: [0])
 
 

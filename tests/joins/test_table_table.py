@@ -144,3 +144,23 @@ def test_the_result_of_a_kept_join_needs_a_known_type():
     left.join(right, lambda a, b: a, materialized="rows")
     with pytest.raises(TopologyError, match="write value=<type> there"):
         builder.build()
+
+
+def test_a_table_may_be_joined_with_itself():
+    builder = ks.StreamsBuilder()
+    table = builder.table(L, key=str, value=str)
+    table.outer_join(table, concat).to_stream().to("out", value=str)
+    assert table_of(run(builder, [(L, "a", "1", 0), (L, "a", "2", 1), (L, "b", "3", 2), (L, "b", None, 3)])) == {
+        "a": "2+2"
+    }
+
+
+def test_tables_say_by_which_name_they_can_be_asked():
+    builder = ks.StreamsBuilder()
+    table = builder.table(L, key=str, value=str, materialized="rows")
+    assert table.queryable_store_name == "rows"
+    assert table.filter(lambda key, value: True).queryable_store_name is None
+    assert table.map_values(str.upper, value=str, materialized="loud").queryable_store_name == "loud"
+    assert builder.table(R, key=str, value=str).queryable_store_name is None
+    assert builder.global_table("g", key=str, value=str, materialized="all").queryable_store_name == "all"
+    assert builder.global_table("h", key=str, value=str).queryable_store_name is None
