@@ -47,7 +47,7 @@ def _together(
 ) -> str:
     build.set_view(node, view)
     copartition(node, build)
-    kept = KeptRows(node.store, node.materialized.caching, build.sends_old(node))
+    kept = KeptRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
     for given, parent in zip(node.inputs, build.outputs(node), strict=True):
         aggregate = operator(Aggregator(node.initializer, given.aggregator), kept)
         build.step(node, aggregate, name=given.name, parents=(parent,), stores=view.stores)

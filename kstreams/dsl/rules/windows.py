@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kstreams import expressions
-from kstreams.dsl.analysis.types import grouped_types, naming, required_serde
+from kstreams.dsl.analysis.types import grouped_types, required_serde
 from kstreams.dsl.analysis.types_of_windows import TO_KEEP
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import Count, Expressions, Fold, Reduce, WindowedAggregate
@@ -68,7 +68,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     kept = KeptRows(store, caching, build.sends_old(node))
     operator = windowing.operator(lowered.aggregator, _merger(node, lowered), kept, windows, on_close)
     columnar = None
-    if lowered.expressions and isinstance(windows, TimeWindows):
+    if lowered.expressions and isinstance(windows, TimeWindows | SessionWindows):
         columnar = columns.Fold(lowered.expressions, windows, on_close)
     return build.step(node, operator, stores=(store,), columns=columnar)
 
@@ -116,8 +116,7 @@ def _merged_values(node: WindowedAggregate, lowered: Lowered) -> Merger:
 
 def _merged_states(node: WindowedAggregate, lowered: Lowered) -> Merger:
     assert lowered.expressions is not None
-    with naming(node):
-        merge = expressions.merging(lowered.expressions)
+    merge = expressions.merging(lowered.expressions)
     return lambda key, state, other: merge(state, other)
 
 

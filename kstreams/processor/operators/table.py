@@ -26,13 +26,14 @@ TOO_OLD = "older than the history of the store"
 class KeptRows:
     """The store of a table, whether it uses the record cache, and whether old values go along with new ones.
 
-    `versioned`: whether the store keeps the history of each row.
+    `versioned`: whether the store keeps the history of each row. `shared`: whether several operators write it.
     """
 
     store: str
     caching: bool = True
     sends_old: bool = False
     versioned: bool = False
+    shared: bool = False
 
 
 def keeper(context: NodeContext, forward: Forward, kept: KeptRows, *, skips_empty: bool = False) -> Forward:

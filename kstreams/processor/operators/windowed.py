@@ -114,11 +114,16 @@ class WindowedAggregateOperator:
         context.at_idle(live.pass_time)
         context.live = live
         step, wrap = self.aggregator.bind()
-        is_tumbling = self.windows.advance_ms == self.windows.size_ms
-        build = _tumbling if is_tumbling and live.store.has_plain_frames else _window_by_window
+        build = _tumbling if self._holds_frames(context, live) else _window_by_window
         parts = Parts(step, self.aggregator.initial, before_first, self._caches(context))
         process = build(self.windows, live, parts, context)
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
+
+    def _holds_frames(self, context: NodeContext, live: LiveWindows) -> bool:
+        """Frames show what has expired, as the cache does; without it that must not be seen by a stream that lags."""
+        is_tumbling = self.windows.advance_ms == self.windows.size_ms
+        hides_expired = self.kept.shared and not self._caches(context)
+        return is_tumbling and live.store.has_plain_frames and not hides_expired
 
     def _caches(self, context: NodeContext) -> bool:
         return self.kept.caching and context.caching
