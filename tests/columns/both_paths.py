@@ -36,6 +36,11 @@ class Seen:
     def partitions(self, topic: str) -> int:
         return 1
 
+    def logged(self, store: str, rows: list[Any]) -> list[Any]:
+        """The rows that change something: what came and went between two commits needs no tombstone."""
+        known = {key for changes in self.changelogs for key, value, _ in changes.get(store, ()) if value is not None}
+        return [row for row in rows if row[1] is not None or row[0] in known]
+
     def refused(self, topic: str, *columns: Any) -> dict[int, Any]:
         return {}
 
@@ -68,7 +73,7 @@ def run(
             commit(task, state, seen)
     commit(task, state, seen)
     task.end_of_input()
-    seen.stores = {name: listed(found) for name, found in state.snapshot().items()}
+    seen.stores = {name: sorted(listed(found)) for name, found in state.snapshot().items()}
     seen.memo, seen.dropped = task.memo(), dict(task.dropped)
     return seen
 
@@ -77,7 +82,7 @@ def commit(task: Task, state: Any, seen: Seen) -> None:
     task.flush()
     changes = state.changes(task.stream_time)
     # One record per key: in which order the keys come, a changelog does not say.
-    seen.changelogs.append({name: sorted(listed(found)) for name, found in changes.items()})
+    seen.changelogs.append({name: seen.logged(name, sorted(listed(found))) for name, found in changes.items()})
     state.persist(changes, dict.fromkeys(changes, 0))
 
 

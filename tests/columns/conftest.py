@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from kstreams.processor.columns import thinning
+from kstreams.processor.columns import session_target, thinning
 
 
 @pytest.fixture(autouse=True, scope="package")
 def columns_always() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(thinning, "WORTH", 1.0)
+        patch.setattr(session_target, "RUNS_PER_ROW", 1.0)
+        patch.setattr(session_target, "TURNS", 100)
         yield

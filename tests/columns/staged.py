@@ -47,7 +47,7 @@ def run_staged(
             global_stores=global_stores,
         )
         _feed(task, state, found, topics, cuts)
-        found.stores = {name: listed(kept) for name, kept in state.snapshot().items()}
+        found.stores = {name: sorted(listed(kept)) for name, kept in state.snapshot().items()}
         found.memo, found.dropped = task.memo(), dict(task.dropped)
         if part.is_global:
             global_stores |= state.stores

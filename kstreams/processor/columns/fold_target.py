@@ -18,7 +18,7 @@ from kstreams.expressions import Operation
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.forms import Fold
 from kstreams.processor.columns.groups import Groups, group
-from kstreams.processor.columns.partials import merge
+from kstreams.processor.columns.partials import merge_states
 from kstreams.processor.columns.plan import Target, fold_of
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
@@ -76,7 +76,7 @@ class FoldTarget:
         keys, times = selected.of(self._target.view.key), selected.times()
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
         for operation, column in zip(self._operations, inputs, strict=True):
-            _check_zeros(operation, column)
+            check_zeros(operation, column)
         rows = _Rows(keys, times, inputs)
         unkeyed = keys.null_count
         empty = pa.nulls(0) if self._without_value is None else selected.of(self._without_value)
@@ -93,6 +93,7 @@ class FoldTarget:
         if self._fold.windows is None:
             return 0
         reached = [self._live.stream_time_ms, *(int(waiting.times.max()) for waiting in self._gathered)]
+        assert isinstance(self._fold.windows, TimeWindows)
         return place(rows.times, stream_times(rows.times, max(reached)), self._fold.windows).late
 
     def _take(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
@@ -124,7 +125,7 @@ class FoldTarget:
 
     def _fold_windows(self, rows: _Rows) -> None:
         windows, live = self._fold.windows, self._live
-        assert windows is not None
+        assert isinstance(windows, TimeWindows)
         times = stream_times(rows.times, live.stream_time_ms)
         # What closes by a record is emitted before the record enters its own windows.
         closing = closings(times, live.stream_time_ms, windows) if self._fold.emit_on_close else []
@@ -161,11 +162,7 @@ class FoldTarget:
     def _merged(self, old: list[Any], groups: Groups, rows: _Rows) -> list[Any]:
         initial = self._fold.aggregation.initial()
         states = [initial if state is None else state for state in old]
-        if self._fold.aggregation.is_count:
-            return merge(Operation.ROWS, states, groups, None)
-        slots = zip(self._operations, zip(*states, strict=True), rows.inputs, strict=True)
-        merged = [merge(operation, list(slot), groups, column) for operation, slot, column in slots]
-        return list(zip(*merged, strict=True))
+        return merge_states(self._fold.aggregation, states, groups, rows.inputs)
 
 
 class _Rows:
@@ -202,7 +199,7 @@ def _joined(parts: list[_Rows]) -> _Rows:
     return _Rows(keys, np.concatenate([part.times for part in parts]), inputs)
 
 
-def _check_zeros(operation: Operation, column: pa.Array | None) -> None:
+def check_zeros(operation: Operation, column: pa.Array | None) -> None:
     """Which of 0.0 and -0.0 is the least, the first that came says; numpy does not."""
     if operation in (Operation.MIN, Operation.MAX) and column is not None and pa.types.is_floating(column.type):
         numbers = column.to_numpy(zero_copy_only=False)

@@ -6,19 +6,28 @@ that might leave 64 bits are added as Python's integers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from kstreams.expressions import Operation
+from kstreams.expressions import Aggregation, Operation
 from kstreams.expressions.functions import with_member
 from kstreams.processor.columns.groups import Groups
 from kstreams.processor.columns.windowing import Integers
 
 Old = list[Any]
 Merge = Callable[[Old, Groups, "pa.Array | None"], list[Any]]
+
+
+def merge_states(aggregation: Aggregation, old: Old, groups: Groups, inputs: Sequence[Any]) -> list[Any]:
+    """The states of all groups after a batch; `inputs` are what each slot aggregates."""
+    if aggregation.is_count:
+        return merge(Operation.ROWS, old, groups, None)
+    slots = zip(aggregation.slots, zip(*old, strict=True), inputs, strict=True)
+    merged = [merge(slot.operation, list(before), groups, column) for slot, before, column in slots]
+    return list(zip(*merged, strict=True))
 
 
 def merge(operation: Operation, old: Old, groups: Groups, values: pa.Array | None) -> list[Any]:

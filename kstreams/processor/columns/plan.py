@@ -16,6 +16,7 @@ from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.view import View
 from kstreams.processor.nodes import Node, Sink, Source, Step, SubTopology, parents_of
 from kstreams.processor.operators.process import processor_steps
+from kstreams.processor.overtaking import behind, places
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.windows import SessionWindows
 
@@ -224,8 +225,8 @@ def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
     """
     met: Counter[str] = Counter()
     for target in plan.targets:
-        behind = _behind(sub_topology, target.node)
-        met.update(dict.fromkeys(name for node in behind for name in _places(node, sub_topology)).keys())
+        reached = [target.node, *behind(sub_topology, target.node)]
+        met.update({name for node in reached for name in (node.name, *places(node, sub_topology))})
     for name, times in met.items():
         if times > 1:
             raise _Refused(f"ways meet in {name}")
@@ -233,23 +234,6 @@ def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
     for store in {store for node in sub_topology.nodes if node.name in steps for store in getattr(node, "stores", ())}:
         if store in met:
             raise _Refused(f"ways meet in {store}")
-
-
-def _behind(sub_topology: SubTopology, start: Node) -> list[Node]:
-    found = [start]
-    for node in sub_topology.nodes:
-        if any(parent in {other.name for other in found} for parent in getattr(node, "parents", ())):
-            found.append(node)
-    return found
-
-
-def _places(node: Node, sub_topology: SubTopology) -> list[str]:
-    """What a node touches, under names; a sink that chooses its topic may write to any."""
-    if not isinstance(node, Sink):
-        return [node.name, *getattr(node, "stores", ())]
-    if isinstance(node.topic, str):
-        return [node.name, node.topic]
-    return [node.name, "any topic", *(sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str))]
 
 
 def _check_types(expressions: tuple[Expr, ...], schema: Schema) -> None:

@@ -30,7 +30,7 @@ from kstreams.processor.operator import Forward
 from kstreams.processor.outputs import Outputs
 from kstreams.windows import SessionWindows
 
-LiveTarget: TypeAlias = SinkTarget | FoldTarget | BatchTarget | ExitTarget
+LiveTarget: TypeAlias = SinkTarget | FoldTarget | SessionTarget | BatchTarget | ExitTarget
 
 
 class Bound(NamedTuple):
