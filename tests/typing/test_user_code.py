@@ -18,6 +18,8 @@ FACADES = [
     ks.KGroupedStream,
     ks.KGroupedTable,
     ks.TimeWindowedKStream,
+    ks.SessionWindowedKStream,
+    ks.CogroupedKStream,
 ]
 
 

@@ -39,6 +39,24 @@ class Length(ks.FixedKeyProcessor[str, Order, int]):
         assert_type(record.with_timestamp(5).value, Order)
 
 
+class Named(ks.FixedKeyProcessor[str, User, str]):
+    def process(self, record: ks.FixedKeyRecord[str, User]) -> None:
+        assert_type(record.value, User)
+
+
+class Priced(ks.FixedKeyProcessor[str, Order, float]):
+    def process(self, record: ks.FixedKeyRecord[str, Order]) -> None:
+        assert_type(record.key, str)
+
+
+async def language_of(order: Order) -> str:
+    return order["shop"]
+
+
+async def known(key: str, order: Order) -> bool:
+    return key in order["shop"]
+
+
 builder = ks.StreamsBuilder()
 
 # ---- sources
@@ -77,6 +95,12 @@ assert_type(orders.repartition(partitions=3), ks.KStream[str, Order])
 assert_type(orders.to_table(materialized="latest"), ks.KTable[str, Order])
 assert_type(orders.process(Shout), ks.KStream[str, bytes])
 assert_type(orders.process_values(Length), ks.KStream[str, int])
+assert_type(orders.process_values(Priced), ks.KStream[str, float])
+assert_type(orders.map_values(language_of), ks.KStream[str, str])
+assert_type(orders.filter(known), ks.KStream[str, Order])
+assert_type(orders.map_batch(lambda table: table, value=float), ks.KStream[str, float])
+assert_type(orders.deduplicate(60_000), ks.KStream[str, Order])
+assert_type(orders.sample(0.1), ks.KStream[str, Order])
 branches = orders.split(name="by-").branch(ks.col("amount") > 9, name="large").default_branch(name="small")
 assert_type(branches, dict[str, ks.KStream[str, Order]])
 assert_type(orders.split().branch(lambda key, order: True).no_default_branch(), dict[str, ks.KStream[str, Order]])
@@ -108,6 +132,22 @@ assert_type(windowed.aggregate(int, summed), ks.KTable[ks.Windowed[str], int])
 assert_type(windowed.aggregate(orders=ks.len()), ks.KTable[ks.Windowed[str], Any])
 assert_type(windowed.count().to_stream().map(lambda key, n: (key.key, n + key.window.start_ms)), ks.KStream[str, int])
 
+sessions = grouped.windowed_by(ks.SessionWindows(gap=1000)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
+assert_type(sessions, ks.SessionWindowedKStream[str, Order])
+assert_type(sessions.count(), ks.KTable[ks.Windowed[str], int])
+assert_type(sessions.reduce(lambda old, new: new), ks.KTable[ks.Windowed[str], Order])
+assert_type(sessions.aggregate(int, summed, merger=lambda key, a, b: a + b), ks.KTable[ks.Windowed[str], int])
+assert_type(sessions.aggregate(amount=ks.col("amount").max()), ks.KTable[ks.Windowed[str], Any])
+assert_type(grouped.windowed_by(ks.SlidingWindows(difference=1000)).count(), ks.KTable[ks.Windowed[str], int])
+assert_type(windowed.rate(1000), ks.KTable[ks.Windowed[str], float])
+assert_type(grouped.top_n(3, lambda order: order["amount"]), ks.KTable[str, list[Order]])
+
+visits = builder.stream("visits", key=str, value=int).group_by_key()
+both = grouped.cogroup(summed).cogroup(visits, lambda key, visit, total: total + visit)
+assert_type(both, ks.CogroupedKStream[str, int])
+assert_type(both.aggregate(int), ks.KTable[str, int])
+assert_type(both.windowed_by(ks.TimeWindows(size=1000)).aggregate(int), ks.KTable[ks.Windowed[str], int])
+
 # ---- tables
 
 assert_type(users.filter(lambda key, user: user["name"] != ""), ks.KTable[str, User])
@@ -126,6 +166,16 @@ assert_type(by_name.reduce(lambda a, b: a + b, lambda a, b: a - b), ks.KTable[st
 assert_type(
     by_name.aggregate(float, lambda key, n, total: total + n, lambda key, n, total: total - n), ks.KTable[str, float]
 )
+
+assert_type(by_name.top_n(3, lambda n: n), ks.KTable[str, list[int]])
+assert_type(users.expire(60_000), ks.KTable[str, User])
+assert_type(users.transform_values(Named), ks.KTable[str, str])
+sums = grouped.aggregate(int, summed)
+assert_type(users.join(sums, lambda user, total: total), ks.KTable[str, int])
+assert_type(users.left_join(sums, lambda user, total: user if total else None), ks.KTable[str, User])
+assert_type(users.outer_join(sums, lambda user, total: user is None), ks.KTable[str, bool])
+assert_type(users.join(sums, ks.struct(name=ks.col("name"), total=ks.right.value)), ks.KTable[str, Any])
+assert_type(sums.join(users, lambda n, user: user["name"], foreign_key=lambda n: str(n)), ks.KTable[str, str])
 
 # ---- joins
 
