@@ -259,6 +259,18 @@ def fixed_keys(builder: ks.StreamsBuilder) -> None:
     shown(numbers(builder).process_values(Summing, stores=["sums"], value=int))
 
 
+def transformed(builder: ks.StreamsBuilder) -> None:
+    builder.add_state_store(ks.Stores.key_value("sums", key=str, value=int))
+    table = builder.table("in", key=str, value=int)
+    shown(table.transform_values(Summing, stores=["sums"], value=int, materialized="kept").to_stream())
+
+
+def patient(builder: ks.StreamsBuilder) -> None:
+    """Held back by time, with a limit: what is over it goes out early."""
+    limit = ks.Suppressed.until_time_limit(50, max_records=1, when_full="emit_early")
+    shown(texts(builder).suppress(limit).to_stream())
+
+
 async def doubled(value: int | None) -> int | None:
     return value and value * 2
 
@@ -280,7 +292,7 @@ OPERATORS: dict[str, Build] = {
     build.__name__: build
     for build in (
         sessions, sliding, on_close, suppressed, held_back, cogrouped, outer_join, table_as_of, tables, by_foreign_key,
-        regrouped, global_table, global_store, fixed_keys, asynchronous, deduplicated,
+        regrouped, global_table, global_store, fixed_keys, transformed, patient, asynchronous, deduplicated,
     )
 }  # fmt: skip
 

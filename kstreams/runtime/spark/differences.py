@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph.table_joins import TableJoin
+from kstreams.dsl.graph.tables import TableTransformValues
 
 _LATE = (
     "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
@@ -21,6 +22,7 @@ _ACROSS = "records of stream and table are ordered by time within a step, not ac
 TASKS: dict[type, str] = {
     g.Process: _LIVES,
     g.ProcessValues: _LIVES,
+    TableTransformValues: _LIVES,
     g.GlobalTableSource: _LOADED,
     g.GlobalStore: _LOADED,
     g.StreamTableJoin: _ACROSS,
