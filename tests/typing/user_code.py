@@ -29,6 +29,10 @@ def summed(key: str, order: Order, total: int) -> int:
     return total + order["amount"]
 
 
+def of_both(key: str, total: int, other: int) -> int:
+    return total + other
+
+
 class Shout(ks.Processor[str, Order, str, bytes]):
     def process(self, record: ks.Record[str, Order]) -> None:
         assert_type(record.value, Order)
@@ -136,14 +140,14 @@ sessions = grouped.windowed_by(ks.SessionWindows(gap=1000)).emit_strategy(ks.Emi
 assert_type(sessions, ks.SessionWindowedKStream[str, Order])
 assert_type(sessions.count(), ks.KTable[ks.Windowed[str], int])
 assert_type(sessions.reduce(lambda old, new: new), ks.KTable[ks.Windowed[str], Order])
-assert_type(sessions.aggregate(int, summed, merger=lambda key, a, b: a + b), ks.KTable[ks.Windowed[str], int])
+assert_type(sessions.aggregate(int, summed, merger=of_both), ks.KTable[ks.Windowed[str], int])
 assert_type(sessions.aggregate(amount=ks.col("amount").max()), ks.KTable[ks.Windowed[str], Any])
 assert_type(grouped.windowed_by(ks.SlidingWindows(difference=1000)).count(), ks.KTable[ks.Windowed[str], int])
 assert_type(windowed.rate(1000), ks.KTable[ks.Windowed[str], float])
 assert_type(grouped.top_n(3, lambda order: order["amount"]), ks.KTable[str, list[Order]])
 
-visits = builder.stream("visits", key=str, value=int).group_by_key()
-both = grouped.cogroup(summed).cogroup(visits, lambda key, visit, total: total + visit)
+visited = builder.stream("visits", key=str, value=int).group_by_key()
+both = grouped.cogroup(summed).cogroup(visited, lambda key, visit, total: total + visit)
 assert_type(both, ks.CogroupedKStream[str, int])
 assert_type(both.aggregate(int), ks.KTable[str, int])
 assert_type(both.windowed_by(ks.TimeWindows(size=1000)).aggregate(int), ks.KTable[ks.Windowed[str], int])
@@ -175,7 +179,7 @@ assert_type(users.join(sums, lambda user, total: total), ks.KTable[str, int])
 assert_type(users.left_join(sums, lambda user, total: user if total else None), ks.KTable[str, User])
 assert_type(users.outer_join(sums, lambda user, total: user is None), ks.KTable[str, bool])
 assert_type(users.join(sums, ks.struct(name=ks.col("name"), total=ks.right.value)), ks.KTable[str, Any])
-assert_type(sums.join(users, lambda n, user: user["name"], foreign_key=lambda n: str(n)), ks.KTable[str, str])
+assert_type(sums.join(users, lambda n, user: user["name"], foreign_key=str), ks.KTable[str, str])
 
 # ---- joins
 
