@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from kstreams.processor.context import NodeContext, Run
 from kstreams.processor.operator import Forward
 from kstreams.record import Headers
+
+Order: TypeAlias = bool | Literal["by_key"]
+"""True: results go on in the order of their records; "by_key": in that of the records of one key; False: in any."""
 
 
 class Kept(NamedTuple):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, TypedDict
 
 from kstreams.dsl.graph.node import Node
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-
-Order: TypeAlias = bool | Literal["by_key"]
+from kstreams.processor.delayed import Order
 
 
 class CallOptions(TypedDict, total=False):

@@ -12,17 +12,14 @@ from functools import partial
 from itertools import count
 from operator import attrgetter
 from threading import Event
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from kstreams.processor import event_loop
 from kstreams.processor.chain import StatementOperator
 from kstreams.processor.context import NodeContext
-from kstreams.processor.delayed import Delayed, Kept
+from kstreams.processor.delayed import Delayed, Kept, Order
 from kstreams.processor.operator import Forward, Operator
 from kstreams.processor.operators.stateless import Takes
-
-Order: TypeAlias = bool | Literal["by_key"]
-"""True: results go on in the order of their records; "by_key": in that of the records of one key; False: in any."""
 
 
 @dataclass(frozen=True, slots=True)
