@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import kstreams as ks
 from benchmarks import baseline, one_task
-from benchmarks.expressions import Order, plain, row_of, amount, price, tumbling
+from benchmarks.expressions import Order, amount, plain, price, row_of, tumbling
 
 MOST_BATCHES, MOST_ROWS = 2_000, 200_000
 SIZES = (1, 10, 100, 1_000, 10_000, 100_000)
