@@ -24,8 +24,8 @@ from tests.conformance.recorded import Case, final_tables, replay, tasks_of
 Row = list[Any]
 MOST_COMMITS = 100
 UPDATES_COUNTED = {"pipeline-1-10", "pipeline-1-16"}
-"""Here an aggregation counts the updates that a record cache behind a repartition topic lets through: how many there are
-depends on the commits, so that only the run without the cache can be compared."""
+"""Here an aggregation counts the updates that a record cache behind a repartition topic lets through: how many there
+are depends on the commits, so that only the run without the cache can be compared."""
 
 
 def differs(case: Case, cached: bool = True) -> bool:

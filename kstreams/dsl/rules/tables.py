@@ -36,7 +36,10 @@ def table_map_values(node: TableMapValues, build: Lowering) -> str:
 
 
 def table_of_records(
-    node: TableSource | ToTable | ForeignKeyJoin, build: Lowering, parents: tuple[str, ...], source_topic: str | None = None
+    node: TableSource | ToTable | ForeignKeyJoin,
+    build: Lowering,
+    parents: tuple[str, ...],
+    source_topic: str | None = None,
 ) -> str:
     """The table that the records of `parents` make up, kept if anybody looks into it.
 
