@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.dsl.passes import OPTIMIZATIONS
@@ -221,3 +225,43 @@ def test_the_setting_may_be_given_to_the_builder_or_to_build():
 def test_a_wrong_setting_is_refused(setting):
     with pytest.raises(ConfigError, match=r"topology\.optimization"):
         optimized(self_join(), setting)
+
+
+# any topology
+
+STEPS = {
+    "rekey": lambda stream: stream.select_key(lambda key, value: (value or "")[:1] or None, key=str),
+    "filter": lambda stream: stream.filter(lambda key, value: key != "y"),
+    "map": lambda stream: stream.map_values(lambda value: value and value + "!", value=str),
+    "peek": lambda stream: stream.peek(lambda key, value: None),
+    "repartition": lambda stream: stream.repartition(key=str, value=str),
+}
+WAYS = st.lists(st.lists(st.sampled_from(sorted(STEPS)), max_size=3), min_size=1, max_size=3)
+
+
+@given(st.lists(st.sampled_from(sorted(STEPS)), max_size=3), WAYS, st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_no_optimization_changes_a_result(trunk, ways, merged):
+    def build():
+        builder = ks.StreamsBuilder()
+        stream = builder.stream("in", **TEXTS)
+        for step in trunk:
+            stream = STEPS[step](stream)
+        ends = []
+        for way in ways:
+            end = stream
+            for step in way:
+                end = STEPS[step](end)
+            ends.append(end)
+        if merged:
+            ends.append(reduce(lambda a, b: a.merge(b), ends))
+        for number, end in enumerate(ends):
+            end.group_by_key(key=str, value=str).count().to_stream().to(f"counts-{number}")
+        return builder
+
+    plain, optimized_ = build().build(), optimized(build(), "all")
+    assert len(optimized_.repartition_topics) <= len(plain.repartition_topics)
+    for number in range(len(ways) + merged):
+        topic = f"counts-{number}"
+        before, after = outputs(plain, ROWS, topic, int), outputs(optimized_, ROWS, topic, int)
+        assert sorted(after) == sorted(before)
