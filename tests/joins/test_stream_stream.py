@@ -79,6 +79,19 @@ def test_expired_rows_are_in_order_of_time_right_before_left():
     ]
 
 
+def test_rows_are_looked_at_again_only_when_the_last_one_read_is_over():
+    """Kafka Streams takes the row it read last, here z, for the first that waits: so b waits longer than it must."""
+    windows = ks.JoinWindows(before=60, after=0)
+    records = [(R, "a", "1", 78), (R, "b", "2", 93), (L, "z", "3", 134), (L, "y", "4", 144)]
+    first = [("a", "None+1", 78), ("z", "3+None", 134)]
+    assert joined("outer_join", windows, records) == first
+    assert joined("outer_join", windows, [*records, (R, "c", "5", 165)]) == first
+    assert joined("outer_join", windows, [*records, (R, "c", "5", 195)])[2:] == [
+        ("b", "None+2", 93),
+        ("y", "4+None", 144),
+    ]
+
+
 def test_the_end_of_input_lets_out_rows_without_partner():
     records = [(L, "k", "a", 0), (R, "x", "b", 3)]
     assert joined("outer_join", ks.JoinWindows.of(10), records, end=True) == [("k", "a+None", 0), ("x", "None+b", 3)]
@@ -142,31 +155,50 @@ def simulated(kind, windows, records):
     """Record by record: meet what the other side keeps, wait where nothing is met, come out too late."""
     outer = {L: kind != "join", R: kind == "outer_join"}
     reach = {L: (windows.before_ms, windows.after_ms), R: (windows.after_ms, windows.before_ms)}
-    now, kept, latest, waiting, out = -1, {L: [], R: []}, {L: -1, R: -1}, [], []
-
-    def alone(at, is_left, key, value):
-        return key, f"{value}+None" if is_left else f"None+{value}", at
-
+    wait = {side: after + windows.grace_ms for side, (_, after) in reach.items()}
+    now, first, kept, latest, waiting, out = -1, NEVER, {L: [], R: []}, {L: -1, R: -1}, [], []
     for side, key, value, at in records:
         other, now, (before, after) = R if side == L else L, max(now, at), reach[side]
-        if at == now:
-            expired = [row for row in waiting if row[0] + reach[L if row[1] else R][1] + windows.grace_ms < now]
-            out += [alone(*row) for row in sorted(expired, key=lambda row: row[:3])]
-            waiting = [row for row in waiting if row not in expired]
+        if at == now and first + wait[side] < now:
+            first, over = expired(sorted(waiting), wait, now)
+            out += [alone(*row) for row in over]
+            waiting = [row for row in waiting if row not in over]
         visible_from = max(at - before, latest[other] - windows.retention_ms + 1)
         partners = [row for row in kept[other] if row[2] == key and visible_from <= row[0] <= at + after]
         for row in sorted(partners, key=lambda row: row[0]):
-            out.append((key, f"{value}+{row[3]}" if side == L else f"{row[3]}+{value}", max(at, row[0])))
+            out.append((key, f"{value}+{row[4]}" if side == L else f"{row[4]}+{value}", max(at, row[0])))
         waiting = [row for row in waiting if row not in partners]
-        row = at, side == L, key, value
+        row = at, side == L, key, len(kept[side]), value
         if not partners and outer[side]:
             if at + after < now:
                 out.append(alone(*row))
             else:
                 waiting.append(row)
+                first = min(first, at)
         kept[side].append(row)
         latest[side] = max(latest[side], at)
     return out
+
+
+NEVER = 10**9
+
+
+def expired(waiting, wait, now):
+    """Rows whose time is over, up to where both sides' is not, and the time of the row that was read last."""
+    first, open_sides, over = NEVER, set(), []
+    for row in waiting:
+        if len(open_sides) == 2:
+            break
+        first, side = row[0], L if row[1] else R
+        if first + wait[side] >= now:
+            open_sides.add(side)
+        else:
+            over.append(row)
+    return first, over
+
+
+def alone(at, is_left, key, _, value):
+    return key, f"{value}+None" if is_left else f"None+{value}", at
 
 
 @settings(max_examples=100, deadline=None)

@@ -158,7 +158,7 @@ class OuterStreamJoin:
         left_wait, right_wait = (own_wait, other_wait) if side.left else (other_wait, own_wait)
 
         def emit_until(stream_time: int) -> int:
-            last = ALL_TIME
+            last = -1
             for key, value, timestamp, left in waiting.pop_until(stream_time - left_wait, stream_time - right_wait):
                 forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
                 last = timestamp
@@ -167,7 +167,8 @@ class OuterStreamJoin:
         def emit_expired(stream_time: int) -> bool:
             is_due = time.first_waiting + own_wait < stream_time
             if is_due:
-                time.first_waiting = last_row_read(waiting, emit_until(stream_time))
+                read = last_row_read(waiting, emit_until(stream_time))
+                time.first_waiting = read if read >= 0 else ALL_TIME
             return is_due
 
         def emit_all() -> None:
@@ -196,12 +197,17 @@ def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
     Parameters
     ----------
     emitted : int
-        Timestamp of the last row that was emitted; `ALL_TIME` when there was none.
+        Timestamp of the last row that was emitted; -1 when there was none.
+
+    Returns
+    -------
+    int
+        -1 when there was no row at all.
     """
     left, right = waiting.first_row(True), waiting.first_row(False)
     if left is None or right is None:
         last = waiting.last_row()
-        return emitted if last is None else last.timestamp
+        return max(emitted, -1 if last is None else last.timestamp)
     both_met = max(left, right)
     return (waiting.row_after(both_met) or both_met).timestamp
 
