@@ -262,6 +262,52 @@ def _through_table(maker: Maker, stream: Stream) -> Stream:
     return table.to_stream()
 
 
+def _table_of(maker: Maker, stream: Stream) -> Table:
+    return stream.to_table(key=str, value=Order, materialized=f"kept-{len(maker.said)}")
+
+
+def _tables_joined(maker: Maker, stream: Stream) -> Stream:
+    table = _table_of(maker, stream)
+    join = maker._pick([table.join, table.left_join, table.outer_join])
+    return join(maker.table(), JOINERS[-1], value=Order).to_stream()
+
+
+def _table_grouped(maker: Maker, stream: Stream) -> Stream:
+    pair = maker._pick([(shop, ks.value), lambda key, order: (order["shop"], order)])
+    grouped = _table_of(maker, stream).group_by(pair, key=str, value=Order)
+    if maker.random.random() < 0.5:
+        return grouped.count().map_values(counted, value=Order).to_stream()
+    minus = lambda key, order, total: {**total, "amount": (total["amount"] or 0) - 1}  # noqa: E731
+    return grouped.aggregate(nothing, add, minus, value=Order).to_stream()
+
+
+def _held_back(maker: Maker, stream: Stream) -> Stream:
+    limit = ks.Suppressed.until_time_limit(10, max_records=maker._pick([None, 2]))
+    return _table_of(maker, stream).suppress(limit).to_stream()
+
+
+def _cogrouped(maker: Maker, stream: Stream) -> Stream:
+    streams = (stream, stream.filter(maker._pick(PREDICATES)))
+    # Two that must be repartitioned need names, in Kafka Streams too: their topics would be called alike.
+    first, second = (
+        each.group_by_key(key=str, value=Order, name=f"side-{len(maker.said)}-{at}") for at, each in enumerate(streams)
+    )
+    return first.cogroup(add).cogroup(second, add).aggregate(nothing, value=Order).to_stream()
+
+
+class Twice(ks.FixedKeyProcessor[str, Any, Any]):
+    """Forwards everything twice."""
+
+    def init(self, context: Any) -> None:
+        """Keep the context."""
+        self.context = context
+
+    def process(self, record: Any) -> None:
+        """Forward."""
+        self.context.forward(record)
+        self.context.forward(record)
+
+
 STEPS: dict[str, Callable[[Maker, Stream], Any]] = {
     "filter": lambda maker, stream: stream.filter(maker._pick(PREDICATES)),
     "filter_not": lambda maker, stream: stream.filter_not(maker._pick(PREDICATES)),
@@ -277,6 +323,19 @@ STEPS: dict[str, Callable[[Maker, Stream], Any]] = {
     "global join": _global_join,
     "stream join": _stream_join,
     "through a table": _through_table,
+    "join of tables": _tables_joined,
+    "grouped table": _table_grouped,
+    "suppress": _held_back,
+    "cogroup": _cogrouped,
+    "process_values": lambda maker, stream: stream.process_values(Twice, value=Order),
+    "deduplicate": lambda maker, stream: stream.deduplicate(maker._pick([3, 20]), key=str),
+    "sample": lambda maker, stream: stream.sample(0.6, key=str),
+    "top_n": lambda maker, stream: (
+        stream.group_by_key(key=str, value=Order)
+        .top_n(2, lambda order: order["amount"] or 0)
+        .to_stream()
+        .flat_map_values(lambda orders: orders, value=Order)
+    ),
     "aggregate": Maker.aggregated,
     "aggregate again": Maker.aggregated,
 }
