@@ -305,3 +305,56 @@ def test_tables_are_joined_in_time_within_a_step_and_end_with_the_same_rows(spar
         found[cut] = app.rows("out")
     assert found["whole"] == [("k", "a1/b1", 5), ("k", "a1/b2", 6)]
     assert found["one by one"][-1] == found["whole"][-1]
+
+
+class Named(ks.Processor):
+    """Puts what the global topic says of a key into the store `names`."""
+
+    def init(self, context):
+        self.names = context.get_state_store("names")
+
+    def process(self, record):
+        self.names.put(record.key, record.value)
+
+
+class Greeting(ks.Processor):
+    """Counts the visits of a key, greets it by name to one child, and tells its count to the other."""
+
+    def init(self, context):
+        self.context = context
+        self.names, self.visits = context.get_state_store("names"), context.get_state_store("visits")
+
+    def process(self, record):
+        visits = (self.visits.get(record.key) or 0) + 1
+        self.visits.put(record.key, visits)
+        self.context.forward(record.with_value(f"{record.value}, {self.names.get(record.key)}"), "greetings")
+        self.context.forward(record.with_value(str(visits)), "visited")
+
+
+def test_a_topology_put_together_by_hand_runs_as_it_is(spark, tmp_path: Path) -> None:
+    topology = ks.Topology().add_source("coming", "in", key=str, value=str)
+    names = ks.Stores.key_value("names", key=str, value=str)
+    topology.add_global_store(names, "named", "names", "name", Named, key=str, value=str)
+    topology.add_state_store(ks.Stores.key_value("visits", key=str, value=int))
+    topology.add_processor("greet", Greeting, "coming", stores=["visits"])
+    topology.add_sink("greetings", "out", "greet", key=str, value=str)
+    topology.add_sink("visited", "visits-out", "greet", key=str, value=str)
+    types = {name: (str, str) for name in ("in", "names", "out", "visits-out")}
+    app = Application(spark, tmp_path, topology, types).create("in", "names")
+    app.write([Row("names", "a", "Ann", 5), Row("in", "a", "hello", 1), Row("in", "b", "hi", 2)]).run(until_end=False)
+    app.write([Row("in", "a", "again", 3)]).run(until_end=False)
+    assert changelog(app.rows("out")) == {"a": [("hello, Ann", 1), ("again, Ann", 3)], "b": [("hi, None", 2)]}
+    assert app.table("visits-out") == {"a": "2", "b": "1"}
+
+
+def test_what_fails_becomes_visible_in_the_dead_letter_topic_with_its_step(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=int).map_values(lambda v: 10 // v, value=int, name="inverse").to("out")
+    settings = {"processing.exception.handler": "continue", "errors.deadletterqueue.topic.name": "dead"}
+    types = WINDOW_TYPES | {"dead": (str, int)}
+    app = Application(spark, tmp_path, builder, types, **settings).create("in", "spark-dead")
+    app.write([Row("in", "a", 5, 1), Row("in", "b", 0, 2), Row("in", "c", 2, 3)])
+    progress = app.run()
+    assert app.table("out") == {"a": 2, "c": 5}
+    assert [row[:2] for row in app.rows("dead")] == [("b", 0)]
+    assert [place[0] for place in progress.dropped] == ["inverse"]
