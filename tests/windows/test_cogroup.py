@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.errors import TopologyError
-from kstreams.testing import TopologyTestDriver
 from tests.dsl.driven import UNCACHED, run
 from tests.windows.aggregating import few, latest, shown, written
+from tests.windows.one_task import output
 
 rows_ = st.lists(
     st.tuples(st.sampled_from(["in", "two"]), st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(0, 60)),
@@ -86,19 +86,13 @@ def test_null_keys_and_values_are_dropped():
 
 
 def test_the_record_cache_is_one_for_all_streams():
-    builder, streams = cogrouped()
-    streams.aggregate(str, value=str).to_stream().to("out")
-    rows = [("in", "b", "1", 1), ("two", "a", "2", 2), ("two", "b", "3", 3), ("in", "a", "4", 4)]
-    assert in_one_commit(builder, rows) == [("b", "+1-3", 3), ("a", "-2+4", 4)]
-
-
-def in_one_commit(builder, rows):
-    with TopologyTestDriver(builder.build(), {"application.id": "app"}) as driver:
-        topics = {name: driver.create_input_topic(name, key=str, value=str) for name in SIGNS}
-        driver.pipe_batch([(topics[name], ks.Record(key=k, value=v, timestamp=t)) for name, k, v, t in rows])
-        return [
-            (r.key, r.value, r.timestamp) for r in driver.create_output_topic("out", key=str, value=str).read_records()
-        ]
+    builder = ks.StreamsBuilder()
+    records = builder.stream("in", key=str, value=str)
+    again = records.filter(lambda key, value: key == "b").group_by_key()
+    streams = records.group_by_key().cogroup(lambda key, value, n: n + 1).cogroup(again, lambda key, value, n: n + 10)
+    streams.aggregate(int, value=int).to_stream().to("out", value=int)
+    in_one_commit = output(builder, 1_000, [("b", 1), ("a", 2), ("b", 3), ("a", 4)], set())
+    assert in_one_commit == [("b", 22, 3), ("a", 2, 4)]
 
 
 def test_a_name_names_every_step():

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.clock import ManualClock
-from kstreams.config import Config
-from kstreams.processor.task import Task
-from kstreams.serdes import IntSerde, StringSerde
-from kstreams.state import open_task_state
 from tests.windows.aggregating import few
-
-
-class Collected:
-    """Takes what a task writes."""
-
-    def __init__(self):
-        self.rows = []
-
-    def send(self, topic, keys, values, timestamps, headers, partitions):
-        key, value = StringSerde().decode_rows(keys), IntSerde().decode_rows(values)
-        self.rows += zip(key, value, timestamps.to_pylist(), strict=True)
-
-    def partitions(self, topic):
-        return 1
+from tests.windows.one_task import output
 
 
 def count(windowed):
@@ -46,22 +25,6 @@ def results(windows, emit, cache_bytes, rows, cuts, *, suppress=False):
     table = table.suppress(ks.Suppressed.until_window_closes()) if suppress else table
     table.to_stream(lambda k, v: f"{k.key}@{k.window.start_ms}", key=str).to("out", value=int)
     return output(builder, cache_bytes, rows, cuts)
-
-
-def output(builder, cache_bytes, rows, cuts):
-    (part,) = builder.build().sub_topologies
-    config = Config.of({"application.id": "app", "statestore.cache.max.bytes": cache_bytes})
-    collected, memo, state = Collected(), {}, open_task_state(part.stores)
-    for start, stop in pairwise([0, *sorted(cut for cut in cuts if cut <= len(rows)), len(rows)]):
-        parts = {"state": state, "collector": collected, "config": config, "clock": ManualClock(), "memo": memo}
-        task = Task(part, 0, application_id="app", **parts)
-        batch = [Row(key.encode(), b"v", time, ()) for key, time in rows[start:stop]]
-        task.process(Batch.of_rows(TopicPartition("in", 0), batch))
-        task.flush()
-        memo = task.memo()
-    task.end_of_input()
-    task.flush()
-    return collected.rows
 
 
 KINDS = [ks.TimeWindows(size=10, grace=5), ks.SlidingWindows(difference=10, grace=5), ks.SessionWindows(gap=5, grace=5)]

@@ -1,0 +1,43 @@
+"""One task, fed by hand: what it puts out, however its input is cut and however often it is made anew."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.clock import ManualClock
+from kstreams.config import Config
+from kstreams.processor.task import Task
+from kstreams.serdes import IntSerde, StringSerde
+from kstreams.state import open_task_state
+
+
+class Collected:
+    """Takes what a task writes."""
+
+    def __init__(self):
+        self.rows = []
+
+    def send(self, topic, keys, values, timestamps, headers, partitions):
+        key, value = StringSerde().decode_rows(keys), IntSerde().decode_rows(values)
+        self.rows += zip(key, value, timestamps.to_pylist(), strict=True)
+
+    def partitions(self, topic):
+        return 1
+
+
+def output(builder, cache_bytes, rows, cuts):
+    """What rows (key, time) of topic "in" put out; each cut is a commit, after which the task is made anew."""
+    (part,) = builder.build().sub_topologies
+    config = Config.of({"application.id": "app", "statestore.cache.max.bytes": cache_bytes})
+    collected, memo, state = Collected(), {}, open_task_state(part.stores)
+    for start, stop in pairwise([0, *sorted(cut for cut in cuts if cut <= len(rows)), len(rows)]):
+        parts = {"state": state, "collector": collected, "config": config, "clock": ManualClock(), "memo": memo}
+        task = Task(part, 0, application_id="app", **parts)
+        batch = [Row(key.encode(), b"v", time, ()) for key, time in rows[start:stop]]
+        task.process(Batch.of_rows(TopicPartition("in", 0), batch))
+        task.flush()
+        memo = task.memo()
+    task.end_of_input()
+    task.flush()
+    return collected.rows
