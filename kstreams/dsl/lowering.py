@@ -165,6 +165,7 @@ class Lowering:
             kind,
             store=materialized.store or self._default_store,
             logging=materialized.logging and not mirrors,
+            caching=materialized.caching,
             changelog_config=materialized.changelog_config,
             **settings,
         )

@@ -144,7 +144,9 @@ class GroupedStore(LiveStore):
             self._groups.complete = True
 
     def dump(self) -> Changes:
-        rows = self._kept()
+        shows_expired = self.builder.caching or self.builder.time_ordered  # what closes must still be found
+        hidden_ms = self._gone_ms(self.observed_ms) if shows_expired else self._limit_ms()
+        rows = [row for row in self._kept() if row[1][0] > hidden_ms]
         keys, places, values = ([row[part] for row in rows] for part in range(3))
         return self._records(keys, places, values)
 

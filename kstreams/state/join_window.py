@@ -61,8 +61,8 @@ class JoinWindowStore(GroupedStore):
         return iter(list(self.fetch_range(low, high, from_ms, to_ms))[::-1])
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything that is kept, in the order of `fetch_all`, even when it has expired."""
-        return self._sorted(self._kept())
+        """Everything that has not expired, in the order of `fetch_all`."""
+        return self.fetch_all(0, self.observed_ms)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """`all` in the opposite order."""

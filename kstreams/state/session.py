@@ -110,9 +110,10 @@ class LiveSessionStore(GroupedStore):
                 yield Windowed(self._public_key(key), Window(start_ms, end_ms)), self._public(value)
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything that is kept, ordered by (end, start, serialized key), even when it has expired."""
+        """Everything that is kept, ordered by (end, start, serialized key); a caching store shows expired rows too."""
         first_ms, last_ms = self._times()
-        return self._between(self._limit_ms() + 1 if self.builder.time_ordered else first_ms, last_ms)
+        clips = self.builder.time_ordered or not self.builder.caching
+        return self._between(self._limit_ms() + 1 if clips else first_ms, last_ms)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """`all` in descending order."""

@@ -33,8 +33,9 @@ class Stores:
         Whether its changes go to a changelog topic: without one a lost store stays lost. A mapping gives settings of
         that topic, in Kafka's names.
     caching : bool
-        Whether writes are gathered between two commits. Here they always are, whatever is said: a store holds live
-        values, and its changelog gets the last one per key and commit. A processor sees no difference.
+        Whether a cache lies in front of it in Kafka Streams. Here writes are gathered between two commits either way:
+        the changelog gets the last one per key. Only `all` of windows and sessions differs: that of a caching store
+        shows what has expired until its segment is over.
 
     Raises
     ------

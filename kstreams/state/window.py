@@ -73,9 +73,8 @@ class LiveWindowStore(LiveStore):
             frame = self._known(start_ms)
             if frame is None:
                 return None
-        live = self._keys.live
+        live, public = self._keys.live, self._values.public
         value = frame[key if live is None else live(key)]
-        public = self._values.public
         return value if public is None or value is None else public(value)
 
     @property
@@ -149,8 +148,8 @@ class LiveWindowStore(LiveStore):
         from_ms = max(from_ms, self._limit_ms() + 1)
         near = bisect_left(self._starts, from_ms), bisect_right(self._starts, to_ms)
         if self._starts_of is None:
-            few = near[1] - near[0] <= _MANY_STARTS
-            if few or self._is_written_in_place or not all(frame.complete for frame in self._frames.values()):
+            by_start = near[1] - near[0] <= _MANY_STARTS or self._is_written_in_place
+            if by_start or not all(frame.complete for frame in self._frames.values()):
                 return self._starts[slice(*near)]
             self._starts_of = self._index()
         live = self._keys.live
@@ -195,13 +194,17 @@ class LiveWindowStore(LiveStore):
         return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high), reverse=True)
 
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Everything that is kept, in the order of `fetch_all`, even when it has expired."""
-        hidden_ms = self._limit_ms() if self.builder.time_ordered else self._gone_ms()
-        return self._scan(hidden_ms + 1, self.observed_ms)
+        """Everything that is kept, in the order of `fetch_all`; a caching store shows what has expired too."""
+        return self._scan(self._hidden_ms() + 1, self.observed_ms)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """`all` in descending order."""
-        return self._scan(self._gone_ms() + 1, self.observed_ms, reverse=True)
+        return self._scan(self._hidden_ms() + 1, self.observed_ms, reverse=True)
+
+    def _hidden_ms(self) -> int:
+        """`all` hides windows that start here or before; a cache of Kafka Streams looks past the clip of its store."""
+        shows_expired = self.builder.caching and not self.builder.time_ordered
+        return self._gone_ms() if shows_expired else self._limit_ms()
 
     def _scan(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None] = (b"", None), reverse: bool = False
@@ -361,8 +364,8 @@ class LiveWindowStore(LiveStore):
 
     def dump(self) -> Changes:
         keys, starts, values = [], [], []
-        self.ready()
-        for start_ms in self._starts:
+        hidden_ms = self._gone_ms() if self.builder.time_ordered else self._hidden_ms()
+        for start_ms in self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False):
             for key, value in self._frames[start_ms].scan(b"", None):
                 keys.append(key)
                 starts.append(start_ms)

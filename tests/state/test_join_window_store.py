@@ -39,7 +39,7 @@ class JoinWindowMachine(StoreMachine):
         return list(store.all())
 
     def expected(self) -> Any:
-        return self.shown(self.kept())
+        return self.shown(self.alive(0, self.model["observed"]))
 
     def shown(self, rows: list[tuple[int, str, Any]]) -> Any:
         rows = sorted(rows, key=lambda row: (row[0] // SEGMENT, row[1].encode() + row[0].to_bytes(8, "big")))

@@ -39,7 +39,7 @@ class WindowMachine(StoreMachine):
         return {(start, key): value for (start, key), value in self.model["rows"].items() if start > limit}
 
     def kept(self) -> dict[tuple[int, str], Any]:
-        """What has expired is there until its segment is over; only `all` shows it."""
+        """What has expired is there until its segment is over; only `all` of a caching store shows it."""
         first = (self.model["observed"] - RETENTION) // SEGMENT * SEGMENT
         return {(start, key): value for (start, key), value in self.model["rows"].items() if start >= first}
 
@@ -54,7 +54,7 @@ class WindowMachine(StoreMachine):
         return list(store.all())
 
     def expected(self) -> Any:
-        return self.shown(self.kept())
+        return self.shown(self.kept() if self.builder.caching else self.alive())
 
     def place(self, start: int, key: str) -> Any:
         """Over RocksDB, scans go segment by segment, and within one by key and start."""
@@ -158,6 +158,7 @@ globals().update(
         WindowMachine,
         {
             "Plain": Stores.window("plain", key=str, value=int, **TIMES),
+            "Caching": Stores.window("caching", key=str, value=int, caching=True, **TIMES),
             "Timestamped": Stores.timestamped_window("timestamped", key=str, value=int, **TIMES),
             "UnhashableKeys": Stores.window("dicts", key=dict[str, str], value=int, **TIMES),
         },
