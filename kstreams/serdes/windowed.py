@@ -12,6 +12,11 @@ _START = struct.Struct(">q")
 _END_START = struct.Struct(">qq")
 
 
+def _windowed(inner: Serde[Any]) -> Any:
+    """The type of windowed keys; None where that of the keys inside is not known."""
+    return None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
+
+
 class TimeWindowedSerde(Serde[Windowed[Any]]):
     """The inner key's bytes, then the window's start (8 bytes, big endian); the end follows from the size.
 
@@ -25,6 +30,7 @@ class TimeWindowedSerde(Serde[Windowed[Any]]):
 
     def __init__(self, inner: Serde[Any], size_ms: int) -> None:
         self.inner, self.size_ms = inner, size_ms
+        self.type = _windowed(inner)
 
     def serialize(self, value: Windowed[Any]) -> bytes:
         return self.inner.serialize(value.key) + _START.pack(value.window.start_ms)
@@ -41,6 +47,7 @@ class SessionWindowedSerde(Serde[Windowed[Any]]):
 
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner = inner
+        self.type = _windowed(inner)
 
     def serialize(self, value: Windowed[Any]) -> bytes:
         return self.inner.serialize(value.key) + _END_START.pack(value.window.end_ms, value.window.start_ms)
