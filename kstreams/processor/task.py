@@ -288,7 +288,7 @@ class Task:
         return {"stream_time": self._context.stream_time, **self._routes.partition_times(), **kept}
 
     def deadlines(self) -> dict[str, int]:
-        """When each punctuator that `init` scheduled is due next, in ms of its kind of time, and since when input is idle."""
+        """When each punctuator of `init` is due next, in ms of its kind of time, and since when input is idle."""
         schedules = self._context.schedules.items()
         due = {name: schedule.deadline_ms for name, schedule in schedules if not schedule.cancelled}
         return due if self._idle is None else due | self._idle.memo()
