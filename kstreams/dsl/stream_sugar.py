@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kstreams.dsl.analysis.types import TypeOf
 from kstreams.dsl.graph import Filter, ProcessValues, Typing
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.returned_types import returned_type
@@ -116,9 +115,16 @@ class StreamSugar(Handle, Generic[K, V]):
         return self._made(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
     def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, asker: str) -> Serde[Any]:
-        key = types_of(self._graph, self._node).key
-        part = key if by is None else TypeOf(returned_type(by), self._node)
-        return serde_of(known(part.or_declared(declared, self._node), "key", asker))
+        if by is None:
+            key = types_of(self._graph, self._node).key
+            return serde_of(known(key.or_declared(declared, self._node), "key", asker))
+        part = returned_type(by) if declared is None else declared
+        if part is None:
+            raise TopologyError(
+                f"{asker} at {declared_at()} must know the type of what by= gives: write key=<type>, "
+                "or annotate what the function returns"
+            )
+        return serde_of(part)
 
     def _made(self, node: Any) -> KStream[K, V]:
         from kstreams.dsl.kstream import KStream

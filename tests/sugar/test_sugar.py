@@ -222,6 +222,7 @@ def test_a_sample_by_something_else_and_its_ends() -> None:
     ("use", "said"),
     [
         (lambda s: s.deduplicate(5), r"deduplicate\(\) at .*test_sugar\.py.* must know the type of its keys"),
+        (lambda s: s.deduplicate(5, by=lambda k, v: v), "must know the type of what by= gives: write key=<type>"),
         (lambda s: s.deduplicate(-5), "negative time"),
         (lambda s: s.sample(1.5), "from 0 to 1"),
         (lambda s: s.group_by_key().top_n(0, by=len), "give 1 or more"),
