@@ -61,11 +61,8 @@ def first_sentence(documented: Any) -> str:
 
 
 def operators() -> Page:
-    import kstreams as ks
-
     yield OPERATORS_INTRODUCTION
-    handles = (ks.StreamsBuilder, ks.KStream, ks.KGroupedStream, ks.TimeWindowedKStream, ks.KTable, ks.KGroupedTable)
-    for handle in handles:
+    for handle in handles():
         yield f"\n## {handle.__name__}\n"
         yield from table(
             ("Method", "Does"), ((f"`{name}`", first_sentence(method)) for name, method in methods(handle))
@@ -73,6 +70,16 @@ def operators() -> Page:
     yield "\n## On which engine\n"
     yield ENGINES_INTRODUCTION
     yield from table(("Node", "What it stands for", "Native", "Spark, relational path", "Spark, tasks"), support())
+
+
+def handles() -> tuple[type, ...]:
+    """What users hold, in the order in which they come to hold it."""
+    import kstreams as ks
+    from kstreams.dsl.branched import BranchedKStream
+
+    streams = (ks.StreamsBuilder, ks.KStream, BranchedKStream, ks.KGroupedStream)
+    windowed = (ks.TimeWindowedKStream, ks.SessionWindowedKStream, ks.CogroupedKStream)
+    return (*streams, *windowed, ks.KTable, ks.KGroupedTable)
 
 
 def methods(handle: type) -> Iterator[tuple[str, Any]]:
