@@ -1,7 +1,7 @@
 """`PartitionGroup`: from which of a task's partitions the next records come. Pure logic.
 
 Kafka Streams takes, each time, the record of the partition whose next record has the lowest timestamp. Here whole runs
-are taken: as many records of that partition as stay the lowest.
+are taken: as many records of that partition as stay the lowest. Where runs are short, many are taken together.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.processor.interleaved import Interleaved, merged, turns_of
 
 Timestamps = np.ndarray[Any, np.dtype[np.int64]]
 
+_LONG_RUN = 128  # rows that are worth a run of their own: it may go through columns
 _FIRST_LOOK = 32  # rows looked at first for the end of a run; doubled as long as the run goes on
 
 
-class _Queue:
+class Queue:
     """The buffered records of one partition."""
 
     __slots__ = ("at", "batches", "count", "partition", "rank")
@@ -48,16 +50,25 @@ class _Queue:
                 break
         return latest
 
+    def ahead(self, records: int) -> Timestamps:
+        """The timestamps of the first `records`, as far as they are of one batch."""
+        return self.batches[0][1][self.at : self.at + records]
+
     def take(self, limit_ms: int, max_records: int) -> Batch:
         """The run at the head: rows of one batch up to the first one above the limit."""
-        batch, timestamps = self.batches[0]
-        start, stop = self.at, run_end(timestamps, self.at, min(len(timestamps), self.at + max_records), limit_ms)
-        self.count -= stop - start
+        timestamps = self.batches[0][1]
+        stop = run_end(timestamps, self.at, min(len(timestamps), self.at + max_records), limit_ms)
+        return self.take_rows(stop - self.at)
+
+    def take_rows(self, count: int) -> Batch:
+        """That many rows of the first batch."""
+        batch, start, stop = self.batches[0][0], self.at, self.at + count
+        self.count -= count
         self.at = stop
         if stop == len(batch):
             self.batches.popleft()
             self.at = 0
-        return batch if stop - start == len(batch) else batch.slice(start, stop)
+        return batch if count == len(batch) else batch.slice(start, stop)
 
 
 class PartitionGroup:
@@ -91,8 +102,8 @@ class PartitionGroup:
         stamp: Callable[[Batch], Batch] | None = None,
         max_task_idle_ms: int = 0,
     ) -> None:
-        self._queues = {partition: _Queue(partition, rank) for rank, partition in enumerate(partitions)}
-        self._heads: list[tuple[int, int, _Queue]] = []  # (head timestamp, rank, queue) of queues that hold records
+        self._queues = {partition: Queue(partition, rank) for rank, partition in enumerate(partitions)}
+        self._heads: list[tuple[int, int, Queue]] = []  # (head timestamp, rank, queue) of queues that hold records
         self._stamp = stamp
         self._max_idle_ms = max_task_idle_ms
         self._lag: dict[TopicPartition, int] = {}
@@ -104,7 +115,7 @@ class PartitionGroup:
             batch = self._stamp(batch)
         if not len(batch):
             return
-        queue = self._queues.setdefault(batch.source, _Queue(batch.source, len(self._queues)))
+        queue = self._queues.setdefault(batch.source, Queue(batch.source, len(self._queues)))
         queue.append(batch)
         if queue.count == len(batch):
             self._offer(queue)
@@ -117,11 +128,39 @@ class PartitionGroup:
         """
         if not self._heads or self._heads[0][0] > until_ms:
             return None
-        queue = heapq.heappop(self._heads)[2]
+        queue = self._next_queue()
         run = queue.take(min(self._limit_ms(queue), until_ms), max_records)
         if queue.count:
             self._offer(queue)
         return run
+
+    def next_runs(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Interleaved | None:
+        """As `next_run`; where runs are short, all that follow until a longer one comes or a partition runs dry."""
+        if len(self._heads) > 1 and self._heads[0][0] <= until_ms and self._is_short():
+            return self._interleaved(max_records, until_ms)
+        run = self.next_run(max_records, until_ms)
+        return None if run is None else Interleaved.run(run)
+
+    def _is_short(self) -> bool:
+        first, *others = self._heads
+        times = first[2].ahead(_LONG_RUN)
+        return len(times) < _LONG_RUN or int(times.max()) > min(others)[0]
+
+    def _interleaved(self, max_records: int, until_ms: int) -> Interleaved:
+        queues = sorted((queue for *_, queue in self._heads), key=lambda queue: queue.rank)
+        which = merged([queue.ahead(max_records) for queue in queues], until_ms, max_records)
+        starts, lengths = turns_of(which)
+        long = np.flatnonzero(lengths[1:] >= _LONG_RUN)
+        if len(long):
+            which = which[: starts[long[0] + 1]]
+        counts = np.bincount(which, minlength=len(queues))
+        taken = [(queue, count) for queue, count in zip(queues, counts.tolist(), strict=True) if count]
+        parts = [queue.take_rows(count) for queue, count in taken]
+        self._heads = []
+        for queue in queues:
+            if queue.count:
+                self._offer(queue)
+        return Interleaved(parts, (np.cumsum(counts > 0) - 1)[which])
 
     def buffered(self, partition: TopicPartition) -> int:
         """How many records of a partition wait."""
@@ -157,21 +196,24 @@ class PartitionGroup:
             return False
         return self._max_idle_ms < 0 or all([self._may_pass(queue, now_ms) for queue in self._queues.values()])
 
-    def _may_pass(self, queue: _Queue, now_ms: int) -> bool:
+    def _may_pass(self, queue: Queue, now_ms: int) -> bool:
         if queue.count or self._lag.get(queue.partition, -1) != 0:
             self._idle_until.pop(queue.partition, None)
             return queue.count > 0
         return now_ms >= self._idle_until.setdefault(queue.partition, now_ms + self._max_idle_ms)
 
-    def _limit_ms(self, queue: _Queue) -> int:
+    def _limit_ms(self, queue: Queue) -> int:
         """The last timestamp at which this queue still goes before all others."""
         if not self._heads:
             return 2**63 - 1
         head_ms, rank, _ = self._heads[0]
         return head_ms if queue.rank < rank else head_ms - 1
 
-    def _offer(self, queue: _Queue) -> None:
+    def _offer(self, queue: Queue) -> None:
         heapq.heappush(self._heads, (queue.head_ms(), queue.rank, queue))
+
+    def _next_queue(self) -> Queue:
+        return heapq.heappop(self._heads)[2]
 
 
 def run_end(timestamps: Timestamps, start: int, stop: int, limit_ms: int) -> int:

@@ -56,6 +56,11 @@ class Route:
             self.partition_time = max(self.partition_time, int(batch.timestamps.to_numpy().max()))
         return batch
 
+    @property
+    def has_aside(self) -> bool:
+        """Whether rows wait to be told of."""
+        return bool(self._aside)
+
     def pass_over(self, offset: int) -> bool:
         """Tell of the rows that were put aside, up to and with an offset; whether there were any."""
         told = False

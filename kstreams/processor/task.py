@@ -9,14 +9,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from kstreams.batch import Batch
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import ProcessingError
+from kstreams.errors import ProcessingError, SerdeError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
 from kstreams.processor.columns.region import Bound, Region, live_regions
 from kstreams.processor.context import Callbacks, Run, TaskContext
@@ -24,6 +25,7 @@ from kstreams.processor.dead_letters import DeadLetters
 from kstreams.processor.drops import Drops
 from kstreams.processor.failures import Failures
 from kstreams.processor.idle import WHOLE_TASK, idle_input
+from kstreams.processor.interleaved import Interleaved
 from kstreams.processor.metrics import Sensor
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.operator import Forward
@@ -31,6 +33,9 @@ from kstreams.processor.outputs import Collector, Outputs
 from kstreams.processor.routes import Route, Routes
 from kstreams.record import Headers
 from kstreams.state.api import StateStore, TaskState
+
+Lane: TypeAlias = tuple[Run, Forward, Iterator[Any]]
+"""The records of one input, where they go, and how far they have come."""
 
 
 class TaskId(NamedTuple):
@@ -170,14 +175,48 @@ class Task:
         if not len(batch):
             return
         route = self._routes.of(batch.source.topic)
-        if self._idle is not None:
-            self._idle.seen(route.source.name, self._context.clock.now_ms())
+        self._enter(route)
         route.pass_over(int(batch.offsets[0]))
         region = self._regions.get(route.source.name)
         if region is None or not self._process_columns(batch, region):
             self._process_rows(batch, route)
         route.pass_over(int(batch.offsets[-1]))
         self._outputs.send_if_many()
+
+    def process_interleaved(self, given: Interleaved) -> None:
+        """Run records of several partitions in their order, as `process` would run by run."""
+        routes = [self._routes.of(part.source.topic) for part in given.parts]
+        if len(routes) == 1 or not self._process_turns(given, routes):
+            for run in given.runs():
+                self.process(run)
+
+    def _process_turns(self, given: Interleaved, routes: list[Route]) -> bool:
+        """The records as rows, decoded at once; False with nothing done when they need a closer look."""
+        pairs = list(zip(routes, given.parts, strict=True))
+        if self._context.follows_time or any(route.has_aside or part.headers is not None for route, part in pairs):
+            return False
+        try:
+            decoded = [route.decoded(part) for route, part in pairs]
+        except SerdeError:
+            return False  # what comes before the bad row still has its turn
+        for route in routes:
+            self._enter(route)
+            if (region := self._regions.get(route.source.name)) is not None:
+                region.settle()
+        times = given.times(self._context.stream_time)
+        runs = [Run(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
+        lanes = [
+            (run, route.forward, zip(*rows, run.cursor, strict=False))
+            for run, route, rows in zip(runs, routes, decoded, strict=True)
+        ]
+        with self._explained():
+            _run_in_turns(self._context, lanes, given.turns())
+        self._outputs.send_if_many()
+        return True
+
+    def _enter(self, route: Route) -> None:
+        if self._idle is not None:
+            self._idle.seen(route.source.name, self._context.clock.now_ms())
 
     def pass_over(self, topic: str | None = None, before: int = sys.maxsize) -> bool:
         """All of the input before an offset is done: tell of the rows that `stamp` put aside.
@@ -343,3 +382,10 @@ class Task:
 def _run_straight(forward: Forward, rows: Iterable[Any]) -> None:
     for key, value, timestamp in rows:
         forward(key, value, timestamp)
+
+
+def _run_in_turns(context: TaskContext, lanes: list[Lane], turns: Iterable[tuple[int, int]]) -> None:
+    for lane, count in turns:
+        context.run, forward, rows = lanes[lane]
+        for key, value, timestamp in islice(rows, count):
+            forward(key, value, timestamp)

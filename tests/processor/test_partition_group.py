@@ -21,6 +21,15 @@ def taken(group, max_records=10_000):
     return [(run.source.topic, int(offset)) for run in runs for offset in run.offsets]
 
 
+def taken_together(group, max_records=10_000):
+    """The same, where short runs are taken together."""
+    order = []
+    for together in iter(lambda: group.next_runs(max_records), None):
+        assert 0 < together.num_records <= max_records
+        order += [(run.source.topic, int(offset)) for run in together.runs() for offset in run.offsets]
+    return order
+
+
 def one_at_a_time(queues):
     """The definition: each time the record of the queue with the lowest head; the first named one of equals."""
     queues, order = {name: list(enumerate(queues[name])) for name in sorted(queues)}, []
@@ -56,12 +65,22 @@ times = st.lists(st.integers(0, 12), max_size=80)
 
 @given(st.fixed_dictionaries({name: times for name in "abc"}), st.integers(1, 50), st.integers(1, 90))
 def test_order_is_that_of_one_record_at_a_time_however_batches_and_runs_are_cut(queues, batch_size, max_records):
-    group = PartitionGroup([A, B, C])
-    for source in (A, B, C):
-        found = queues[source.topic]
-        for start in range(0, len(found), batch_size):
-            group.add(batch(source, found[start : start + batch_size], start))
-    assert taken(group, max_records) == one_at_a_time(queues)
+    for take in (taken, taken_together):
+        group = PartitionGroup([A, B, C])
+        for source in (A, B, C):
+            found = queues[source.topic]
+            for start in range(0, len(found), batch_size):
+                group.add(batch(source, found[start : start + batch_size], start))
+        assert take(group, max_records) == one_at_a_time(queues)
+
+
+def test_short_runs_are_taken_together_up_to_a_time_or_a_long_run():
+    group = PartitionGroup([A, B])
+    group.add(batch(A, [1, 3, 5, *range(200, 400)]))
+    group.add(batch(B, [2, 4, 6, 500]))
+    assert group.next_runs(until_ms=3).which.tolist() == [0, 1, 0]
+    assert group.next_runs().which.tolist() == [1, 0, 1]
+    assert len(group.next_runs().parts) == 1
 
 
 def test_batches_are_stamped_as_they_come_in():

@@ -111,16 +111,17 @@ class ActiveTask:
         started_ms = self._clock.now_ms()
         if not self.group.ready(started_ms):
             return 0
-        run = self.group.next_run(self._length.records, self.until_ms)
-        if run is None:
+        runs = self.group.next_runs(self._length.records, self.until_ms)
+        if runs is None:
             return 0
         self.uncommitted, self.ended = True, False
-        self.task.process(run)
-        self.next_offsets[run.source] = int(run.offsets[-1]) + 1
-        self.records_in += len(run)
+        self.task.process_interleaved(runs)
+        for part in runs.parts:
+            self.next_offsets[part.source] = int(part.offsets[-1]) + 1
+        self.records_in += runs.num_records
         self.bytes_pending = self.state.num_bytes_pending()
-        self._length.learn(len(run), self._clock.now_ms() - started_ms)
-        return len(run)
+        self._length.learn(runs.num_records, self._clock.now_ms() - started_ms)
+        return runs.num_records
 
     def punctuate(self) -> None:
         """Call wall-clock punctuators that are due."""

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.errors import KStreamsError
+from kstreams.processor.interleaved import Interleaved
 from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
 from kstreams.processor.topology import SubTopology
@@ -113,8 +114,8 @@ class _Run:
         """Process, commit, and give what came out."""
         batches = [self._numbered(batch) for batch in given]
         self._task.pass_time(awake={batch.source.topic for batch in batches})
-        for batch in self._in_order(batches):
-            self._task.process(batch)
+        for runs in self._in_order(batches):
+            self._task.process_interleaved(runs)
             yield from self._collector.drain()
         self._task.pass_over()
         self._task.punctuate()
@@ -127,12 +128,12 @@ class _Run:
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
         yield report(self._partition, dropped=dropped, wrote=self._collector.topics)
 
-    def _in_order(self, batches: list[Batch]) -> Iterator[Batch]:
+    def _in_order(self, batches: list[Batch]) -> Iterator[Interleaved]:
         group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)
         for batch in batches:
             group.add(batch)
         longest = max(map(len, batches), default=0)
-        return iter(lambda: group.next_run(longest), None)
+        return iter(lambda: group.next_runs(longest), None)
 
     def _numbered(self, batch: Batch) -> Batch:
         """Rows of a repartition topic have no offsets of a log: they are counted here, from step to step."""
