@@ -23,6 +23,7 @@ from kstreams.dsl.graph import (
     StreamSource,
     TableSource,
     Typing,
+    check_arguments,
     declare,
     refuse_async,
 )
@@ -85,6 +86,7 @@ class GraphBuilder:
             taken = self._nodes[name]
             raise TopologyError(f"{name!r} at {line} is already the name of {taken}: give one of them another name=")
         self._nodes[name] = declare(node, name, parents, line)
+        check_arguments(self._nodes[name])
         refuse_async(self._nodes[name])
         return self._nodes[name]  # type: ignore[return-value]  # what was put in comes out
 

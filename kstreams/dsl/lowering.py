@@ -14,6 +14,7 @@ from kstreams.dsl.analysis.types_of_joins import side_types
 from kstreams.dsl.graph import Calls, Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rule_book import RuleBook
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.chain import StatementOperator
 from kstreams.processor.operator import ColumnForm, Operator, TableView
@@ -52,10 +53,12 @@ class Lowering:
         self.with_null_keys = repartitions_with_null_keys(graph)
         self._outputs: dict[str, str] = {}
         self._views: dict[str, TableView] = {}
+        self._keepers: dict[str, Node] = {}
 
     def run(self) -> Topology:
         """Apply the rule of every node."""
         for node in self.graph:
+            self._current = node
             self._outputs[node.name] = topology.rule_for(node)(node, self)
         return self.topology
 
@@ -158,7 +161,16 @@ class Lowering:
     def store(
         self, name: str, kind: StoreKind, materialized: Materialized, *, is_global: bool = False, **settings: Any
     ) -> str:
-        """A store kept as the user said; returns its name. One that mirrors a topic needs no changelog."""
+        """A store kept as the user said; returns its name. One that mirrors a topic needs no changelog.
+
+        Raises
+        ------
+        TopologyError
+            When another operator has a store of this name.
+        """
+        keeper = self._keepers.setdefault(name, self._current)
+        if keeper is not self._current:
+            raise TopologyError(f"{self._current} keeps a store {name!r}, as {keeper} does: give one another name")
         mirrors = is_global or settings.get("source_topic") is not None
         store = StoreBuilder(
             name,

@@ -10,6 +10,7 @@ from kstreams.dsl.graph.aggregates import (
     StreamAggregate,
     WindowedAggregate,
 )
+from kstreams.dsl.graph.arguments import check_arguments
 from kstreams.dsl.graph.calls import CallOptions, Calls, NamedCallOptions, calls_of, is_async, refuse_async
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
@@ -115,6 +116,7 @@ __all__ = [
     "Typing",
     "WindowedAggregate",
     "calls_of",
+    "check_arguments",
     "declare",
     "is_async",
     "refuse_async",

@@ -16,6 +16,11 @@ from kstreams.state.api import StoreKind
 
 @topology.rule(Suppress)
 def suppress(node: Suppress, build: Lowering) -> str:
+    if build.is_versioned(build.parent(node)):
+        raise TopologyError(
+            f"{node} cannot hold back a table with a history: leave history_retention= of {build.parent(node)} out, "
+            "or suppress before it"
+        )
     asked = node.suppressed
     serdes: dict[str, Any] = {
         "key": build.key_serde(node, "to hold it back"),
