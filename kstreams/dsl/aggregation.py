@@ -18,6 +18,11 @@ def fold_or_expressions(
     merger: Callable[[Any, Any, Any], Any] | None = None,
 ) -> Fold | Expressions:
     """What `aggregate` was given."""
+    for name, field in fields.items():
+        if not isinstance(field, Expr):
+            raise TopologyError(
+                f"aggregate() after {node} takes expressions as fields, such as {name}=ks.len(), not {field!r}"
+            )
     if fields and initializer is None and aggregator is None and merger is None:
         return Expressions(fields)
     if not fields and initializer is not None and aggregator is not None:

@@ -192,6 +192,8 @@ class StreamsBuilder:
         TopologyError
             When no topic is given.
         """
+        if not isinstance(topics, str | re.Pattern | Iterable):
+            raise TopologyError(f"stream() at {declared_at()} reads a topic, several or a pattern, not {topics!r}")
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = () if isinstance(topics, re.Pattern) else (topics,) if isinstance(topics, str) else tuple(topics)
         if not names and pattern is None:

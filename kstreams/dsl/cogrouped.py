@@ -58,6 +58,8 @@ class CogroupedKStream(Generic[K, A]):
         aggregator : callable
             `(key, value, aggregate) -> aggregate` for the records of this stream; None deletes.
         """
+        first = next(iter(self._inputs))
+        first._meets(grouped, "cogroup", type(first))
         return CogroupedKStream({**self._inputs, grouped: aggregator})
 
     @overload

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstreams.dsl.graph import Grouped, Node, Repartition
 from kstreams.dsl.naming import repartition_nodes, repartition_topic
+from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import GraphBuilder
@@ -25,6 +27,17 @@ class Handle:
         """Add an operator that reads this one, and others."""
         parents = (self._node.name, *(other._node.name for other in others))
         return self._graph.add(node, self._graph.names.given_or_next(name, prefix), parents)
+
+    def _meets(self, other: object, operator: str, *kinds: type[Handle]) -> None:
+        """Raise a TopologyError unless an operator can take the other handle: one of these kinds, of one builder."""
+        if not isinstance(other, kinds):
+            takes = " or ".join(kind.__name__ for kind in kinds)
+            raise TopologyError(f"{operator}() at {declared_at()} takes a {takes}, not {other!r}")
+        if other._graph is not self._graph:
+            raise TopologyError(
+                f"{operator}() at {declared_at()} reads {self} and {other}, which two StreamsBuilders declared: "
+                "declare both by one"
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._node})"

@@ -15,9 +15,11 @@ from kstreams.dsl.graph.joins import (
     StreamJoinNames,
     StreamTableJoin,
 )
+from kstreams.dsl.handle import Handle
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 from kstreams.windows import JoinWindows
 
 if TYPE_CHECKING:
@@ -40,6 +42,23 @@ class Joined:
     grace: Duration | None = None
 
 
+_OPTIONS = {"KStream": ("windows", "store_name"), "KTable": ("grace",), "GlobalKTable": ("key_selector",)}
+"""Which options belong to a join with what."""
+
+
+def refuse_options(other: Handle, joined: Joined, **given: Any) -> None:
+    """Raise a TopologyError for an option that a join with `other` does not know."""
+    given |= {"store_name": joined.store_name, "grace": joined.grace}
+    kind = type(other).__name__
+    for option, value in given.items():
+        if value is not None and option not in _OPTIONS[kind]:
+            owner = next(owner for owner, options in _OPTIONS.items() if option in options)
+            raise TopologyError(
+                f"the join at {declared_at()} is with a {kind}, but {option}= belongs to a join with a {owner}: "
+                "leave it out"
+            )
+
+
 def join_streams(
     left: StreamJoins[Any, Any],
     right: StreamJoins[Any, Any],
@@ -51,7 +70,9 @@ def join_streams(
 ) -> StreamJoin:
     """Declare a windowed join; sides whose key was changed are repartitioned first."""
     if windows is None:
-        raise TopologyError("a join of two streams needs windows=JoinWindows(...): which records may meet")
+        raise TopologyError(
+            f"the join of two streams at {declared_at()} needs windows=JoinWindows.of(...): which records may meet"
+        )
     graph, name = left._graph, joined.name
     this = left._placed(_prefix(left, name, "left"), Grouped(key=joined.key, value=joined.value))
     other = right._placed(_prefix(right, name, "right"), Grouped(key=joined.key, value=joined.other_value))
@@ -117,6 +138,9 @@ def join_table(
     stream: StreamJoins[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool
 ) -> StreamTableJoin:
     """Declare a lookup in a table; a stream whose key was changed is repartitioned first."""
+    grace_ms = None if joined.grace is None else to_ms(joined.grace)
+    if grace_ms is not None and grace_ms < 0:
+        raise TopologyError(f"the join at {declared_at()} cannot wait for a negative time: grace={joined.grace}")
     prefix = stream._node.name if joined.name is None else joined.name
     placed = stream._placed(prefix, Grouped(key=joined.key, value=joined.value))
     graph = stream._graph
@@ -124,7 +148,7 @@ def join_table(
     node = (LeftStreamTableJoin if left else StreamTableJoin)(
         joiner=joined.joiner,
         with_key=joined.with_key,
-        grace_ms=None if joined.grace is None else to_ms(joined.grace),
+        grace_ms=grace_ms,
         key=joined.key,
         value=joined.value,
         other_value=joined.other_value,
@@ -142,7 +166,9 @@ def join_global_table(
 ) -> GlobalTableJoin:
     """Declare a lookup in a global table, by any key."""
     if key_selector is None:
-        raise TopologyError("a join with a global table needs key_selector=, which gives the table's key of a record")
+        raise TopologyError(
+            f"the join with a global table at {declared_at()} needs key_selector=: which key of the table a record has"
+        )
     node = (LeftGlobalTableJoin if left else GlobalTableJoin)(
         key_selector=key_selector, joiner=joined.joiner, with_key=joined.with_key
     )

@@ -10,6 +10,7 @@ from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Asked:
     name: str | None
     left_outer: bool
     right_outer: bool = False
+
+    @property
+    def operator(self) -> str:
+        """The method that was called."""
+        return "outer_join" if self.right_outer else "left_join" if self.left_outer else "join"
 
     @property
     def keeps_result(self) -> bool:
@@ -42,11 +48,13 @@ class ForeignKey:
 
 def join_tables(left: Handle, right: Handle, asked: Asked, by: ForeignKey) -> Node:
     """Declare a join of two tables."""
+    left._meets(right, asked.operator, type(left))
     if by.function is not None:
         return _by_foreign_key(left, right, asked, by, by.function)
     if by != ForeignKey():
         raise TopologyError(
-            "with_key=, partitioner= and other_partitioner= belong to a join by foreign key: give it foreign_key="
+            f"{asked.operator}() at {declared_at()}: with_key=, partitioner= and other_partitioner= belong to a join "
+            "by foreign key: give it foreign_key="
         )
     return _by_key(left, right, asked)
 

@@ -27,6 +27,7 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.stream_functions import StreamFunctions
 from kstreams.dsl.stream_joins import StreamJoins
 from kstreams.dsl.stream_sugar import StreamSugar
+from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.context import RecordContext
 from kstreams.processor.process_api import FixedKeyProcessor, Processor, check_supplier
@@ -87,6 +88,7 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """The records of both streams, in no order between them. Kafka Streams: `merge`."""
+        self._meets(other, "merge", KStream)
         return KStream(self._graph, self._then(Merge(), "KSTREAM-MERGE-", name, other))
 
     def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
@@ -120,7 +122,20 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
             `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
         name : str, optional
             Names the topic: `<application.id>-<name>-repartition`.
+
+        Raises
+        ------
+        TopologyError
+            When there is to be no partition.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str)
+        >>> by_page = clicks.select_key(lambda user, page: page, key=str).repartition(partitions=8, name="by-page")
         """
+        if partitions is not None and partitions < 1:
+            raise TopologyError(f"repartition() at {declared_at()} needs at least 1 partition, not {partitions}")
         prefix = self._graph.names.next("KSTREAM-REPARTITION-") if name is None else name
         settings = {"asked": True, "partitions": partitions, "partitioner": partitioner}
         return KStream(self._graph, self._repartitioned(prefix, Grouped(key=key, value=value), **settings))

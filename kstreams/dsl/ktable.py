@@ -323,6 +323,12 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         suppressed : Suppressed
             Until when, and how much may wait.
 
+        Raises
+        ------
+        TopologyError
+            When it is no Suppressed; when the topology is built, also if the table has a history, or no windows that
+            could close.
+
         Examples
         --------
         >>> from kstreams.dsl.builder import StreamsBuilder
@@ -331,6 +337,11 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         >>> hourly = clicks.windowed_by(TimeWindows(size=3_600_000)).count()
         >>> final = hourly.suppress(Suppressed.until_window_closes())
         """
+        if not isinstance(suppressed, Suppressed):
+            raise TopologyError(
+                f"suppress() at {declared_at()} takes Suppressed.until_window_closes() or .until_time_limit(...), "
+                f"not {suppressed!r}"
+            )
         names = self._graph.names
         name = suppressed.name or names.next("KTABLE-SUPPRESS-")
         store = f"{suppressed.name}-store" if suppressed.name else names.next("KTABLE-SUPPRESS-STATE-STORE-")

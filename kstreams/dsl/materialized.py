@@ -34,7 +34,7 @@ class Materialized:
     TopologyError
         When the name cannot be one.
     ValueError
-        When `store` is neither "rocksdb" nor "memory", or a duration is none.
+        When `store` is neither "rocksdb" nor "memory", or a duration is none or negative.
 
     Examples
     --------
@@ -68,9 +68,8 @@ class Materialized:
         put(self, "caching", caching)
         put(self, "logging", bool(logging) or isinstance(logging, Mapping))
         put(self, "changelog_config", dict(logging) if isinstance(logging, Mapping) else {})
-        put(self, "retention_ms", None if retention is None else to_ms(retention))
-        history_ms = None if history_retention is None else to_ms(history_retention)
-        put(self, "history_retention_ms", history_ms)
+        put(self, "retention_ms", _not_negative("retention", retention))
+        put(self, "history_retention_ms", _not_negative("history_retention", history_retention))
 
     def named(self, name: str) -> Materialized:
         """The same under this name, unless it has one."""
@@ -86,3 +85,10 @@ class Materialized:
         if isinstance(materialized, Materialized):
             return materialized
         return Materialized(materialized)
+
+
+def _not_negative(what: str, duration: Duration | None) -> int | None:
+    duration_ms = None if duration is None else to_ms(duration)
+    if duration_ms is not None and duration_ms < 0:
+        raise ValueError(f"{what} must not be negative, but is {duration_ms} ms")
+    return duration_ms

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unp
 from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.graph import Grouped, Node, Repartition, Typing
 from kstreams.dsl.handle import Handle, repartitioned
-from kstreams.dsl.joining import Joined, join_global_table, join_streams, join_table
+from kstreams.dsl.joining import Joined, join_global_table, join_streams, join_table, refuse_options
 from kstreams.durations import Duration
 from kstreams.expressions import Expr
 from kstreams.windows import JoinWindows
@@ -109,8 +109,8 @@ class StreamJoins(Handle, Generic[K, V]):
             Of a stream, each pair of records that `windows` lets meet is joined once; a table is looked up as it is
             when a record of this stream comes.
         joiner : callable or expression
-            Of both values; with `with_key=True`, of key and both values. In an expression `ks.left` and `ks.right`
-            are the values.
+            Of both values; with `with_key=True`, of key and both values. In an expression `ks.left.value`
+            and `ks.right.value` are the values, `ks.left.col("price")` is a field of one.
         windows : JoinWindows
             For a stream: which records meet.
         key_selector : callable or expression
@@ -128,7 +128,8 @@ class StreamJoins(Handle, Generic[K, V]):
         Raises
         ------
         TopologyError
-            When `windows` or `key_selector` is missing, or `grace` is given for a table without enough history.
+            When `windows` or `key_selector` is missing, or given for another kind of join; when `grace` is given for a
+            table without enough history.
 
         Examples
         --------
@@ -240,6 +241,7 @@ class StreamJoins(Handle, Generic[K, V]):
         joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
         from kstreams.dsl.kstream import KStream
 
+        self._meets(other, "outer_join", KStream)
         return KStream(self._graph, join_streams(self, other, windows, joined, left_outer=True, right_outer=True))
 
     def _join(
@@ -252,7 +254,10 @@ class StreamJoins(Handle, Generic[K, V]):
         left_outer: bool,
     ) -> KStream[K, Any]:
         from kstreams.dsl.kstream import KStream
+        from kstreams.dsl.ktable import KTable
 
+        self._meets(other, "left_join" if left_outer else "join", KStream, KTable, GlobalKTable)
+        refuse_options(other, windows=windows, key_selector=key_selector, joined=joined)
         node: Node
         if isinstance(other, KStream):
             node = join_streams(self, other, windows, joined, left_outer=left_outer, right_outer=False)

@@ -74,6 +74,10 @@ class Suppressed:
 def _checked(suppressed: Suppressed) -> Suppressed:
     if suppressed.time_limit_ms is not None and suppressed.time_limit_ms < 0:
         raise ValueError(f"the time limit of suppress must not be negative, but is {suppressed.time_limit_ms} ms")
+    for bound in ("max_records", "max_bytes"):
+        most = getattr(suppressed, bound)
+        if most is not None and (not isinstance(most, int) or most < 0):
+            raise ValueError(f"{bound} is a whole number that is not negative, not {most!r}")
     if suppressed.when_full not in {"emit_early", "shut_down"}:
         raise ValueError(f'when_full is "emit_early" or "shut_down", not {suppressed.when_full!r}')
     if suppressed.name is not None:

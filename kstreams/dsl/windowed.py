@@ -100,10 +100,12 @@ class WindowedKStream(Generic[K, V]):
 
 def checked_retention(kept: Materialized, windows: Windows) -> Materialized:
     """How windows are kept; an error when it is not for long enough."""
+    if kept.history_retention_ms is not None:
+        raise TopologyError(f"windows at {declared_at()} keep no history: say retention=, not history_retention=")
     needed_ms = 0 if isinstance(windows, UnlimitedWindows) else windows.retention_ms
     if kept.retention_ms is not None and kept.retention_ms < needed_ms:
         raise TopologyError(
-            f"a retention of {kept.retention_ms} ms is too short for {windows}: "
+            f"a retention of {kept.retention_ms} ms at {declared_at()} is too short for {windows}: "
             f"late records need windows to be kept for {needed_ms} ms at least"
         )
     return kept
@@ -150,7 +152,7 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         Raises
         ------
         TopologyError
-            When the windows have no size.
+            When the windows have no size, or the unit is not positive.
 
         Examples
         --------
@@ -163,6 +165,8 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         windows = self._windows
         if not isinstance(windows, TimeWindows | SlidingWindows):
             raise TopologyError(f"rate() at {declared_at()} is over windows of one size, not {windows!r}")
+        if to_ms(per) < 1:
+            raise TopologyError(f"rate() at {declared_at()} needs a unit of at least 1 ms, not {to_ms(per)} ms")
         share = to_ms(per) / windows.size_ms
         counts = self.count(key=key, name=name)
         return counts.map_values(lambda count: count * share, value=float, materialized=materialized)

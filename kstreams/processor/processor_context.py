@@ -70,8 +70,13 @@ class ProcessingContext:
         Raises
         ------
         TopologyError
-            When the interval is shorter than a millisecond.
+            When the interval is shorter than a millisecond, or the kind is none.
         """
+        if not isinstance(kind, PunctuationType):
+            raise TopologyError(
+                f"{self._context.node} schedules a punctuator by {kind!r}: "
+                "give PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME."
+            )
         return self._context.schedule(to_ms(interval), kind, entered(self, callback))
 
     def commit(self) -> None:

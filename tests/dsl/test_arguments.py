@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import kstreams as ks
@@ -70,3 +72,94 @@ def test_a_table_with_a_history_cannot_be_suppressed():
     kept.filter(lambda key, value: True).suppress(ks.Suppressed.until_time_limit(5))
     with pytest.raises(TopologyError, match=r"KTABLE-SUPPRESS-.* cannot hold back a table with a history"):
         builder.build()
+
+
+def windowed(stream=None):
+    return (stream or numbers()).group_by_key().windowed_by(ks.TimeWindows(size=10))
+
+
+def joined(other, **options):
+    """A stream joined with a stream, table or global table of the same builder."""
+    builder = ks.StreamsBuilder()
+    others = {"stream": builder.stream, "table": builder.table, "global table": builder.global_table}
+    return numbers(builder=builder).join(others[other]("other", key=str, value=int), add, **options)
+
+
+def a_table_with_a_stream():
+    builder = ks.StreamsBuilder()
+    table(builder=builder).left_join(numbers(builder=builder), add)
+
+
+def a_cogroup_with_a_stream():
+    builder = ks.StreamsBuilder()
+    grouped = numbers("a", builder).group_by_key()
+    grouped.cogroup(lambda key, value, total: total + value).cogroup(numbers("b", builder), add)
+
+
+REFUSED = {
+    "merge with a table": (lambda: numbers().merge(table()), "merge() at HERE takes a KStream, not KTable("),
+    "merge of two builders": (lambda: numbers().merge(numbers()), "which two StreamsBuilders declared"),
+    "join of two builders": (lambda: numbers().join(table(), add), "which two StreamsBuilders declared"),
+    "tables of two builders": (lambda: table().outer_join(table(), add), "outer_join() at HERE reads KTable("),
+    "table with a stream": (a_table_with_a_stream, "left_join() at HERE takes a KTable, not KStream("),
+    "cogroup with a stream": (a_cogroup_with_a_stream, "cogroup() at HERE takes a KGroupedStream, not KStream("),
+    "join with a name": (
+        lambda: numbers().join("other", add),
+        "join() at HERE takes a KStream or KTable or GlobalKTable, not 'other'",
+    ),
+    "outer join with a table": (lambda: numbers().outer_join(table(), add), "outer_join() at HERE takes a KStream"),
+    "no windows": (lambda: joined("stream"), "the join of two streams at HERE needs windows="),
+    "other windows": (
+        lambda: joined("stream", windows=ks.TimeWindows(size=5)),
+        "takes JoinWindows as windows, not TimeWindows(",
+    ),
+    "no key selector": (lambda: joined("global table"), "the join with a global table at HERE needs key_selector="),
+    "windows for a table": (
+        lambda: joined("table", windows=ks.JoinWindows.of(5)),
+        "the join at HERE is with a KTable, but windows= belongs to a join with a KStream",
+    ),
+    "a key selector for a table": (
+        lambda: joined("table", key_selector=lambda key, value: key),
+        "key_selector= belongs",
+    ),
+    "grace for a stream": (lambda: joined("stream", windows=ks.JoinWindows.of(5), grace=5), "grace= belongs"),
+    "a negative grace": (
+        lambda: joined("table", grace=-5),
+        "the join at HERE cannot wait for a negative time: grace=-5",
+    ),
+    "no partitions": (lambda: numbers().repartition(partitions=0), "repartition() at HERE needs at least 1 partition"),
+    "nothing to suppress by": (
+        lambda: numbers().group_by_key().count().suppress(None),
+        "suppress() at HERE takes Suppressed.until_window_closes()",
+    ),
+    "a history of windows": (
+        lambda: windowed().count(ks.Materialized("counts", history_retention=5)),
+        "windows at HERE keep no history",
+    ),
+    "a short retention": (
+        lambda: windowed().count(ks.Materialized("counts", retention=5)),
+        "5 ms at HERE is too short",
+    ),
+    "a rate per nothing": (lambda: windowed().rate(per=0), "rate() at HERE needs a unit of at least 1 ms, not 0 ms"),
+    "a number as field": (lambda: numbers().group_by_key().aggregate(n=5), "as fields, such as n=ks.len(), not 5"),
+    "a number as topic": (lambda: numbers(5), "stream() at HERE reads a topic, several or a pattern, not 5"),
+}
+
+
+@pytest.mark.parametrize(("declare", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_does_not_go_together_is_refused_with_the_users_line(declare, message):
+    with pytest.raises(TopologyError) as error:
+        declare()
+    assert message in re.sub(r"at \S*test_arguments.py:\d+", "at HERE", str(error.value))
+
+
+@pytest.mark.parametrize("bound", [{"max_records": -1}, {"max_bytes": "1 MB"}], ids=str)
+def test_what_waits_is_bounded_by_whole_numbers(bound):
+    with pytest.raises(ValueError, match=r"max_\w+ is a whole number that is not negative, not"):
+        ks.Suppressed.until_time_limit(5, **bound)
+
+
+@pytest.mark.parametrize("kept", [{"retention": -1}, {"history_retention": -1}], ids=str)
+def test_nothing_is_kept_for_a_negative_time(kept):
+    with pytest.raises(ValueError, match="retention must not be negative, but is -1 ms"):
+        ks.Materialized("kept", **kept)

@@ -347,3 +347,17 @@ def test_a_store_that_was_not_added_is_told_with_the_line_of_the_processor():
     builder.stream("in", key=str, value=str).process(Base, stores=["nowhere"])
     with pytest.raises(TopologyError, match=r"test_process_api.py:\d+\) needs the state store 'nowhere': add it"):
         builder.build()
+
+
+def test_a_punctuator_follows_one_of_two_times():
+    class Scheduling(ks.Processor):
+        def init(self, context):
+            context.schedule(5, "stream", print)
+
+        def process(self, record):
+            pass
+
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).process(Scheduling)
+    with pytest.raises(TopologyError, match=r"KSTREAM-PROCESSOR-\d+ schedules a punctuator by 'stream': give Punct"):
+        TopologyTestDriver(builder.build())
