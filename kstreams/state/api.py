@@ -43,6 +43,7 @@ class StoreBuilder:
     Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
     A store with a `source_topic` has that topic of the user's for its changelog, and none of its own. One that is
     `time_ordered` serves emission on close: it hides what has expired from `all` at once, but still finds what closes.
+    The windows of a `sparse` one hardly share a start, so that its rows lie by key.
     """
 
     name: str
@@ -54,6 +55,7 @@ class StoreBuilder:
     window_size_ms: int | None = None
     retain_duplicates: bool = False
     time_ordered: bool = False
+    sparse: bool = False
     history_retention_ms: int | None = None
     right_value: Serde[Any] | None = None  # OUTER_JOIN: serde of right rows; `value` is that of left rows
     max_entries: int | None = None  # an LRU map: how many entries it keeps
@@ -276,6 +278,10 @@ class OuterJoinStore(Protocol):
 
     def row_after(self, row: WaitingRow) -> WaitingRow | None:
         """What waits next after a row, on either side."""
+        ...
+
+    def num_values(self, row: WaitingRow) -> int:
+        """How many values wait in one row."""
         ...
 
     def last_row(self) -> WaitingRow | None:

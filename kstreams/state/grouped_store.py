@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.errors import StateError
-from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.api import Changes, StoreBuilder, StoreKind
 from kstreams.state.byte_columns import cut, integers, join
 from kstreams.state.codecs import Keys, values_of
 from kstreams.state.family import Family, Rows
-from kstreams.state.groups import Group, Groups, Place
+from kstreams.state.groups import Groups, Place
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.live_store import LiveStore
 from kstreams.state.segments import segment_ms
@@ -44,8 +44,11 @@ class GroupedStore(LiveStore):
 
     def _observe(self, time_ms: int) -> bool:
         """Note a time; False when it is gone already."""
-        self.observed_ms = max(self.observed_ms, time_ms)
-        return time_ms > self._gone_ms(self.observed_ms)
+        observed_ms = self.observed_ms
+        if time_ms > observed_ms:
+            self.observed_ms = time_ms
+            return True
+        return time_ms > observed_ms - self._retention_ms or time_ms > self._gone_ms(observed_ms)
 
     def _lies_between(self, low: Any, high: Any) -> Callable[[Any], bool]:
         """Whether a key, as it is known in memory, lies from `low` to `high`, by its bytes."""
@@ -79,27 +82,26 @@ class GroupedStore(LiveStore):
         """The first and the last time that a row may have."""
         return self._gone_ms(self.observed_ms) + 1, self.observed_ms
 
-    def _alive(self, group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
-        """The rows of a group with from <= time <= to, but for those that have expired."""
-        return rows_of(group, max(from_ms, self._limit_ms() + 1), to_ms)
-
     def _kept(self) -> list[tuple[Any, Place, Any]]:
         """Everything that is not gone: key, place, value."""
         times = self._times()
         return [
-            (key, place, value)
-            for key in self._groups.every_key()
-            for place, value in rows_of(self._groups[key], *times)
+            (key, place, value) for key in self._groups.every_key() for place, value in self._groups[key].rows(*times)
         ]
 
     def take_changes(self, timestamp_ms: int) -> Changes:
-        return self._records(*self._groups.take_changes())
+        return self._records(*self._groups.take_changes(self._gone_ms(self.observed_ms)), timestamp_ms)
 
-    def _records(self, keys: list[Any], places: list[Place], values: list[Any]) -> Changes:
+    def _records(self, keys: list[Any], places: list[Place], values: list[Any], timestamp_ms: int) -> Changes:
         pack = self._groups.place.pack
         packed = pa.array([pack(*place) for place in places], pa.binary())
-        times = pa.array([time for time, _ in places], pa.int64())
-        return Changes(join(self._keys.encode(keys), packed), self._values.encode(values, 0)[0], times)
+        encoded, timestamps = self._values.encode(values, timestamp_ms)
+        if self.builder.kind is not StoreKind.TIMESTAMPED_WINDOW:
+            timestamps = pa.array([time for time, _ in places], pa.int64())
+        return Changes(join(self._keys.encode(keys), packed), encoded, timestamps)
+
+    def rows(self, changes: Changes) -> Rows:
+        return Rows(changes.keys, self._values.stored(changes.values, changes.timestamps))
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
@@ -129,7 +131,7 @@ class GroupedStore(LiveStore):
             self._groups.forget()
             self.reload()
         else:
-            self._take(Rows(changes.keys, changes.values))
+            self._take(self.rows(changes))
 
     def _take(self, rows: Rows) -> None:
         size, unpack = self._groups.place.size, self._groups.place.unpack
@@ -148,7 +150,7 @@ class GroupedStore(LiveStore):
         hidden_ms = self._gone_ms(self.observed_ms) if shows_expired else self._limit_ms()
         rows = [row for row in self._kept() if row[1][0] > hidden_ms]
         keys, places, values = ([row[part] for row in rows] for part in range(3))
-        return self._records(keys, places, values)
+        return self._records(keys, places, values, 0)
 
     def num_pending(self) -> int:
         return self._groups.num_pending()
@@ -158,9 +160,3 @@ class GroupedStore(LiveStore):
 
     def evict(self, count: int) -> int:
         return self._groups.evict(count)
-
-
-def rows_of(group: Group, from_ms: int, to_ms: int) -> list[tuple[Place, Any]]:
-    """The rows of a group with from <= time <= to."""
-    span = group.span(from_ms, to_ms)
-    return list(zip(group.places[span], group.values[span], strict=True))

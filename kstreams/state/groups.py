@@ -7,7 +7,7 @@ about is one key at a time, so the rows of a key stay together: all of them are 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeAlias
@@ -19,47 +19,55 @@ from kstreams.state.sorted_keys import SortedKeys
 Place: TypeAlias = tuple[int, int]
 
 
-class Group:
-    """The rows of one key, in the order of their places."""
+class Group(dict[Place, Any]):
+    """The rows of one key: values by place, and the places in order. It is changed by `Groups` and its own methods."""
 
-    __slots__ = ("places", "values")
+    __slots__ = ("places",)
 
     def __init__(self) -> None:
         self.places: list[Place] = []
-        self.values: list[Any] = []
 
-    def put(self, place: Place, value: Any) -> None:
-        """Set the value at a place; None removes it."""
-        at = bisect_left(self.places, place)
-        there = at < len(self.places) and self.places[at] == place
-        if value is None:
-            if there:
-                del self.places[at], self.values[at]
-        elif there:
-            self.values[at] = value
+    def add(self, place: Place, value: Any) -> None:
+        """Set the value at a place that had none."""
+        places = self.places
+        if not places or place > places[-1]:  # mostly so
+            places.append(place)
         else:
-            self.places.insert(at, place)
-            self.values.insert(at, value)
+            insort(places, place)
+        self[place] = value
 
-    def get(self, place: Place) -> Any:
-        """The value at a place, or None."""
-        at = bisect_left(self.places, place)
-        return self.values[at] if at < len(self.places) and self.places[at] == place else None
+    def remove(self, place: Place) -> None:
+        """Remove the value at a place."""
+        del self[place], self.places[bisect_left(self.places, place)]
 
-    def span(self, from_time: int, to_time: int) -> slice:
-        """Where the rows with from_time <= time <= to_time stand."""
-        return slice(bisect_left(self.places, (from_time,)), bisect_left(self.places, (to_time + 1,)))
+    def span(self, from_time: int, to_time: int) -> list[Place]:
+        """The places of the rows with from_time <= time <= to_time."""
+        places = self.places
+        if not places or places[-1][0] < from_time:
+            return []
+        start = bisect_left(places, (from_time,))
+        return places[start:] if places[-1][0] <= to_time else places[start : bisect_left(places, (to_time + 1,))]
+
+    def rows(self, from_time: int, to_time: int) -> list[tuple[Place, Any]]:
+        """The rows with from_time <= time <= to_time."""
+        return [(place, self[place]) for place in self.span(from_time, to_time)]
 
     def after_last(self, time: int) -> int:
         """The second number that follows the last one at a time; 0 when there is none."""
+        if not self.places or self.places[-1][0] < time:
+            return 0
         at = bisect_left(self.places, (time + 1,))
         return self.places[at - 1][1] + 1 if at and self.places[at - 1][0] == time else 0
 
     def drop_until(self, time: int) -> int:
         """Remove the rows with a time up to `time`; answers how many."""
-        count = bisect_left(self.places, (time + 1,))
-        del self.places[:count], self.values[:count]
-        return count
+        gone = self.span(-1, time)
+        if len(gone) == len(self):
+            self.clear()
+        for place in gone if self else ():
+            del self[place]
+        del self.places[: len(gone)]
+        return len(gone)
 
 
 class Groups(dict[Any, Group]):
@@ -92,10 +100,11 @@ class Groups(dict[Any, Group]):
         self.place = struct.Struct(">q" + second)
         self.complete = not family.durable
         self.num_rows = 0
-        self.changed: dict[tuple[Any, Place], None] = {}
-        self._earlier: dict[tuple[Any, Place], None] = {}  # changed too, and in the timeline already
+        self._changed: dict[tuple[Any, Place], Any] = {}  # values of rows
+        self._fresh: set[tuple[Any, Place]] = set()  # those of them that do not lie below: removed, they leave no trace
         self._handed: dict[tuple[Any, Place], None] = {}  # given out as changes, not written below yet
         self._timeline: SortedKeys | None = None  # made by the first question about time
+        self._untimed: list[tuple[Any, Place]] = []  # rows that it lacks
 
     def __missing__(self, key: Any) -> Group:
         if not self.complete:
@@ -113,9 +122,8 @@ class Groups(dict[Any, Group]):
         for chunk in self._family.chunks(data + low, data + high):
             for found, value in chunk.rows:
                 if len(found) == len(data) + size:
-                    group.places.append(self.place.unpack(found[-size:]))
-                    group.values.append(self._values.of_bytes(value))
-        self.num_rows += len(group.places)
+                    group.add(self.place.unpack(found[-size:]), self._values.of_bytes(value))
+        self.num_rows += len(group)
         return group
 
     def peek(self, key: Any) -> Group:
@@ -127,35 +135,51 @@ class Groups(dict[Any, Group]):
 
     def put(self, key: Any, place: Place, value: Any) -> None:
         """Set the value of a key at a place; None removes it."""
-        group = self[key]
-        before = len(group.places)
-        group.put(place, value)
-        self.num_rows += len(group.places) - before
-        self.changed[key, place] = None
+        group, row, changed = self[key], (key, place), self._changed
+        if value is None:
+            self._remove(group, row)
+        elif place in group:
+            group[place] = changed[row] = value
+        else:
+            group.add(place, value)
+            self.num_rows += 1
+            if row not in changed:
+                self._fresh.add(row)
+            changed[row] = value
+            if self._timeline is not None:
+                self._untimed.append(row)
 
-    def take_changes(self) -> tuple[list[Any], list[Place], list[Any]]:
-        """Keys, places and live values that changed since the last call."""
-        if self._timeline is not None:
-            self._in_time_order()
-        taken = [*self._earlier, *(row for row in self.changed if row not in self._earlier)]
-        self._earlier.clear()
-        self.changed.clear()
-        self._handed.update(dict.fromkeys(taken))
-        values = [self[key].get(place) for key, place in taken]
-        return [key for key, _ in taken], [place for _, place in taken], values
+    def _remove(self, group: Group, row: tuple[Any, Place]) -> None:
+        if row[1] in group:
+            group.remove(row[1])
+            self.num_rows -= 1
+        if row in self._fresh:
+            self._fresh.remove(row)
+            del self._changed[row]
+        else:
+            self._changed[row] = None
+
+    def take_changes(self, gone_ms: int) -> tuple[list[Any], list[Place], list[Any]]:
+        """Keys, places and live values that changed since the last call; not what came and went meanwhile.
+
+        Nor what has a time up to `gone_ms`: whoever restores it would forget it at once.
+        """
+        taken = {row: value for row, value in self._changed.items() if row[1][0] > gone_ms}
+        self._changed, self._fresh = {}, set()
+        self._handed = self._handed | taken if self._handed else taken
+        return [key for key, _ in taken], [place for _, place in taken], list(taken.values())
 
     def written(self) -> None:
         """What was given out as changes lies below now."""
-        changing = {key for key, _ in (*self.changed, *self._earlier)}
-        for key in {key for key, _ in self._handed} - changing:
-            group = self.get(key)
-            if group is not None and not group.places:
-                del self[key]
-        self._handed.clear()
+        emptied = {key for key, _ in self._handed if not self.get(key, _NOTHING)}
+        changing = {key for key, _ in self._changed} if emptied else ()
+        for key in emptied.difference(changing):
+            self.pop(key, None)
+        self._handed = {}
 
     def num_pending(self) -> int:
         """How many rows wait to be given out or written."""
-        return len(self.changed) + len(self._earlier) + len(self._handed)
+        return len(self._changed) + len(self._handed)
 
     def between(self, from_time: int, to_time: int) -> list[tuple[Any, Place]]:
         """Rows with from_time <= time <= to_time by (time, second, serialized key); some may be gone."""
@@ -170,10 +194,9 @@ class Groups(dict[Any, Group]):
             rows = ((key, place) for key in self.every_key() for place in self[key].places)
             self._timeline = SortedKeys(pack(*place) + to_bytes(key) for key, place in rows)
         else:
-            for key, place in self.changed:
+            for key, place in self._untimed:
                 self._timeline.add(pack(*place) + to_bytes(key))
-        self._earlier.update(self.changed)
-        self.changed.clear()
+        self._untimed.clear()
         return self._timeline
 
     def every_key(self) -> list[Any]:
@@ -193,9 +216,12 @@ class Groups(dict[Any, Group]):
             group = self.get(key)
             if group is None:
                 group = self[key] = Group()
-            before = len(group.places)
-            group.put(place, value)
-            self.num_rows += len(group.places) - before
+            self.num_rows -= len(group)
+            if place in group:
+                group.remove(place)
+            if value is not None:
+                group.add(place, value)
+            self.num_rows += len(group)
         self._timeline = None
 
     def drop_until(self, time: int) -> None:
@@ -204,7 +230,7 @@ class Groups(dict[Any, Group]):
         for key in list(self):
             group = self[key]
             self.num_rows -= group.drop_until(time)
-            if not group.places:
+            if not group:
                 del self[key]
 
     def forget(self) -> None:
@@ -214,12 +240,12 @@ class Groups(dict[Any, Group]):
 
     def evict(self, count: int) -> int:
         """Forget the groups of keys that wait for nothing, about `count` rows; answers how many."""
-        pending = {key for key, _ in (*self.changed, *self._earlier, *self._handed)}
+        pending = {key for key, _ in (*self._changed, *self._handed)}
         evicted = 0
         for key in list(islice((key for key in self if key not in pending), count)):
             if evicted >= count:
                 break
-            evicted += len(self.pop(key).places)
+            evicted += len(self.pop(key))
         self.num_rows -= evicted
         if evicted:
             self.complete = False

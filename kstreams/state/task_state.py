@@ -22,6 +22,7 @@ from kstreams.state.memory.database import MemoryFamily
 from kstreams.state.outer_join import LiveOuterJoinStore
 from kstreams.state.record_buffer import LiveRecordBuffer
 from kstreams.state.session import LiveSessionStore
+from kstreams.state.sparse_window import SparseWindowStore
 from kstreams.state.versioned import LiveVersionedStore
 from kstreams.state.window import LiveWindowStore
 
@@ -155,4 +156,6 @@ def _store(builder: StoreBuilder, family: Family, budget: LiveBudget) -> LiveSto
         return LruMap(builder, family, budget)
     if builder.retain_duplicates:
         return JoinWindowStore(builder, family, budget)
+    if builder.sparse:
+        return SparseWindowStore(builder, family, budget)
     return _KINDS[builder.kind](builder, family, budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
@@ -160,6 +161,13 @@ globals().update(
             "Plain": Stores.window("plain", key=str, value=int, **TIMES),
             "Caching": Stores.window("caching", key=str, value=int, caching=True, **TIMES),
             "Timestamped": Stores.timestamped_window("timestamped", key=str, value=int, **TIMES),
+            "Sparse": replace(Stores.window("sparse", key=str, value=int, **TIMES), sparse=True),
+            "SparseTimestamped": replace(
+                Stores.timestamped_window("timestamped", key=str, value=int, caching=True, **TIMES), sparse=True
+            ),
+            "SparseUnhashableKeys": replace(
+                Stores.window("dicts", key=dict[str, str], value=int, **TIMES), sparse=True
+            ),
             "UnhashableKeys": Stores.window("dicts", key=dict[str, str], value=int, **TIMES),
         },
     )

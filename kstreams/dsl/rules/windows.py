@@ -86,6 +86,7 @@ def window_store(
         times: dict[str, Any] = {"retention_ms": retention_ms}
     else:
         times = {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
+        times["sparse"] = isinstance(windows, SlidingWindows)
     time_ordered = on_close and not windowing.caches_on_close
     return build.store(name, windowing.store, materialized, time_ordered=time_ordered, **times, **serdes)
 

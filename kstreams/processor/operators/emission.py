@@ -133,6 +133,9 @@ def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | Non
             update = earlier(key)
             if update is not None:
                 old = update[4]
+                if new is None and old is None:  # it came and went
+                    del pending[key]
+                    return
             # The turn in front is cheaper than to move the key to the end of the dict.
             pending[key] = (next_turn(), key, window, new, old, timestamp, headers)
 

@@ -19,7 +19,7 @@ from kstreams.processor.operators.aggregate import Aggregator
 from kstreams.processor.operators.emission import Emit, emitter, make_tuple
 from kstreams.processor.operators.table import KeptRows
 from kstreams.processor.operators.windowed import LATE
-from kstreams.record import Change, ValueAndTimestamp, Windowed
+from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 from kstreams.windows import SessionWindows
 from kstreams.windows.session import merged
 
@@ -87,7 +87,7 @@ class SessionAggregateOperator:
     def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveSessions) -> Forward:
         initial, merger, dropped = self.aggregator.initial, self.merger, context.dropped
         gap_ms, closes_after_ms = self.windows.gap_ms, self.windows.closes_after_ms
-        near, put, note = live.store.find_sessions, live.store.put, self._note(context, live)
+        near, put, note = live.store.touched, live.store.put, self._note(context, live)
         cached = self._caches(context)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
@@ -96,16 +96,18 @@ class SessionAggregateOperator:
                 return
             if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
                 live.stream_time_ms = timestamp
-            touched = list(near(key, timestamp - gap_ms, timestamp + gap_ms, with_expired=cached))
-            window = merged(timestamp, [session.window for session, _ in touched])
-            if window.end_ms < live.stream_time_ms - closes_after_ms:
+            touched = near(key, timestamp - gap_ms, timestamp + gap_ms, with_expired=cached)
+            window, old, aggregate = make_tuple(Window, (timestamp, timestamp)), None, initial()
+            if touched:
+                window = merged(timestamp, [session[1] for session, _ in touched])
+            if window[1] < live.stream_time_ms - closes_after_ms:
                 dropped(LATE)
                 return
-            instant = window.start_ms == window.end_ms
-            old = touched[0][1] if instant and touched else None
-            aggregate = initial()
+            instant = window[0] == window[1]
             for session, earlier in touched:
-                if not instant:
+                if instant:
+                    old = earlier
+                else:
                     put(session, None)
                     note(session, None, earlier)
                 aggregate = merger(key, aggregate, earlier)
@@ -127,7 +129,7 @@ class SessionAggregateOperator:
 
         def note_cached(session: Windowed[Any], new: Any, old: Any) -> None:
             """The cache takes the old value from below, where an expired session is not found."""
-            emit(session, new, None if expired(session) else old, session[1][1], task.headers)
+            emit(session, new, None if old is None or expired(session) else old, session[1][1], task.headers)
 
         return note_cached if self._caches(context) else note
 

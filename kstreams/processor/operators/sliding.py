@@ -79,7 +79,7 @@ class SlidingAggregateOperator:
 
     def _closure(self, context: NodeContext, place: Place, live: LiveSliding) -> Forward:
         difference_ms, grace_ms, dropped = self.windows.difference_ms, self.windows.grace_ms, context.dropped
-        fetch, get, cut_out = live.store.backward_fetch, live.store.get, _cutting_out(context, live, difference_ms)
+        fetch, get, cut_out = live.store.latest_first, live.store.get, _cutting_out(context, live, difference_ms)
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:
@@ -91,8 +91,8 @@ class SlidingAggregateOperator:
             if timestamp < open_ms:
                 dropped(LATE)
                 return
-            rows = dict(fetch(key, max(0, timestamp - 2 * difference_ms), timestamp + 1))
-            placed = placements(((start_ms, row[1]) for start_ms, row in rows.items()), timestamp, difference_ms)
+            rows = fetch(key, max(0, timestamp - 2 * difference_ms), timestamp + 1)
+            placed = placements([(start_ms, row[1]) for start_ms, row in rows.items()], timestamp, difference_ms)
             # An aggregator may change its aggregate in place: what is cut out of one is read before.
             copied = [get(key, like_ms) for _, like_ms, takes_record in placed if not takes_record]
             for start_ms, like_ms, takes_record in placed:
