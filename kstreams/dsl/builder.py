@@ -191,6 +191,14 @@ class StreamsBuilder:
         ------
         TopologyError
             When no topic is given.
+
+        Examples
+        --------
+        >>> import re
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> orders = builder.stream(["web", "shop"], key=str, value=dict[str, str])
+        >>> logs = builder.stream(re.compile("log-.*"), key=bytes, value=str, offset_reset="latest")
         """
         if not isinstance(topics, str | re.Pattern | Iterable):
             raise TopologyError(f"stream() at {declared_at()} reads a topic, several or a pattern, not {topics!r}")
@@ -230,6 +238,11 @@ class StreamsBuilder:
         ----------
         materialized : str or Materialized, optional
             Names the store; without it there is one only if something looks into the table.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> names = ks.StreamsBuilder().table("names", key=int, value=str, materialized="names")
         """
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
         kept = Materialized.of(materialized)
@@ -263,6 +276,14 @@ class StreamsBuilder:
         ------
         TopologyError
             When a versioned store is asked for.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> countries = builder.global_table("countries", key=str, value=str)
+        >>> visits = builder.stream("visits", key=str, value=str)
+        >>> named = visits.join(countries, lambda code, name: name, key_selector=lambda user, code: code)
         """
         kept = Materialized.of(materialized)
         if kept.history_retention_ms is not None:
@@ -273,7 +294,13 @@ class StreamsBuilder:
         return GlobalKTable(self._graph, self._graph.add(node, table))
 
     def add_state_store(self, builder: StoreBuilder) -> StreamsBuilder:
-        """Add a store for processors to connect to. Kafka Streams: `StreamsBuilder.addStateStore`."""
+        """Add a store for processors to connect to. Kafka Streams: `StreamsBuilder.addStateStore`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder().add_state_store(ks.Stores.key_value("seen", key=str, value=int))
+        """
         self._graph.stores.append(builder)
         return self
 

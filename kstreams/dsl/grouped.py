@@ -59,7 +59,14 @@ class KGroupedStream(Handle, Generic[K, V]):
         key: Typing = None,
         name: str | None = None,
     ) -> KTable[K, int]:
-        """How many records each key has; those with a null key or value do not count. Kafka Streams: `count`."""
+        """How many records each key has; those with a null key or value do not count. Kafka Streams: `count`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
+        >>> counts = clicks.count("clicks-per-user")
+        """
         return self._aggregate(Count(), "AGGREGATE", key, None, materialized, name)
 
     def reduce(
@@ -71,7 +78,14 @@ class KGroupedStream(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """`reducer(aggregate, value)` over the values of a key; the first stands as it is. Kafka Streams: `reduce`."""
+        """`reducer(aggregate, value)` over the values of a key; the first stands as it is. Kafka Streams: `reduce`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
+        >>> highest = clicks.reduce(max, materialized="highest")
+        """
         return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
 
     @overload
@@ -165,6 +179,13 @@ class KGroupedStream(Handle, Generic[K, V]):
         ------
         TopologyError
             For windows that cannot be aggregated.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
+        >>> per_hour = clicks.windowed_by(ks.TimeWindows(size=3_600_000)).count()
+        >>> visits = clicks.windowed_by(ks.SessionWindows(gap=1_800_000)).count()
         """
         windowed = _WINDOWED.get(type(windows))
         if windowed is None:

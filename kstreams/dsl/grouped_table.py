@@ -52,7 +52,14 @@ class KGroupedTable(Handle, Generic[K, V]):
     def count(
         self, materialized: str | Materialized | None = None, *, key: Typing = None, name: str | None = None
     ) -> KTable[K, int]:
-        """How many rows each group has; it may go down to 0. Kafka Streams: `count`."""
+        """How many rows each group has; it may go down to 0. Kafka Streams: `count`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> cities = ks.StreamsBuilder().table("city-of-user", key=str, value=str)
+        >>> users_per_city = cities.group_by((ks.value, ks.key)).count("users-per-city")
+        """
         return self._aggregate(TableCount(), "AGGREGATE", key, None, materialized, name)
 
     def reduce(
@@ -65,7 +72,15 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """`adder(aggregate, new)`, `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`."""
+        """`adder(aggregate, new)`, `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> wages = ks.StreamsBuilder().table("wages", key=str, value=int)
+        >>> per_letter = wages.group_by(lambda name, wage: (name[0], wage), key=str, value=int)
+        >>> total = per_letter.reduce(lambda total, new: total + new, lambda total, old: total - old)
+        """
         return self._aggregate(TableReduce(adder, subtractor), "REDUCE", key, value, materialized, name)
 
     @overload
@@ -112,6 +127,13 @@ class KGroupedTable(Handle, Generic[K, V]):
         adder, subtractor : callable
             `(key, row, aggregate) -> aggregate`, for a row that joins and one that leaves the group; the old row is
             subtracted before the new one is added.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> wages = ks.StreamsBuilder().table("wages", key=str, value=int)
+        >>> per_letter = wages.group_by(lambda name, wage: (name[0], wage), key=str, value=int)
+        >>> total = per_letter.aggregate(int, lambda k, new, sum: sum + new, lambda k, old, sum: sum - old, value=int)
         """
         aggregation = TableFold(initializer, adder, subtractor)
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)

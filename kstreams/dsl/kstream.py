@@ -87,7 +87,15 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         self._then(Print(label=label or self._node.name, mapper=mapper, file=file), "KSTREAM-PRINTER-", name)
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
-        """The records of both streams, in no order between them. Kafka Streams: `merge`."""
+        """The records of both streams, in no order between them. Kafka Streams: `merge`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> web, app = (builder.stream(topic, key=str, value=str) for topic in ("web", "app"))
+        >>> clicks = web.merge(app)
+        """
         self._meets(other, "merge", KStream)
         return KStream(self._graph, self._then(Merge(), "KSTREAM-MERGE-", name, other))
 
@@ -98,6 +106,14 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         ----------
         name : str, optional
             In front of the branches' names.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> loud_and_calm = words.split(name="is-").branch(lambda key, word: word.isupper(), name="loud")
+        >>> branches = loud_and_calm.default_branch(name="calm")
+        >>> branches["is-loud"].to("shouts")
         """
         return BranchedKStream(self, self._graph.names.given_or_next(name, "KSTREAM-BRANCH-"))
 
@@ -159,6 +175,13 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
             Where they are not known.
         partitioner : callable, optional
             `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> words.to("all-words")
+        >>> words.to(lambda key, word, record: f"words-of-{record.topic}")
         """
         node = To(topic=topic, key=key, value=value, partitioner=partitioner)
         self._then(node, "KSTREAM-SINK-", name)
@@ -171,7 +194,13 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """The stream read as the changes of a table: null deletes. Kafka Streams: `toTable`."""
+        """The stream read as the changes of a table: null deletes. Kafka Streams: `toTable`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> cities = ks.StreamsBuilder().stream("moves", key=str, value=str).to_table(materialized="city-of-user")
+        """
         from kstreams.dsl.ktable import KTable
 
         names, kept = self._graph.names, Materialized.of(materialized)
@@ -192,6 +221,12 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
             Where they are not known.
         name : str, optional
             Names the repartition topic, if there is one.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> words_per_key = words.group_by_key().count()
         """
         return KGroupedStream(self._graph, self._node, Grouped(key=key, value=value), name)
 
@@ -224,6 +259,13 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         """Group by a new key, `selector(key, value)`; repartitions. Kafka Streams: `groupBy(selector, Grouped)`.
 
         Parameters as for `group_by_key`; `name` names the operator as well.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> counts = words.group_by(lambda key, word: word, key=str).count()
+        >>> the_same = words.group_by(ks.value).count()
         """
         selected = self._then(
             SelectKey(function=selector, key=key, calls=calls_of(selector)), "KSTREAM-KEY-SELECT-", name

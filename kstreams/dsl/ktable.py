@@ -67,7 +67,14 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """The rows for which `predicate(key, value)` holds; others are deleted. Kafka Streams: `filter`."""
+        """The rows for which `predicate(key, value)` holds; others are deleted. Kafka Streams: `filter`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> known = users.filter(lambda user, name: name != "", materialized="known-users")
+        """
         return self._filter(False, predicate, key, value, materialized, name)
 
     def filter_not(
@@ -79,7 +86,14 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """The rows for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`."""
+        """The rows for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> known = users.filter_not(ks.value == "")
+        """
         return self._filter(True, predicate, key, value, materialized, name)
 
     @overload
@@ -142,6 +156,12 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         ----------
         function : callable or expression
             Of the value; with `with_key=True`, of key and value. Never called with None.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> lengths = users.map_values(len, value=int, materialized="lengths")
         """
         kept = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
         node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=kept)
@@ -235,6 +255,13 @@ class KTable(TableJoins[K, V], Generic[K, V]):
             Where the function's return annotation does not tell.
         name : str, optional
             Names the operator and the repartition topic.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> cities = ks.StreamsBuilder().table("city-of-user", key=str, value=str)
+        >>> users_per_city = cities.group_by(lambda user, city: (city, user), key=str, value=str).count()
+        >>> the_same = cities.group_by((ks.value, ks.key)).count()
         """
         node = TableGroupBy(function=function, grouped=Grouped(key=key, value=value))
         return KGroupedTable(self._graph, self._then(node, "KTABLE-SELECT-", name), name)
@@ -262,6 +289,12 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         ----------
         selector : callable, optional
             `(key, value) -> new key`, as a `select_key` after it.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> counts = ks.StreamsBuilder().stream("clicks", key=str, value=str).group_by_key().count()
+        >>> counts.to_stream().to("counts")
         """
         stream: KStream[Any, V] = KStream(self._graph, self._then(ToStream(), "KTABLE-TOSTREAM-", name))
         if selector is None:

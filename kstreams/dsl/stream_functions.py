@@ -45,14 +45,29 @@ class StreamFunctions(Handle, Generic[K, V]):
     def filter(
         self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None, **calls: Unpack[CallOptions]
     ) -> KStream[K, V]:
-        """The records for which `predicate(key, value)` holds. Kafka Streams: `filter`."""
+        """The records for which `predicate(key, value)` holds. Kafka Streams: `filter`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> words.filter(lambda key, word: len(word) > 3).to("long-words")
+        >>> words.filter(ks.value != "the").to("telling-words")
+        """
         node = Filter(predicate=predicate, calls=calls_of(predicate, **calls))
         return self._stream(self._then(node, "KSTREAM-FILTER-", name))
 
     def filter_not(
         self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None, **calls: Unpack[CallOptions]
     ) -> KStream[K, V]:
-        """The records for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`."""
+        """The records for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> words.filter_not(lambda key, word: word in {"a", "the"}).to("telling-words")
+        """
         node = Filter(predicate=predicate, negate=True, calls=calls_of(predicate, **calls))
         return self._stream(self._then(node, "KSTREAM-FILTER-", name))
 
@@ -310,7 +325,14 @@ class StreamFunctions(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, Any]:
-        """Any number of new records for each: `function(key, value)` gives pairs. Kafka Streams: `flatMap`."""
+        """Any number of new records for each: `function(key, value)` gives pairs. Kafka Streams: `flatMap`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> letters = words.flat_map(lambda key, word: [(letter, word) for letter in word], key=str, value=str)
+        """
         node = FlatMap(function=function, key=key, value=value, calls=calls_of(function, **calls))
         return self._stream(self._then(node, "KSTREAM-FLATMAP-", name))
 
@@ -377,7 +399,14 @@ class StreamFunctions(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[K, Any]:
-        """Any number of new values for each record: `function(value)` gives them. Kafka Streams: `flatMapValues`."""
+        """Any number of new values for each record: `function(value)` gives them. Kafka Streams: `flatMapValues`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> lines = ks.StreamsBuilder().stream("lines", key=str, value=str)
+        >>> words = lines.flat_map_values(str.split, value=str)
+        """
         node = FlatMapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
         return self._stream(self._then(node, "KSTREAM-FLATMAPVALUES-", name))
 
@@ -409,21 +438,43 @@ class StreamFunctions(Handle, Generic[K, V]):
         name: str | None = None,
         **calls: Unpack[CallOptions],
     ) -> KStream[Any, V]:
-        """A new key for each record: `function(key, value)`. Kafka Streams: `selectKey`."""
+        """A new key for each record: `function(key, value)`. Kafka Streams: `selectKey`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> by_first_letter = words.select_key(lambda key, word: word[0], key=str)
+        >>> by_word = words.select_key(ks.value)
+        """
         node = SelectKey(function=function, key=key, calls=calls_of(function, **calls))
         return self._stream(self._then(node, "KSTREAM-KEY-SELECT-", name))
 
     def peek(
         self, function: Callable[[K, V], Any], *, name: str | None = None, **calls: Unpack[CallOptions]
     ) -> KStream[K, V]:
-        """The same records, after `function(key, value)` has seen each. Kafka Streams: `peek`."""
+        """The same records, after `function(key, value)` has seen each. Kafka Streams: `peek`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> seen = words.peek(lambda key, word: print(key, word))
+        """
         node = Peek(function=function, calls=calls_of(function, **calls))
         return self._stream(self._then(node, "KSTREAM-PEEK-", name))
 
     def foreach(
         self, function: Callable[[K, V], Any], *, name: str | None = None, **calls: Unpack[CallOptions]
     ) -> None:
-        """Call `function(key, value)` for each record. Kafka Streams: `foreach`."""
+        """Call `function(key, value)` for each record. Kafka Streams: `foreach`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> words.foreach(lambda key, word: print(key, word))
+        """
         node = Foreach(function=function, calls=calls_of(function, **calls))
         self._then(node, "KSTREAM-FOREACH-", name)
 

@@ -199,6 +199,14 @@ class StreamJoins(Handle, Generic[K, V]):
 
         Kafka Streams: `leftJoin`. In a join of streams such a record comes out once stream time has passed its window
         and the grace of `windows`. Parameters as for `join`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> orders = builder.stream("orders", key=str, value=str)
+        >>> names = builder.table("names", key=str, value=str)
+        >>> named = orders.left_join(names, lambda order, name: f"{order} of {name or 'somebody'}")
         """
         joined = Joined(joiner, with_key, key, value, other_value, name, store_name, grace)
         return self._join(other, joined, windows, key_selector, left_outer=True)
@@ -237,6 +245,13 @@ class StreamJoins(Handle, Generic[K, V]):
         """The same as `left_join` of streams, and records of the other side without a partner: `joiner(None, right)`.
 
         Kafka Streams: `outerJoin`. Parameters as for `join`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> left, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
+        >>> both = left.outer_join(right, lambda a, b: f"{a} {b}", windows=ks.JoinWindows.of(100, grace=50))
         """
         joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
         from kstreams.dsl.kstream import KStream

@@ -42,6 +42,12 @@ class Suppressed:
             Bounds of what may wait; the application stops with an error when it is over. No bound by default.
         name : str, optional
             Names the operator and its buffer.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> ks.Suppressed.until_window_closes(max_bytes=10_000_000).when_full
+        'shut_down'
         """
         return _checked(Suppressed(None, max_records, max_bytes, "shut_down", name))
 
@@ -67,6 +73,12 @@ class Suppressed:
             Whether the oldest updates leave early when it is over, or the application stops with an error.
         name : str, optional
             Names the operator and its buffer.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> ks.Suppressed.until_time_limit(60_000, max_records=1_000).when_full
+        'emit_early'
         """
         return _checked(Suppressed(to_ms(limit), max_records, max_bytes, when_full, name))
 

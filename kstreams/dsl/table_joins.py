@@ -100,6 +100,13 @@ class TableJoins(Handle, Generic[K, V]):
         """All rows of this table: `joiner(left, None)` where the other has none. Kafka Streams: `leftJoin`.
 
         Parameters as for `join`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> users, cities = (builder.table(topic, key=str, value=str) for topic in ("users", "cities"))
+        >>> placed = users.left_join(cities, lambda user, city: f"{user}, {city or 'nowhere'}", value=str)
         """
         asked = Asked(joiner, key, value, materialized, name, left_outer=True)
         by = ForeignKey(foreign_key, with_key, partitioner, other_partitioner)
@@ -118,6 +125,13 @@ class TableJoins(Handle, Generic[K, V]):
         """The rows that either table has; None stands for the other's. Kafka Streams: `outerJoin`.
 
         Parameters as for `join`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> builder = ks.StreamsBuilder()
+        >>> old, new = (builder.table(topic, key=str, value=str) for topic in ("old", "new"))
+        >>> either = old.outer_join(new, lambda before, now: now or before, value=str)
         """
         asked = Asked(joiner, key, value, materialized, name, left_outer=True, right_outer=True)
         return _table(self, join_tables(self, other, asked, ForeignKey()))

@@ -45,6 +45,12 @@ class WindowedKStream(Generic[K, V]):
         ------
         ValueError
             When windows without an end should emit at their close.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
+        >>> per_hour = clicks.windowed_by(ks.TimeWindows(size=3_600_000)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
         """
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
             raise ValueError("unlimited windows never close: emit them on update")
@@ -56,6 +62,12 @@ class WindowedKStream(Generic[K, V]):
         """How many records each key has in each window. Kafka Streams: `count`.
 
         Records with a null value count too, but not in sliding windows.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
+        >>> counts = clicks.windowed_by(ks.SlidingWindows(difference=60_000, grace=5_000)).count("last-minute")
         """
         return self._aggregate(Count(), "AGGREGATE", key, None, materialized, name)
 
@@ -68,7 +80,14 @@ class WindowedKStream(Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[Windowed[K], V]:
-        """`reducer(aggregate, value)` over the values of each key and window. Kafka Streams: `reduce`."""
+        """`reducer(aggregate, value)` over the values of each key and window. Kafka Streams: `reduce`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
+        >>> highest = clicks.windowed_by(ks.TimeWindows(size=60_000, advance=10_000)).reduce(max)
+        """
         return self._aggregate(Reduce(reducer), "REDUCE", key, value, materialized, name)
 
     def _aggregate(
@@ -224,6 +243,15 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         name: str | None = None,
         **fields: Expr,
     ) -> KTable[Windowed[K], Any]:
-        """Aggregate each key and window by functions, or by named expressions; as `KGroupedStream.aggregate`."""
+        """Aggregate each key and window by functions, or by named expressions; as `KGroupedStream.aggregate`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
+        >>> windows = clicks.windowed_by(ks.TimeWindows(size=60_000))
+        >>> sums = windows.aggregate(int, lambda user, points, total: total + points, value=int)
+        >>> means = windows.aggregate(mean=ks.value.mean(), most=ks.value.max())
+        """
         aggregation = fold_or_expressions(self._grouped._node, initializer, aggregator, fields)
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
