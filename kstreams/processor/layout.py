@@ -108,7 +108,10 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
         When a source topic does not exist; names the nearest one.
     TopologyError
         When topics that are joined differ in their number of partitions, or an internal topic that exists does not fit.
+        When there is nothing to read.
     """
+    if not topology.sub_topologies:
+        raise TopologyError("the topology reads no topic: declare a stream, a table or a global table of one")
     names = {topic.name: f"{application_id}-{topic.name}" for topic in topology.repartition_topics}
     own = frozenset(f"{application_id}-{topic.name}" for topic in topology.internal_topics)
     inputs = {sub.id: source_topics(sub, names, existing, own) for sub in topology.sub_topologies}

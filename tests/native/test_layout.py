@@ -91,3 +91,8 @@ def test_two_repartitioned_sides_of_a_join_take_the_greater_width() -> None:
 def test_an_internal_topic_of_another_width_is_not_used() -> None:
     with pytest.raises(TopologyError, match=r"app-via has 2 partitions, but the topology now needs 4: .*--reset"):
         lay_out(repartitioned(), "app", {"in": 4, "app-via": 2})
+
+
+def test_a_topology_that_reads_nothing_is_refused() -> None:
+    with pytest.raises(TopologyError, match="the topology reads no topic: declare a stream, a table or a global table"):
+        lay_out(Topology(), "app", {})
