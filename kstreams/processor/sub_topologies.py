@@ -60,7 +60,8 @@ def _sub_topology(
 ) -> SubTopology:
     used = dict.fromkeys(store for node in nodes if isinstance(node, Step) for store in node.stores)
     # A join reads a global table without owning it: only the part that writes the table is the global one.
-    is_global = all(isinstance(node, Source) or _writes_global(node, global_stores) for node in nodes)
+    steps = [node for node in nodes if not isinstance(node, Source)]
+    is_global = bool(steps) and all(_writes_global(node, global_stores) for node in steps)
     own = tuple(stores[name] for name in used if is_global or name not in global_stores)
     return SubTopology(number, tuple(nodes), own, is_global)
 

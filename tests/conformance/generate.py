@@ -361,6 +361,28 @@ def source(draft: Draft) -> None:
     return None
 
 
+def key_changes(draft: Draft) -> None:
+    """Streams that share what they are made from, several of them repartitioned."""
+    streams = [draft.stream("in")]
+    streams.append(draft.add("select_key", streams[0], fn=draft.pick("first_char", "value")))
+    for _ in range(draft.chance.randint(1, 5)):
+        stream, other = draft.pick(*streams[-3:]), draft.pick(*streams)
+        op = draft.pick("map_values", "filter", "peek", "select_key", "merge")
+        if op == "merge":
+            streams.append(draft.add("merge", stream, right=other))
+            continue
+        function = {"map_values": "upper", "filter": "length_gt:0", "peek": None, "select_key": "first_char"}[op]
+        streams.append(draft.add(op, stream, fn=function))
+    for name in ("one", "two", "three"):
+        stream = draft.pick(*streams[1:])
+        if draft.maybe(0.2, True):
+            draft.to(joined_streams(draft, stream, draft.pick(*streams)), name)
+            continue
+        group = draft.add("group_by_key", stream, **STRINGS, name=draft.maybe(0.2, f"by-{name}"))
+        table = draft.add("count", group, kt="string", store=draft.maybe(0.5, f"{name}-store"))
+        table_out(draft, table, "long", topic=name)
+
+
 FAMILIES: dict[str, Callable[[Draft], None]] = {
     "stateless": stateless,
     "aggregate": aggregate,
@@ -382,8 +404,9 @@ FAMILIES: dict[str, Callable[[Draft], None]] = {
     "pipeline": pipeline,
     "naming": naming,
     "source": source,
+    "key_changes": key_changes,
 }
-OPTIMIZED = ("pipeline", "naming", "source", "table_table_join", "aggregate")
+OPTIMIZED = ("key_changes", "pipeline", "naming", "source", "table_table_join", "aggregate")
 
 
 def random_case(family: str, seed: int) -> Case:

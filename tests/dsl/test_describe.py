@@ -110,3 +110,9 @@ def test_recorded_descriptions_are_met_to_the_byte(family):
     for case in cases:
         description = application(case, case.get("config", {})).builder.build().describe()
         assert description == case["expected"]["description"], case["name"]
+
+
+def test_a_topic_that_nobody_reads_further_is_not_taken_for_a_global_store():
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).repartition(name="unread")
+    assert "global" not in builder.build().describe()

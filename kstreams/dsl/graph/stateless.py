@@ -124,7 +124,11 @@ class Print(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Merge(Node):
-    """The records of two streams."""
+    """The records of two streams; of one stream merged with itself, each record once."""
+
+    def __post_init__(self) -> None:
+        # Passes may make one stream out of two, too.
+        object.__setattr__(self, "parents", tuple(dict.fromkeys(self.parents)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

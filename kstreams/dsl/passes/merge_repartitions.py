@@ -11,6 +11,9 @@ from dataclasses import replace
 
 from kstreams.dsl.graph import GlobalTableJoin, Keys, LogicalGraph, Merge, Node, Repartition, StreamTableJoin
 
+_MERGED = ""
+"""Stands for the new repartition as long as those are there that it may take its name from."""
+
 Groups = dict[str, list[str]]
 """By the node behind which they are merged: names of repartitions, in order of declaration."""
 
@@ -19,8 +22,9 @@ def merge_repartitions(graph: LogicalGraph) -> LogicalGraph:
     """The graph with one repartition behind each change of keys that needs some."""
     flow = _Flow(graph)
     for start, repartitions in _behind_merges(flow, _by_change_of_keys(flow)).items():
-        if repartitions:
-            flow.replace(start, repartitions)
+        left = [name for name in repartitions if name in flow.nodes]  # of two merges, the first has taken them
+        if left:
+            flow.replace(start, left)
     return LogicalGraph(flow.nodes.values())
 
 
@@ -36,31 +40,44 @@ class _Flow:
         return node.parents[:1] if isinstance(node, StreamTableJoin | GlobalTableJoin) else node.parents
 
     def find(self, name: str, wanted: Callable[[str], bool]) -> str | None:
-        """The nearest node from `name` upwards, as Kafka Streams looks for it: of several ways the last decides."""
-        if wanted(name):
-            return name
-        found = None
-        for parent in self.parents(name):
-            if wanted(parent):
-                return parent
-            found = self.find(parent, wanted)
-        return found
+        """The first node that is wanted from `name` upwards: all behind a node's first parent comes before its second.
+
+        Kafka Streams looks in this order, so the first of several streams merged decides.
+        """
+        waiting, seen = [name], set[str]()
+        while waiting:
+            current = waiting.pop()
+            if wanted(current):
+                return current
+            if current not in seen:
+                seen.add(current)
+                waiting.extend(reversed(self.parents(current)))
+        return None
 
     def find_child(self, name: str, above: str) -> str | None:
         """The child of `above` on the way down to `name`."""
         return self.find(name, lambda other: above in self.parents(other))
 
     def replace(self, start: str, repartitions: list[str]) -> None:
-        """Put one repartition behind `start`, and take away those that it stands for."""
+        """Put one repartition behind `start`, and take away those that it stands for.
+
+        One after the other moves the way that leads to it; where a way was moved already, it is looked for on others.
+        """
         merged = _merged(start, [self.nodes[name] for name in repartitions])
-        ways = {way for name in repartitions if (way := self.find_child(name, start)) is not None}
+        self.nodes[_MERGED] = replace(merged, parents=())
         for name in repartitions:
+            way = self.find_child(name, start)
+            if way is not None:
+                self._rewire(way, start, _MERGED)
             (parent,) = self.nodes.pop(name).parents
-            for child in [other.name for other in self.nodes.values() if name in other.parents]:
-                self._rewire(child, name, merged.name if parent == start else parent)
-        for way in ways & self.nodes.keys():
-            self._rewire(way, start, merged.name)
+            self._rewire_children(name, parent)
+        self._rewire_children(_MERGED, merged.name)
+        del self.nodes[_MERGED]
         self.nodes = dict(self._with_behind(start, merged))
+
+    def _rewire_children(self, old: str, new: str) -> None:
+        for child in [other.name for other in self.nodes.values() if old in other.parents]:
+            self._rewire(child, old, new)
 
     def _rewire(self, child: str, old: str, new: str) -> None:
         node = self.nodes[child]

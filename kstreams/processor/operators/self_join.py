@@ -43,7 +43,7 @@ class SelfJoinOperator:
                 forward(key, joiner(key, value, other), max(timestamp, other_time))
             latest = max(latest, timestamp)
             # Its own pair comes before those of later times, where the join of two sides would have it.
-            alone = timestamp > latest - retention_ms
+            alone = timestamp > latest - retention_ms + 1
             for other_time, other in fetch(key, *right(timestamp)):
                 if alone and other_time > timestamp:
                     alone = False
