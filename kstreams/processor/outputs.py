@@ -32,6 +32,7 @@ BY_KEY = -1
 
 
 _ORIGIN = "{add_origin}({context}.origin())\n"
+_TURN = "{turns}[{topic}] = None\n"
 
 _APPEND = """\
 if {context}.headers: {headers}[len({keys})] = {context}.headers
@@ -135,6 +136,8 @@ class Outputs:
         Real names of the topics whose name in the topology differs (internal ones).
     letters : DeadLetters
         What is sent with the rest.
+    in_order : bool
+        Whether topics are sent in the order in which they got their first rows; otherwise in an order of no meaning.
     """
 
     def __init__(
@@ -144,7 +147,10 @@ class Outputs:
         collector: Collector,
         topic_names: Mapping[str, str],
         letters: DeadLetters,
+        *,
+        in_order: bool = False,
     ) -> None:
+        self._in_order, self._turns = in_order, dict[str, None]()
         self._letters, self._guards = letters, context.failures.guards_production
         self._context, self._collector, self._topic_names = context, collector, topic_names
         self._topics: dict[str, TopicRows] = {}
@@ -156,7 +162,7 @@ class Outputs:
         """The closure that appends to the topic of a sink."""
         if callable(sink.topic):
             return self._chosen(sink, sink.topic)
-        return self._in_turns(sink, self._topics.setdefault(sink.topic, TopicRows()))
+        return self._in_turns(sink, sink.topic, self._topics.setdefault(sink.topic, TopicRows()))
 
     def statement_for(self, sink: Sink) -> Statement | None:
         """The end of a chain that appends to the topic of a sink; None when it must choose a place per record."""
@@ -166,9 +172,12 @@ class Outputs:
         names = {"context": self._context, "headers": rows.headers, "keys": rows.keys}
         columns = {"key": rows.keys, "value": rows.values, "timestamp": rows.timestamps}
         names |= {f"add_{name}": column.append for name, column in columns.items()}
+        text = _APPEND
         if self._guards:
-            return Statement(_ORIGIN + _APPEND, {**names, "add_origin": rows.origins.append})
-        return Statement(_APPEND, names)
+            text, names = _ORIGIN + text, {**names, "add_origin": rows.origins.append}
+        if self._in_order:
+            text, names = _TURN + text, {**names, "turns": self._turns, "topic": sink.topic}
+        return Statement(text, names)
 
     def send_if_many(self) -> None:
         """Send once enough rows have gathered to be worth a bulk."""
@@ -177,8 +186,9 @@ class Outputs:
 
     def send(self) -> None:
         """Encode what was gathered and hand it to the collector, topic by topic."""
-        for topic in self._topics:
+        for topic in (*self._turns, *self._topics):
             self.drain(topic)
+        self._turns.clear()
         self._letters.send()
 
     def drain(self, topic: str) -> None:
@@ -255,11 +265,12 @@ class Outputs:
             return partitions_of(inner, self._collector.partitions(topic))
         return None
 
-    def _in_turns(self, sink: Sink, topic: TopicRows) -> Forward:
-        context, guards = self._context, self._guards
+    def _in_turns(self, sink: Sink, topic: str, rows_of_topic: TopicRows) -> Forward:
+        context, guards, turns = self._context, self._guards, self._turns
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
-            rows = topic.of(sink)
+            turns[topic] = None
+            rows = rows_of_topic.of(sink)
             if context.headers:
                 rows.headers[len(rows.keys)] = context.headers
             rows.keys.append(key)
@@ -276,7 +287,9 @@ class Outputs:
         def dynamic_sink(key: Any, value: Any, timestamp: int) -> None:
             record = RecordContext(context.topic, context.partition, context.offset, timestamp, context.headers)
             topic = choose(key, value, record)
-            self._in_turns(sink, topics.setdefault(topic, TopicRows()))(key, value, timestamp)
+            if topic not in topics and not isinstance(topic, str):
+                raise TypeError(f"it must choose the name of a topic, not {topic!r}")
+            self._in_turns(sink, topic, topics.setdefault(topic, TopicRows()))(key, value, timestamp)
 
         return dynamic_sink
 

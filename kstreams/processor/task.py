@@ -76,6 +76,8 @@ class Task:
     deadlines : mapping of str to int, optional
         What `deadlines()` of another instance gave, when this one goes on where that left off: punctuators then keep
         their rhythm. After a restart they start anew, as in Kafka Streams.
+    in_order : bool
+        Whether a run's output topics are sent in the order in which they got their first rows.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Task:
         memo: Mapping[str, int] | None = None,
         topic_names: Mapping[str, str] | None = None,
         deadlines: Mapping[str, int] | None = None,
+        in_order: bool = False,
     ) -> None:
         self.id = TaskId(sub_topology.id, partition)
         self.sub_topology, self.state, self._memo = sub_topology, state, dict(memo or {})
@@ -110,7 +113,7 @@ class Task:
         letters = DeadLetters(collector.send)
         declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
         context.failures = Failures(config, self._drops, letters, declared_at, sub_topology.is_global)
-        self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {}, letters)
+        self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {}, letters, in_order=in_order)
         self._callbacks = callbacks = Callbacks(self._memo, context)
         context.deadlines = deadlines or {}
         forwards = bind(sub_topology, context, self._outputs, callbacks)
@@ -205,7 +208,7 @@ class Task:
                 region.settle()
         times = given.times(self._context.stream_time)
         runs = [Run(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
-        lanes = [
+        lanes: list[Lane] = [
             (run, route.forward, zip(*rows, run.cursor, strict=False))
             for run, route, rows in zip(runs, routes, decoded, strict=True)
         ]

@@ -71,6 +71,11 @@ class LiveOuterJoinStore(LiveStore):
         found = [_shape(queue.after(row)) for queue in self._queues]
         return min((next_row for next_row in found if next_row is not None), default=None)
 
+    def num_values(self, row: WaitingRow) -> int:
+        """How many values wait in one row."""
+        self.ready()
+        return len(self._rows.get((row.timestamp, row.left_side, self._keys.of_bytes(row.key)), ()))
+
     def last_row(self) -> WaitingRow | None:
         """What waits last, on either side."""
         self.ready()

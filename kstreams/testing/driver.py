@@ -18,7 +18,6 @@ from kstreams.errors import UnknownTopicError
 from kstreams.processor.error_handlers import writes_any_topic
 from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.nodes import SubTopology
-from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
 from kstreams.processor.topology import Topology
 from kstreams.record import Record
@@ -26,6 +25,7 @@ from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 from kstreams.state.api import StoreKind, TaskState
 from kstreams.testing.batching import batches_keep_order
+from kstreams.testing.java_turns import JavaTurns
 from kstreams.testing.stores import StoreViews
 from kstreams.testing.topics import TestInputTopic, TestOutputTopic
 from kstreams.testing.wire import Wire
@@ -70,13 +70,13 @@ class TopologyTestDriver:
         self._closing = ExitStack()
         parts = topology.sub_topologies
         self._own = [part for part in parts if not part.is_global]
+        self._whole_batches = self._config["statestore.cache.max.bytes"] == 0 and batches_keep_order(self._own)
         self._wire = Wire(self._is_read, self._enqueue)
         global_stores: dict[str, Any] = {}
         self._global_tasks = [self._start(part, global_stores) for part in parts if part.is_global]
         self._task = self._start(_merged(self._own), global_stores)
-        self._group = PartitionGroup()
+        self._group = JavaTurns()
         self._stores = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
-        self._whole_batches = self._config["statestore.cache.max.bytes"] == 0 and batches_keep_order(self._own)
         self._topology = topology
 
     # topics
@@ -220,6 +220,7 @@ class TopologyTestDriver:
             application_id=self._config.application_id,
             global_stores=global_stores,
             topic_names=self._names,
+            in_order=not self._whole_batches,
         )
         self._closing.callback(task.close)
         return task

@@ -61,7 +61,8 @@ class StreamJoinSide:
         >>> StreamJoinSide(True, "right", before_ms=10, after_ms=5, joiner=max).partners(7)
         (0, 12)
         """
-        return max(0, timestamp - self.before_ms), max(0, timestamp + self.after_ms)
+        first, last = timestamp - self.before_ms, timestamp + self.after_ms
+        return (first, last) if first >= 0 <= last else (max(0, first), max(0, last))
 
     def join(self) -> Callable[[Any, Any, Any], Any]:
         """The joiner as `join(key, this, other)`."""
@@ -86,8 +87,9 @@ class InnerStreamJoin:
             if key is None or value is None:
                 context.dropped(NULL_KEY_OR_VALUE)
                 return
-            for other_time, other in fetch(key, *partners(timestamp)):
-                forward(key, join(key, value, other), max(timestamp, other_time))
+            first, last = partners(timestamp)
+            for other_time, other in fetch(key, first, last):
+                forward(key, join(key, value, other), timestamp if timestamp > other_time else other_time)
 
         return inner_join
 
@@ -209,6 +211,8 @@ def last_row_read(waiting: OuterJoinStore, emitted: int) -> int:
         last = waiting.last_row()
         return max(emitted, -1 if last is None else last.timestamp)
     both_met = max(left, right)
+    if waiting.num_values(both_met) > 1:
+        return both_met.timestamp  # each value is a row for Kafka Streams
     return (waiting.row_after(both_met) or both_met).timestamp
 
 
