@@ -38,9 +38,10 @@ class GroupedStore(LiveStore):
         self._segment_ms = segment_ms(builder)
         self._swept_ms = -1
 
-    def _put_row(self, key: Any, place: Place, value: Any) -> None:
+    def _held(self, value: Any) -> Any:
+        """A value as it lives in memory."""
         live = self._values.live
-        self._groups.put(key, place, value if live is None or value is None else live(value))
+        return value if live is None or value is None else live(value)
 
     def _observe(self, time_ms: int) -> bool:
         """Note a time; False when it is gone already."""

@@ -38,7 +38,8 @@ class Group(dict[Place, Any]):
 
     def remove(self, place: Place) -> None:
         """Remove the value at a place."""
-        del self[place], self.places[bisect_left(self.places, place)]
+        places = self.places
+        del self[place], places[-1 if place == places[-1] else bisect_left(places, place)]
 
     def span(self, from_time: int, to_time: int) -> list[Place]:
         """The places of the rows with from_time <= time <= to_time."""

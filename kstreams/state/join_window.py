@@ -19,7 +19,7 @@ class JoinWindowStore(KeyedWindows):
         if value is None or not self._observe(start_ms):
             return
         live = self._key(key)
-        self._put_row(live, (start_ms, self._groups[live].after_last(start_ms)), value)
+        self._groups.put(live, (start_ms, self._groups[live].after_last(start_ms)), self._held(value))
 
     def get(self, key: Any, start_ms: int) -> Any:
         """The value put first at a start, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ class LiveSessionStore(GroupedStore):
             self.observed_ms = end_ms
         elif not self._observe(end_ms):
             return
-        self._put_row(self._key(key), (end_ms, start_ms), value)
+        self._groups.put(self._key(key), (end_ms, start_ms), self._held(value))
 
     def remove(self, session: Windowed[Any]) -> None:
         """Remove a session."""
@@ -67,15 +68,21 @@ class LiveSessionStore(GroupedStore):
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, with_expired: bool
     ) -> list[tuple[Windowed[Any], Any]]:
         """`find_sessions` as a list."""
-        group, public = self._groups.peek(self._key(key)), self._values.public
-        first_ms = self._first_ms(earliest_end_ms, with_expired)
-        rows = group.rows(first_ms, self.observed_ms)
-        if len(rows) > 1 and self.builder.store == "memory":  # there the starts of one end go backwards
-            rows.sort(key=lambda row: (row[0][0], -row[0][1]))
+        live, public = self._keys.live, self._values.public
+        group = self._groups.peek(key if live is None else live(key))
+        places = group.places
+        if not places or places[-1][0] < earliest_end_ms:  # mostly so where sessions are short
+            return []
+        near = places[bisect_left(places, (self._first_ms(earliest_end_ms, with_expired),)) :]
+        if len(near) > 1 and self.builder.store == "memory":  # there the starts of one end go backwards
+            near.sort(key=lambda place: (place[0], -place[1]))
         return [
-            (_tuple(Windowed, (key, _tuple(Window, (start_ms, end_ms)))), value if public is None else public(value))
-            for (end_ms, start_ms), value in rows
-            if start_ms <= latest_start_ms
+            (
+                _tuple(Windowed, (key, _tuple(Window, (place[1], place[0])))),
+                group[place] if public is None else public(group[place]),
+            )
+            for place in near
+            if place[1] <= latest_start_ms
         ]
 
     def _first_ms(self, earliest_end_ms: int, with_expired: bool) -> int:

@@ -20,9 +20,7 @@ class SparseWindowStore(KeyedWindows):
     def put(self, key: Any, value: Any, start_ms: int) -> None:
         """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
         if self._observe(start_ms):
-            live = self._values.live
-            held = value if live is None or value is None else live(value)
-            self._groups.put(self._key(key), (start_ms, 0), held)
+            self._groups.put(self._key(key), (start_ms, 0), self._held(value))
 
     def get(self, key: Any, start_ms: int) -> Any:
         """The value of a key's window, or None."""

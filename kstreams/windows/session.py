@@ -16,6 +16,9 @@ def merged(time_ms: int, touched: Iterable[Window]) -> Window:
     Window(start_ms=0, end_ms=12)
     """
     start_ms = end_ms = time_ms
-    for window in touched:
-        start_ms, end_ms = min(start_ms, window.start_ms), max(end_ms, window.end_ms)
+    for first_ms, last_ms in touched:
+        if first_ms < start_ms:  # noqa: PLR1730 (`min` would be a call per record)
+            start_ms = first_ms
+        if last_ms > end_ms:  # noqa: PLR1730
+            end_ms = last_ms
     return Window(start_ms, end_ms)
