@@ -32,14 +32,13 @@ def traced(windows, emit=ON_UPDATE):
 
 def simulated(rows, gap, grace):
     """The updates of `traced`, without the record cache: a few lines for what the operator does over a store."""
-    sessions, out, newest = {}, [], -1
+    sessions, out, stream_time, observed = {}, [], -1, -1  # observed: by the store, of which nothing older is asked
     for key, value, time in rows:
-        stream_time = newest = max(newest, time)
-        is_kept = lambda end: end > newest - gap - grace  # noqa: B023, E731
+        stream_time = max(stream_time, time)
         near = sorted(
             (end, start) for k, start, end in sessions if k == key and time - gap <= end and start <= time + gap
         )
-        near = [(end, start) for end, start in near if is_kept(end)]
+        near = [(end, start) for end, start in near if end > observed - gap - grace]
         start, end = min([time, *(s for _, s in near)]), max([time, *(e for e, _ in near)])
         if end < stream_time - gap - grace:
             continue
@@ -50,6 +49,7 @@ def simulated(rows, gap, grace):
                 out.append((f"{key}@{s}/{e}", None, e))
                 assert value_before is not None
         sessions[key, start, end] = f"{trace}{value}"
+        observed = max(observed, end)
         out.append((f"{key}@{start}/{end}", sessions[key, start, end], end))
     return out
 
