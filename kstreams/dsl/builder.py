@@ -296,11 +296,18 @@ class StreamsBuilder:
     def add_state_store(self, builder: StoreBuilder) -> StreamsBuilder:
         """Add a store for processors to connect to. Kafka Streams: `StreamsBuilder.addStateStore`.
 
+        Raises
+        ------
+        TopologyError
+            When it is none: `Stores` makes them.
+
         Examples
         --------
         >>> import kstreams as ks
         >>> builder = ks.StreamsBuilder().add_state_store(ks.Stores.key_value("seen", key=str, value=int))
         """
+        if not isinstance(builder, StoreBuilder):
+            raise TopologyError(f"add_state_store() at {declared_at()} takes what Stores makes, not {builder!r}")
         self._graph.stores.append(builder)
         return self
 
@@ -390,6 +397,8 @@ class StreamsBuilder:
         idle: Duration | None = None,
     ) -> Consumed:
         idle_ms = None if idle is None else to_ms(idle)
+        if idle_ms is not None and idle_ms < -1:
+            raise TopologyError(f"the source at {declared_at()} cannot be idle after {idle_ms} ms; -1 stands for never")
         return Consumed(key, value, extractor_of(extractor), offset_reset_of(offset_reset), idle_ms)
 
     def _table_names(self, topic: str, kept: Materialized, name: str | None) -> tuple[str, str, str]:

@@ -30,7 +30,7 @@ from kstreams.dsl.stream_sugar import StreamSugar
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.context import RecordContext
-from kstreams.processor.process_api import FixedKeyProcessor, Processor, check_supplier
+from kstreams.processor.process_api import FixedKeyProcessor, Processor, check_supplier, store_names
 from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
@@ -310,8 +310,9 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         ...         self.context.forward(record)
         >>> words = StreamsBuilder().stream("words", key=str, value=str).process(Twice, key=str, value=str)
         """
-        check_supplier(supplier, Processor, f"process() at {declared_at()}")
-        node = Process(supplier=supplier, stores=tuple(stores), key=key, value=value)
+        place = f"process() at {declared_at()}"
+        check_supplier(supplier, Processor, place)
+        node = Process(supplier=supplier, stores=store_names(stores, place), key=key, value=value)
         return KStream(self._graph, self._then(node, "KSTREAM-PROCESSOR-", name))
 
     def process_values(
@@ -337,8 +338,9 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         ...         self.context.forward(record.with_value(len(record.value)))
         >>> lengths = StreamsBuilder().stream("words", key=str, value=str).process_values(Length, value=int)
         """
-        check_supplier(supplier, FixedKeyProcessor, f"process_values() at {declared_at()}")
-        node = ProcessValues(supplier=supplier, stores=tuple(stores), value=value)
+        place = f"process_values() at {declared_at()}"
+        check_supplier(supplier, FixedKeyProcessor, place)
+        node = ProcessValues(supplier=supplier, stores=store_names(stores, place), value=value)
         return KStream(self._graph, self._then(node, "KSTREAM-PROCESSVALUES-", name))
 
     def _branch(self, split: Split, name: str) -> list[KStream[K, V]]:

@@ -28,7 +28,7 @@ from kstreams.dsl.table_joins import TableJoins
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.processor.process_api import FixedKeyProcessor, check_supplier
+from kstreams.processor.process_api import FixedKeyProcessor, check_supplier, store_names
 from kstreams.serdes import serde_of
 from kstreams.source_line import declared_at
 
@@ -204,9 +204,14 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         ...         self.context.forward(record.with_value(len(record.value or "")))
         >>> lengths = StreamsBuilder().table("words", key=str, value=str).transform_values(Length, value=int)
         """
-        check_supplier(supplier, FixedKeyProcessor, f"transform_values() at {declared_at()}")
+        place = f"transform_values() at {declared_at()}"
+        check_supplier(supplier, FixedKeyProcessor, place)
         node = TableTransformValues(
-            supplier=supplier, stores=tuple(stores), key=key, value=value, materialized=Materialized.of(materialized)
+            supplier=supplier,
+            stores=store_names(stores, place),
+            key=key,
+            value=value,
+            materialized=Materialized.of(materialized),
         )
         return KTable(self._graph, self._then(node, "KTABLE-TRANSFORMVALUES-", name))
 

@@ -125,3 +125,16 @@ def check_supplier(supplier: Any, kind: type, place: str) -> None:
         raise TopologyError(
             f"{place} got the same {kind.__name__} twice: its supplier must make a new one at each call."
         )
+
+
+def store_names(stores: Iterable[str], place: str) -> tuple[str, ...]:
+    """The stores that the user names for a processor.
+
+    Raises
+    ------
+    TopologyError
+        When one text stands there, whose letters would be taken for names.
+    """
+    if isinstance(stores, str):
+        raise TopologyError(f"{place} takes names of stores: write stores=[{stores!r}]")
+    return tuple(stores)

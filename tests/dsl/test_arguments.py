@@ -163,3 +163,29 @@ def test_what_waits_is_bounded_by_whole_numbers(bound):
 def test_nothing_is_kept_for_a_negative_time(kept):
     with pytest.raises(ValueError, match="retention must not be negative, but is -1 ms"):
         ks.Materialized("kept", **kept)
+
+
+class Nothing(ks.Processor):
+    pass
+
+
+async def later(value):
+    return value
+
+
+MISTAKEN = {
+    "one text as stores": (lambda: numbers().process(Nothing, stores="counts"), "write stores=['counts']"),
+    "no store": (lambda: ks.StreamsBuilder().add_state_store("counts"), "takes what Stores makes, not 'counts'"),
+    "no time for a call": (lambda: numbers().map_values(later, timeout=-5), "timeout=-5 leaves no time for a call"),
+    "idle before it began": (
+        lambda: ks.StreamsBuilder().stream("in", key=str, value=int, idle=-7),
+        "the source at HERE cannot be idle after -7 ms",
+    ),
+}
+
+
+@pytest.mark.parametrize(("declare", "message"), MISTAKEN.values(), ids=MISTAKEN)
+def test_mistakes_that_would_do_nothing_are_told(declare, message):
+    with pytest.raises(TopologyError) as error:
+        declare()
+    assert message in re.sub(r"at \S*test_arguments.py:\d+", "at HERE", str(error.value))

@@ -210,3 +210,14 @@ def test_a_topic_chosen_by_record_may_look_at_all_of_it():
         assert driver.produced_topic_names() == {"to-a", "to-b"}
         assert driver.create_output_topic("to-b", **TEXTS).read_value() == "b"
     assert seen == [("k", "a", "in", 0, 0, 5, (("h", b"1"),)), ("k", "b", "in", 0, 1, 6, ())]
+
+
+@pytest.mark.parametrize("chosen", [None, 5])
+def test_what_is_chosen_as_topic_must_be_a_name(chosen):
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).to(lambda key, value, record: chosen)
+    with (
+        TopologyTestDriver(builder.build()) as driver,
+        pytest.raises(ProcessingError, match=rf"KSTREAM-SINK-.* it must choose the name of a topic, not {chosen}"),
+    ):
+        driver.create_input_topic("in", key=str, value=str).pipe_input("k", "v", 0)

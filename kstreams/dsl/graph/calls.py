@@ -69,7 +69,10 @@ def calls_of(
         raise TopologyError(f"concurrency={concurrency} leaves no call to make: give 1 or more")
     if ordered not in (True, False, "by_key"):
         raise TopologyError(f'ordered={ordered!r} is no order: give True, False or "by_key"')
-    given = Calls(concurrency, None if timeout is None else to_ms(timeout), ordered)
+    timeout_ms = None if timeout is None else to_ms(timeout)
+    if timeout_ms is not None and timeout_ms < 1:
+        raise TopologyError(f"timeout={timeout!r} leaves no time for a call: give 1 ms or more")
+    given = Calls(concurrency, timeout_ms, ordered)
     if isinstance(function, Expr) and given != Calls():
         raise TopologyError(f"{function!r} is computed, not called: concurrency, timeout and ordered are for functions")
     return given if is_async(function) or given != Calls() else None
