@@ -211,3 +211,21 @@ def alone(at, is_left, key, _, value):
 def test_every_record_has_the_results_of_the_definition(found, span, grace, kind):
     windows, records = ks.JoinWindows(before=span[0], after=span[1], grace=grace), named(found)
     assert joined(kind, windows, records) == simulated(kind, windows, records)
+
+
+def test_rows_of_one_key_and_time_that_wait_come_out_as_soon_as_their_window_is_over():
+    # Kafka Streams stops to read waiting rows at the second of them, and so looks again from their time on (recorded).
+    builder = ks.StreamsBuilder()
+    words, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
+    twice = words.merge(words.map_values(str.upper, value=str))
+    windows = ks.JoinWindows(before=60, after=0, grace=50)
+    twice.outer_join(right, lambda a, b: f"{a}+{b}", windows=windows).to("out", key=str, value=str)
+    with TopologyTestDriver(builder.build(), start_ms=0) as driver:
+        topics = {name: driver.create_input_topic(name, key=str, value=str) for name in ("left", "right")}
+        out = driver.create_output_topic("out", key=str, value=str)
+        for topic, key, timestamp in [("right", "b", 29), ("left", "l", 29), ("left", "a", 54), ("left", "z", 63)]:
+            topics[topic].pipe_input(key, "x", timestamp=timestamp)
+        topics["left"].pipe_input("p", "x", timestamp=87)
+        assert [record.key for record in out.read_records()] == ["l", "l"]
+        topics["left"].pipe_input("q", "x", timestamp=108)
+        assert [record.key for record in out.read_records()] == ["a", "a"]
