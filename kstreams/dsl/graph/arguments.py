@@ -22,7 +22,8 @@ def check_arguments(node: Node) -> None:
 
 
 def _check(node: Node, part: Any) -> None:
-    hints = _hints(type(part))
+    kind: Any = type(part)
+    hints = _hints(kind)
     for field in fields(part):
         given = getattr(part, field.name)
         if field.name not in _TYPINGS and not _fits(given, hints[field.name]):
