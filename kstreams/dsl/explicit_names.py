@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from kstreams.dsl.graph import (
     LeftStreamTableJoin,
     Node,
+    OuterSelfJoin,
     OuterStreamJoin,
     SelfJoin,
     StreamJoin,
@@ -27,6 +28,7 @@ _NAME_A_STORE: dict[type[Node], str] = {
     StreamJoin: "store_name=",
     OuterStreamJoin: "store_name=",
     SelfJoin: "store_name=",
+    OuterSelfJoin: "store_name=",
     Suppress: "name= to its Suppressed",
     StreamTableJoin: "name=",
     LeftStreamTableJoin: "name=",

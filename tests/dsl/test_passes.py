@@ -231,6 +231,16 @@ def test_a_self_join_gives_the_same_from_one_store():
     assert outputs(optimized(self_join(), SELF_JOIN), ROWS) == before
 
 
+@pytest.mark.parametrize(("method", "passed"), [("join", []), ("left_join", ["w"]), ("outer_join", ["w"])])
+@pytest.mark.parametrize("setting", ["none", SELF_JOIN])
+def test_a_repartition_before_an_outer_self_join_lets_null_keys_pass(method, passed, setting):
+    builder = ks.StreamsBuilder()
+    words = builder.stream("in", **TEXTS).repartition()
+    getattr(words, method)(words, lambda a, b: f"{a}{b}", windows=ks.JoinWindows.of(10)).to("joined", value=str)
+    words.to("out")
+    assert [value for _, value, _ in outputs(optimized(builder, setting), [(None, "w", 5)])] == passed
+
+
 @pytest.mark.parametrize("method", ["left_join", "outer_join"])
 def test_outer_self_joins_are_rewritten_too(method):
     topology = optimized(self_join(method), SELF_JOIN)

@@ -10,6 +10,7 @@ from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
     LeftStreamTableJoin,
+    OuterSelfJoin,
     OuterStreamJoin,
     SelfJoin,
     StreamJoin,
@@ -22,7 +23,7 @@ from kstreams.expressions import Expr
 types.rule(Suppress)(unchanged)
 
 
-@types.rule(StreamJoin, OuterStreamJoin, SelfJoin, StreamTableJoin, LeftStreamTableJoin)
+@types.rule(StreamJoin, OuterStreamJoin, SelfJoin, OuterSelfJoin, StreamTableJoin, LeftStreamTableJoin)
 def joined(node: StreamJoin | SelfJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))
 

@@ -80,6 +80,13 @@ class SelfJoin(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class OuterSelfJoin(SelfJoin):
+    """The same, made of a left or outer join: no repartition before it drops null keys."""
+
+    takes_null_keys: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StreamTableJoin(Node):
     """Each record of a stream with the table's row of its key: an inner join. The parents are stream and table.
 

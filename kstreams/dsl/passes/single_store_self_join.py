@@ -5,7 +5,7 @@ Left and outer joins are rewritten too, as Kafka Streams does: but for null keys
 
 from __future__ import annotations
 
-from kstreams.dsl.graph import LogicalGraph, Node, SelfJoin, StreamJoin, declare
+from kstreams.dsl.graph import LogicalGraph, Node, OuterSelfJoin, OuterStreamJoin, SelfJoin, StreamJoin, declare
 
 
 def single_store_self_join(graph: LogicalGraph) -> LogicalGraph:
@@ -16,7 +16,8 @@ def single_store_self_join(graph: LogicalGraph) -> LogicalGraph:
 def _rewritten(node: Node) -> Node:
     if not isinstance(node, StreamJoin) or len(set(node.parents)) > 1:
         return node
-    joined = SelfJoin(
+    kind = OuterSelfJoin if isinstance(node, OuterStreamJoin) else SelfJoin
+    joined = kind(
         joiner=node.joiner,
         with_key=node.with_key,
         windows=node.windows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kstreams.dsl.analysis.types_of_joins import side_types
-from kstreams.dsl.graph import SelfJoin
+from kstreams.dsl.graph import OuterSelfJoin, SelfJoin
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rules.joins import TO_KEEP, keyed
@@ -12,7 +12,7 @@ from kstreams.processor.operators.stream_join import StreamJoinSide, StreamJoinW
 from kstreams.state.api import StoreKind
 
 
-@topology.rule(SelfJoin)
+@topology.rule(SelfJoin, OuterSelfJoin)
 def self_join(node: SelfJoin, build: Lowering) -> str:
     windows, (kept, _) = node.windows, side_types(node, build.input_types(node), build.input_types(node))
     store = build.store(

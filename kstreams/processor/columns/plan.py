@@ -154,8 +154,7 @@ class _Ways:
 
     def behind(self, node: Node, view: View) -> list[Target]:
         """The ways of the records of `view`, which come out of `node`."""
-        # A stream merged with itself leads there twice.
-        children = [child for child in self._nodes for parent in parents_of(child) if parent == node.name]
+        children = [child for child in self._nodes if node.name in parents_of(child)]
         if not children:
             raise _Refused(f"{node.name} leads nowhere")
         return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
@@ -226,7 +225,7 @@ def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
     met: Counter[str] = Counter()
     for target in plan.targets:
         reached = [target.node, *behind(sub_topology, target.node)]
-        met.update({name for node in reached for name in (node.name, *places(node, sub_topology))})
+        met.update(dict.fromkeys(name for node in reached for name in (node.name, *places(node, sub_topology))).keys())
     for name, times in met.items():
         if times > 1:
             raise _Refused(f"ways meet in {name}")

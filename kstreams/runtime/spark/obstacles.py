@@ -233,6 +233,7 @@ _REASONS = {
     g.LeftStreamTableJoin: "Spark has batches, no time between stream and table",
     g.OuterStreamJoin: "unmatched rows wait for the watermarks of both sides, and an idle side holds them back",
     g.SelfJoin: "Spark keeps the records of both sides",
+    g.OuterSelfJoin: "Spark keeps the records of both sides",
     g.GlobalTableJoin: "a static side is frozen when the query starts",
     g.LeftGlobalTableJoin: "a static side is frozen when the query starts",
     g.TableSource: _CHANGES,
