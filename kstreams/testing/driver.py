@@ -62,6 +62,10 @@ class TopologyTestDriver:
     def __init__(
         self, topology: Topology, config: Mapping[str, Any] | None = None, *, start_ms: int | None = None
     ) -> None:
+        if not isinstance(topology, Topology):
+            raise TypeError(
+                f"TopologyTestDriver runs a Topology, not a {type(topology).__name__}: give builder.build()"
+            )
         self._config = Config.of(
             {"application.id": "test", **(config or {})} if not isinstance(config, Config) else config
         )

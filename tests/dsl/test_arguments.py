@@ -189,3 +189,8 @@ def test_mistakes_that_would_do_nothing_are_told(declare, message):
     with pytest.raises(TopologyError) as error:
         declare()
     assert message in re.sub(r"at \S*test_arguments.py:\d+", "at HERE", str(error.value))
+
+
+def test_a_misspelt_keyword_is_named():
+    with pytest.raises(TypeError, match="unexpected keyword nmae: help"):
+        numbers().filter(lambda key, value: True, nmae="keep")

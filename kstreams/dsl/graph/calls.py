@@ -50,7 +50,12 @@ class Calls:
 
 
 def calls_of(
-    function: Any, *, concurrency: int | None = None, timeout: Duration | None = None, ordered: Order = True
+    function: Any,
+    *,
+    concurrency: int | None = None,
+    timeout: Duration | None = None,
+    ordered: Order = True,
+    **unknown: Any,
 ) -> Calls | None:
     """How a function is called if it is async: declared by `async def`, or called with one of these settings.
 
@@ -58,6 +63,8 @@ def calls_of(
     ------
     TopologyError
         When a setting makes no sense, or is given for an expression.
+    TypeError
+        When a keyword is not known: they come here from the operator's own call.
 
     Examples
     --------
@@ -65,6 +72,8 @@ def calls_of(
     >>> calls_of(score, timeout=500), calls_of(len)
     (Calls(concurrency=None, timeout_ms=500, ordered=True), None)
     """
+    if unknown:
+        raise TypeError(f"unexpected keyword {', '.join(unknown)}: help() of the operator names those that it takes")
     if concurrency is not None and concurrency < 1:
         raise TopologyError(f"concurrency={concurrency} leaves no call to make: give 1 or more")
     if ordered not in (True, False, "by_key"):
