@@ -62,7 +62,7 @@ def _spark_own(session: Any, log: Path, checkpoint: Path) -> float:
     from kstreams.runtime.spark.source import read_stream, register
 
     register(session)
-    rows = read_stream(session, log, ["in"], PER_TRIGGER).withColumn("time", F.timestamp_millis("timestamp"))
+    rows = read_stream(session, log, ["in"], PER_TRIGGER, {}).withColumn("time", F.timestamp_millis("timestamp"))
     windows = rows.withWatermark("time", "10 seconds").groupBy(F.window("time", "10 seconds"), "key").count()
     writer = windows.writeStream.outputMode("update").format("noop").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
