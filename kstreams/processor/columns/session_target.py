@@ -39,7 +39,7 @@ class SessionTarget:
     ----------
     target : Target
         What arrives.
-    live : LiveSessions
+    live : LiveAggregation
         Of the operator.
     """
 

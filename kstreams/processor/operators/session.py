@@ -16,7 +16,8 @@ from typing import Any
 from kstreams.processor.context import NodeContext, TaskContext
 from kstreams.processor.operator import Forward, ValueGetter
 from kstreams.processor.operators.aggregate import Aggregator
-from kstreams.processor.operators.emission import Emit, emitter, make_tuple
+from kstreams.processor.operators.emission import Emit, emit_nothing, emitter, make_tuple
+from kstreams.processor.operators.live_aggregation import LiveAggregation
 from kstreams.processor.operators.table import KeptRows
 from kstreams.processor.operators.windowed import LATE
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
@@ -25,30 +26,6 @@ from kstreams.windows.session import merged
 
 Merger = Callable[[Any, Any, Any], Any]
 """`merger(key, aggregate, aggregate) -> aggregate`; called with the initial aggregate first."""
-
-
-class LiveSessions:
-    """The live parts of a session aggregation."""
-
-    __slots__ = ("close", "closed_until_ms", "emit", "store", "stream_time_ms")
-
-    def __init__(self, store: Any, emit: Emit | None) -> None:
-        self.store = store
-        self.emit = emit  # None: on close
-        self.stream_time_ms = -1
-        self.closed_until_ms = -1  # sessions that ended before this were emitted
-        self.close: Callable[[], bool] = _nothing_closes
-
-    def pass_time(self, elapsed_ms: int) -> bool:
-        """Input is idle: stream time moves on without a record; whether sessions may have been emitted."""
-        if self.stream_time_ms < 0:
-            return False
-        self.stream_time_ms += elapsed_ms
-        return self.close()
-
-
-def _nothing_closes() -> bool:
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +39,7 @@ class SessionAggregateOperator:
     emits_on_close: bool = False
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        live = LiveSessions(context.state_store(self.kept.store), self._emit(context, forward))
-        live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
-        context.at_idle(live.pass_time)
-        context.live = live
+        live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
         process = self._closure(context, step, live)
         if self.emits_on_close:
@@ -75,16 +49,16 @@ class SessionAggregateOperator:
     def _caches(self, context: NodeContext) -> bool:
         return self.kept.caching and context.caching
 
-    def _emit(self, context: NodeContext, forward: Forward) -> Emit | None:
+    def _emit(self, context: NodeContext, forward: Forward) -> Emit:
         if self.emits_on_close:
-            return None
+            return emit_nothing
         kept, result = self.kept, self.aggregator.result
         to_children = forward if self._caches(context) else _without_headers(context.task, forward)
         return emitter(
             context, to_children, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
         )
 
-    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveSessions) -> Forward:
+    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Forward:
         initial, merger, dropped = self.aggregator.initial, self.merger, context.dropped
         gap_ms, closes_after_ms = self.windows.gap_ms, self.windows.closes_after_ms
         near, put, note = live.store.touched, live.store.put, self._note(context, live)
@@ -118,10 +92,10 @@ class SessionAggregateOperator:
 
         return process
 
-    def _note(self, context: NodeContext, live: LiveSessions) -> Callable[[Windowed[Any], Any, Any], None]:
+    def _note(self, context: NodeContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
         """What follows a change of the store, told what the session held before."""
         emit, task, expired = live.emit, context.task, live.store.has_expired
-        if emit is None:
+        if self.emits_on_close:
             return _note_nothing
 
         def note(session: Windowed[Any], new: Any, old: Any) -> None:
@@ -133,7 +107,7 @@ class SessionAggregateOperator:
 
         return note_cached if self._caches(context) else note
 
-    def _closing(self, process: Forward, live: LiveSessions, context: NodeContext, forward: Forward) -> Forward:
+    def _closing(self, process: Forward, live: LiveAggregation, context: NodeContext, forward: Forward) -> Forward:
         live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
         emit_between = _final_emitter(live.store, self.aggregator.result, forward)
         closes_after_ms = self.windows.closes_after_ms

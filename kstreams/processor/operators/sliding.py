@@ -15,6 +15,7 @@ from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
 from kstreams.processor.operators.aggregate import Aggregator
 from kstreams.processor.operators.emission import Emit, emit_nothing, emitter, make_tuple
+from kstreams.processor.operators.live_aggregation import LiveAggregation
 from kstreams.processor.operators.table import KeptRows
 from kstreams.processor.operators.windowed import LATE, final_emitter
 from kstreams.record import ValueAndTimestamp, Window, Windowed
@@ -23,29 +24,6 @@ from kstreams.windows.sliding import placements
 
 Place = Callable[[Any, Any, int, int, ValueAndTimestamp[Any] | None, bool], None]
 """`place(key, value, timestamp, start, row, is_kept)`: take a record into a window that has this row, or begins so."""
-
-
-class LiveSliding:
-    """The live parts of an aggregation by sliding windows."""
-
-    __slots__ = ("close", "closed_until_ms", "emit", "store", "stream_time_ms")
-
-    def __init__(self, store: Any, emit: Emit) -> None:
-        self.store, self.emit = store, emit
-        self.stream_time_ms = -1
-        self.closed_until_ms = -1  # windows that ended before this were emitted
-        self.close: Callable[[], bool] = _nothing_closes
-
-    def pass_time(self, elapsed_ms: int) -> bool:
-        """Input is idle: stream time moves on without a record; whether windows were emitted."""
-        if self.stream_time_ms < 0:
-            return False
-        self.stream_time_ms += elapsed_ms
-        return self.close()
-
-
-def _nothing_closes() -> bool:
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +36,7 @@ class SlidingAggregateOperator:
     emits_on_close: bool = False
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        live = LiveSliding(context.state_store(self.kept.store), self._emit(context, forward))
-        live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
-        context.at_idle(live.pass_time)
-        context.live = live
+        live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
         process = self._closure(context, self._placing(context, step, live), live)
         return wrap(self._closing(process, live, context, forward) if self.emits_on_close else process)
@@ -77,7 +52,7 @@ class SlidingAggregateOperator:
             context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
         )
 
-    def _closure(self, context: NodeContext, place: Place, live: LiveSliding) -> Forward:
+    def _closure(self, context: NodeContext, place: Place, live: LiveAggregation) -> Forward:
         difference_ms, grace_ms, dropped = self.windows.difference_ms, self.windows.grace_ms, context.dropped
         fetch, get, cut_out = live.store.latest_first, live.store.get, _cutting_out(context, live, difference_ms)
 
@@ -105,7 +80,7 @@ class SlidingAggregateOperator:
 
         return process
 
-    def _placing(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveSliding) -> Place:
+    def _placing(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
         initial, put, emit, task = self.aggregator.initial, live.store.put, live.emit, context.task
         cached, difference_ms = self._caches(context), self.windows.difference_ms
         before_first = self.aggregator.before_first(self.kept, cached=cached)
@@ -128,7 +103,7 @@ class SlidingAggregateOperator:
 
         return place
 
-    def _closing(self, process: Forward, live: LiveSliding, context: NodeContext, forward: Forward) -> Forward:
+    def _closing(self, process: Forward, live: LiveAggregation, context: NodeContext, forward: Forward) -> Forward:
         difference_ms, grace_ms = self.windows.difference_ms, self.windows.grace_ms
         live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
         emit_between = final_emitter(live.store, difference_ms, self.aggregator.result, forward)
@@ -155,7 +130,7 @@ class SlidingAggregateOperator:
         return process_then_close
 
 
-def _cutting_out(context: NodeContext, live: LiveSliding, difference_ms: int) -> Callable[[Any, int, Any], None]:
+def _cutting_out(context: NodeContext, live: LiveAggregation, difference_ms: int) -> Callable[[Any, int, Any], None]:
     put, emit, task = live.store.put, live.emit, context.task
 
     def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
