@@ -20,8 +20,13 @@ class LiveSessionStore(GroupedStore):
     second = "q"
 
     def put(self, session: Windowed[Any], value: Any) -> None:
-        """Set the value of a session; None removes it. Nothing happens when the session has expired."""
+        """Set the value of a session; None removes it. Nothing happens when the session has expired.
+
+        Of a None for a session that is not there, a cache of Kafka Streams tells the store below nothing: no time passes.
+        """
         key, (start_ms, end_ms) = session
+        if value is None and self.builder.caching and (end_ms, start_ms) not in self._groups.peek(self._key(key)):
+            return
         if end_ms > self.observed_ms:
             self.observed_ms = end_ms
         elif not self._observe(end_ms):

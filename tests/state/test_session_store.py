@@ -53,7 +53,8 @@ class SessionMachine(StoreMachine):
     def put(self, key: str, window: Window, value: int | None) -> None:
         self.store.put(Windowed(key, window), value)
         place = window.end_ms, window.start_ms, key
-        self.model["rows"].pop(place, None)
+        if self.model["rows"].pop(place, None) is None and value is None and self.builder.caching:
+            return
         if value is not None:
             self.model["rows"][place] = value
         self.model["observed"] = max(self.model["observed"], window.end_ms)
