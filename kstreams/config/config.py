@@ -113,6 +113,12 @@ class Config(Mapping[str, Any]):
         return found
 
     @property
+    def caches(self) -> bool:
+        """Whether the record cache is on: `statestore.cache.max.bytes` above 0."""
+        found: int = self._values["statestore.cache.max.bytes"]
+        return found > 0
+
+    @property
     def explicit(self) -> dict[str, Any]:
         """What was set, without the defaults."""
         return dict(self._explicit)

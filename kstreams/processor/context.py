@@ -145,7 +145,7 @@ class TaskContext:
         self.stores, self.global_stores, self.state_dir = stores, global_stores, state_dir
         self.sensors: dict[tuple[str, str], Sensor] = {}  # of processors, by node and name
         self.shared: dict[str, Any] = {}
-        self.caching: bool = config["statestore.cache.max.bytes"] > 0
+        self.caching = config.caches
         self.run: Run | None = None
         self.headers: Headers = ()
         self._stream_time = stream_time

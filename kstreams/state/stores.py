@@ -35,7 +35,7 @@ class Stores:
     caching : bool
         Whether a cache lies in front of it in Kafka Streams. Here writes are gathered between two commits either way:
         the changelog gets the last one per key. Only `all` of windows and sessions differs: that of a caching store
-        shows what has expired until its segment is over.
+        shows what has expired until its segment is over. `statestore.cache.max.bytes` of 0 turns all caches off.
 
     Raises
     ------

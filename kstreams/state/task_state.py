@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -103,7 +104,11 @@ class OpenTaskState:
 
 
 def open_task_state(
-    stores: Sequence[StoreBuilder], directory: Path | None = None, *, limits: StateLimits | None = None
+    stores: Sequence[StoreBuilder],
+    directory: Path | None = None,
+    *,
+    limits: StateLimits | None = None,
+    caching: bool = True,
 ) -> TaskState:
     """Open the stores of one task.
 
@@ -115,6 +120,8 @@ def open_task_state(
         The task's directory, made when it is not there; None keeps everything in memory.
     limits : StateLimits or None
         Ceilings of the process; the first caller's hold for all.
+    caching : bool
+        Whether the record cache is on. Where it is off, no store caches, whatever its description says.
 
     Raises
     ------
@@ -131,6 +138,7 @@ def open_task_state(
     (1, 1)
     """
     limits = limits or StateLimits()
+    stores = stores if caching else [replace(builder, caching=False) for builder in stores]
     on_disk = [builder.name for builder in stores if builder.store == "rocksdb"]
     database = _open_database(directory, on_disk, limits) if directory is not None and on_disk else None
     families = {name: database.family(name) for name in on_disk} if database is not None else {}

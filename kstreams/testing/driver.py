@@ -74,7 +74,7 @@ class TopologyTestDriver:
         self._closing = ExitStack()
         parts = topology.sub_topologies
         self._own = [part for part in parts if not part.is_global]
-        self._whole_batches = self._config["statestore.cache.max.bytes"] == 0 and batches_keep_order(self._own)
+        self._whole_batches = not self._config.caches and batches_keep_order(self._own)
         self._wire = Wire(self._is_read, self._enqueue)
         global_stores: dict[str, Any] = {}
         self._global_tasks = [self._start(part, global_stores) for part in parts if part.is_global]
@@ -231,7 +231,7 @@ class TopologyTestDriver:
 
     def _open(self, part: SubTopology) -> TaskState:
         directory = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-"))
-        state = open_task_state(part.stores, Path(directory))
+        state = open_task_state(part.stores, Path(directory), caching=self._config.caches)
         self._closing.callback(state.close)
         return state
 

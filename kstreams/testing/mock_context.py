@@ -115,7 +115,10 @@ class MockProcessorContext(ProcessorContext, FixedKeyProcessorContext):
 
     def add_state_store(self, store: StoreBuilder | Any) -> Any:
         """Give the processor a store: a builder of `Stores`, opened in memory, or any object with a `name`."""
-        opened = open_task_state([store]).stores[store.name] if isinstance(store, StoreBuilder) else store
+        if isinstance(store, StoreBuilder):
+            opened = open_task_state([store], caching=self._config.caches).stores[store.name]
+        else:
+            opened = store
         self._stores[store.name] = opened
         return opened
 

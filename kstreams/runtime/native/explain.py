@@ -21,8 +21,7 @@ class Explanation(NamedTuple):
 
 def explain(topology: Topology, config: Config) -> list[Explanation]:
     """How the native engine runs every operator of a topology, in the order of its sub-topologies."""
-    caching = config["statestore.cache.max.bytes"] > 0
-    return [row for sub in topology.sub_topologies for row in _explain(sub, caching)]
+    return [row for sub in topology.sub_topologies for row in _explain(sub, config.caches)]
 
 
 def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:

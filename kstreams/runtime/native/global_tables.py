@@ -57,7 +57,7 @@ class GlobalTables:
         self.stores: dict[str, StateStore] = {}
         shutil.rmtree(folder, ignore_errors=True)
         for sub in sub_topologies:
-            state = open_task_state(sub.stores, folder / str(sub.id), limits=limits)
+            state = open_task_state(sub.stores, folder / str(sub.id), limits=limits, caching=config.caches)
             self._states.append(state)
             self.stores |= state.stores
             task = _task(sub, state, config, clock)

@@ -28,7 +28,8 @@ def open_tasks(
     for plan in plans:
         if stopping.is_set():
             return
-        state = open_task_state(plan.sub_topology.stores, job.state_folder / str(plan.id), limits=job.limits)
+        stores, folder = plan.sub_topology.stores, job.state_folder / str(plan.id)
+        state = open_task_state(stores, folder, limits=job.limits, caching=job.config.caches)
         try:
             clients = job.config, job.clock, committed, consumer, admin
             restore_task(plan, state, *clients, job.on_restore, stopping.is_set)

@@ -48,7 +48,9 @@ class LiveStates:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, LiveState] = OrderedDict()
 
-    def at(self, name: str, files: StateFiles, builders: Sequence[StoreBuilder], version: Version) -> LiveState:
+    def at(
+        self, name: str, files: StateFiles, builders: Sequence[StoreBuilder], version: Version, *, caching: bool
+    ) -> LiveState:
         """The state of a task at a version: the one kept, caught up if it is behind, else rebuilt from the files.
 
         Parameters
@@ -61,6 +63,8 @@ class LiveStates:
             Its stores.
         version : Version
             Which state is wanted.
+        caching : bool
+            Whether the record cache is on.
         """
         live = self._kept.get(name)
         if live is not None and live.state.stores.keys() != {builder.name for builder in builders}:
@@ -69,7 +73,7 @@ class LiveStates:
         newer = files.since(live.version, version) if live is not None else None
         if live is None or newer is None:
             self.drop(name)
-            live, newer = _opened(builders), files.rebuild(version)
+            live, newer = _opened(builders, caching), files.rebuild(version)
             self._kept[name] = live
         try:
             live.apply(newer)
@@ -98,12 +102,12 @@ class LiveStates:
             self.drop(next(iter(self._kept)))
 
 
-def _opened(builders: Sequence[StoreBuilder]) -> LiveState:
+def _opened(builders: Sequence[StoreBuilder], caching: bool) -> LiveState:
     # Spark empties its local folders when an executor ends. Here every store is logged: the files are its changelog.
     scratch = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
     folder = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=scratch))
     logged = tuple(replace(builder, logging=True) for builder in builders)
-    return LiveState(open_task_state(logged, folder), folder)
+    return LiveState(open_task_state(logged, folder, caching=caching), folder)
 
 
 LIVE = LiveStates()

@@ -76,7 +76,8 @@ def run_task(
         Its output, columns as in `ARROW_OUT_SCHEMA`, and one row with its counts.
     """
     name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
-    live = LIVE.at(name, files, sub.stores, files.version_at(step.before(sub.id)))
+    version = files.version_at(step.before(sub.id))
+    live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
     try:
         yield from _Run(program, sub, partition, step, live).outputs(given, files)
     except KStreamsError as error:
@@ -161,6 +162,7 @@ def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     stores: dict[str, Any] = {}
     for number, made_by in step.globals.items():
         sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
-        live = LIVE.at(f"{program.checkpoint}/{number}_0", files, sub.stores, files.version_at(moment(made_by)))
+        name, version = f"{program.checkpoint}/{number}_0", files.version_at(moment(made_by))
+        live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
         stores |= live.state.stores
     return stores
