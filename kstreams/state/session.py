@@ -22,7 +22,7 @@ class LiveSessionStore(GroupedStore):
     def put(self, session: Windowed[Any], value: Any) -> None:
         """Set the value of a session; None removes it. Nothing happens when the session has expired.
 
-        Of a None for a session that is not there, a cache of Kafka Streams tells the store below nothing: no time passes.
+        A None for a session that is not there lets no time pass: a cache of Kafka Streams tells the store nothing of it.
         """
         key, (start_ms, end_ms) = session
         if value is None and self.builder.caching and (end_ms, start_ms) not in self._groups.peek(self._key(key)):

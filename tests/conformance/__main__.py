@@ -2,7 +2,7 @@
 
     python -m tests.conformance [--sample] [--engine driver|native|spark]
 
-The driver compares descriptions, rows and stores; the native runtime rows; on Spark see `on_spark`.
+The driver compares descriptions, rows and stores; the native runtime rows and stores; on Spark see `on_spark`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 
 from tests.conformance import on_native, on_spark, recorded
-from tests.conformance.test_driver import FAMILIES, STORES_OF_CACHED_RUNS, differences
+from tests.conformance.test_driver import FAMILIES, differences
 
 
 def on_driver(cases: list[recorded.Case]) -> list[str]:
@@ -30,10 +30,7 @@ ENGINES: dict[str, Callable[[list[recorded.Case]], list[str]]] = {
     "spark": on_spark.failures,
 }
 
-IN_PART = {
-    "driver": (STORES_OF_CACHED_RUNS, "its stores are compared only with the record cache"),
-    "native": (on_native.UPDATES_COUNTED, "it is compared only without the record cache"),
-}
+IN_PART = {"native": (on_native.UPDATES_COUNTED, "it is compared only without the record cache")}
 """Cases of which an engine can show a part only, and which: docs/conformance.md says why."""
 
 

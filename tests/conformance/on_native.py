@@ -7,6 +7,7 @@ thread is stepped by hand: a record is written to its topic, the thread works un
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.log.api import Consumer, Producer
+from kstreams.processor.topology import Topology
 from kstreams.runtime.native.job import Job, open_job
 from kstreams.runtime.native.stream_thread import StreamThread
 from kstreams.serdes import serde_of
-from tests.conformance.recorded import Case, final_tables, replay, tasks_of
+from kstreams.state.api import StoreKind
+from kstreams.testing.stores import StoreViews
+from tests.conformance.recorded import Case, Rows, Stores, final_tables, replay, tasks_of, wanted
 
-Row = list[Any]
 MOST_COMMITS = 100
 UPDATES_COUNTED = {"pipeline-1-10", "pipeline-1-16"}
 """Here an aggregation counts the updates that a record cache behind a repartition topic lets through: how many there
@@ -29,23 +32,28 @@ are depends on the commits, so that only the run without the cache can be compar
 
 
 def differs(case: Case, cached: bool = True) -> bool:
-    """Whether the native runtime puts out anything but what was recorded, with or without its record cache.
+    """Whether the native runtime puts out or keeps anything but what was recorded, with or without its record cache.
 
     Every row in its order; final tables only where a record cache lies behind a repartition topic: the driver commits,
     and so empties the cache, after each record of that topic, a runtime after all of them.
     """
     if cached and case["name"] in UPDATES_COUNTED:
         return False
-    config, expected = {"application.id": "app", **case.get("config", {})}, case["expected"]["output"]
+    config: dict[str, Any] = {"application.id": "app", **case.get("config", {})}
     if not cached:
         config["statestore.cache.max.bytes"] = 0
-        expected = case["expected"].get("output_uncached", expected)
     view = final_tables if cached and tasks_of(case) > 1 else replay().by_step_and_topic
-    return bool(view(run_case_native(replay().Application(case, config), case, config)) != view(expected))
+    rows, stores = run_case_native(replay().Application(case, config), case, config)
+    wanted_rows, wanted_stores = wanted(case, cached=cached)
+    return bool(view(rows) != view(wanted_rows) or _sorted(stores, wanted_stores) != _sorted(wanted_stores))
 
 
-def run_case_native(application: Any, case: Case, config: dict[str, Any]) -> list[Row]:
-    """The output rows [step, topic, key, value, timestamp, headers] of one case.
+def _sorted(stores: Stores, named: Iterable[str] | None = None) -> Stores:
+    return {name: replay().sort_rows(stores[name]) for name in (stores if named is None else named)}
+
+
+def run_case_native(application: Any, case: Case, config: dict[str, Any]) -> tuple[Rows, Stores]:
+    """The output rows of one case, and what its named stores hold in the end.
 
     Parameters
     ----------
@@ -72,13 +80,31 @@ def run_case_native(application: Any, case: Case, config: dict[str, Any]) -> lis
         thread.open()
         reader = resources.enter_context(log.consumer())
         reader.assign([TopicPartition(topic, 0) for topic in application.outputs])
-        return _feed(case, application, job, thread, producer, reader)
+        rows = _feed(case, application, job, thread, producer, reader)
+        return rows, _contents(application, topology, job, thread)
 
 
-def _feed(
-    case: Case, application: Any, job: Job, thread: StreamThread, producer: Producer, reader: Consumer
-) -> list[Row]:
-    rows: list[Row] = []
+def _contents(application: Any, topology: Topology, job: Job, thread: StreamThread) -> Stores:
+    live = dict(job.global_tables.stores)
+    for task in thread.tasks:
+        live |= task.state.stores
+    views = Views(StoreViews(topology.stores, live))
+    return {name: replay().contents(views, name, kind) for name, kind in application.stores.items() if name in live}
+
+
+class Views:
+    """Stores as the replay asks a driver for them."""
+
+    def __init__(self, stores: StoreViews) -> None:
+        self.get_versioned_store = self.get_session_store = stores.any
+        self.get_timestamped_key_value_store = self.get_timestamped_window_store = stores.any
+        self.get_key_value_store = lambda name: stores.values_of(
+            name, StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE
+        )
+
+
+def _feed(case: Case, application: Any, job: Job, thread: StreamThread, producer: Producer, reader: Consumer) -> Rows:
+    rows: Rows = []
     for step, item in enumerate(case["input"]):
         if "advance_ms" in item:
             job.clock.advance(item["advance_ms"])  # type: ignore[attr-defined]
@@ -112,7 +138,7 @@ def _write(item: dict[str, Any], types: dict[str, Any], producer: Producer) -> N
     producer.flush()
 
 
-def _read(step: int, outputs: dict[str, dict[str, Any]], reader: Consumer) -> list[Row]:
+def _read(step: int, outputs: dict[str, dict[str, Any]], reader: Consumer) -> Rows:
     rows = []
     for batch in reader.poll(0.0):
         types = outputs[batch.source.topic]

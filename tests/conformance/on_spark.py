@@ -25,13 +25,10 @@ from kstreams.config import Config
 from kstreams.processor.layout import lay_out
 from kstreams.serdes import serde_of
 from tests.conformance import recorded
-from tests.conformance.recorded import Case, replay
+from tests.conformance.recorded import Case, Rows, replay
 
 if TYPE_CHECKING:
     from kstreams.runtime.spark.program import Program
-
-Rows = list[list[Any]]
-"""Output rows as they are recorded: [step, topic, key, value, timestamp, headers]."""
 
 FORGET_EVERY = 5
 FAILED = "failed"
@@ -69,14 +66,12 @@ def failures(cases: Sequence[Case]) -> list[str]:
 def differing(session: Any, cases: Sequence[Case], most: int) -> list[str]:
     """Names of the cases whose output is not what was recorded without the record cache."""
     found = run_cases_spark(session, cases, most)
-    return [case["name"] for case in cases if _view(case, most)(found[case["name"]]) != _view(case, most)(wanted(case))]
+    return [case["name"] for case in cases if _view(case, most)(found[case["name"]]) != _view(case, most)(output(case))]
 
 
-def wanted(case: Case) -> Rows:
+def output(case: Case) -> Rows:
     """What was recorded without the record cache."""
-    expected = case["expected"]
-    rows: Rows = expected.get("output_uncached", expected["output"])
-    return rows
+    return recorded.wanted(case, cached=False)[0]
 
 
 def _view(case: Case, most: int) -> Any:

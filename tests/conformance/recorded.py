@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 Case = dict[str, Any]
+Rows = list[list[Any]]
+"""Output rows as they are recorded: [step, topic, key, value, timestamp, headers]."""
+Stores = dict[str, Rows]
+"""What each named store holds."""
 Tables = dict[str, dict[Any, Any]]
 
 FOLDER = Path(os.environ.get("KSTREAMS_TEST_CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
@@ -41,6 +45,15 @@ def tasks_of(case: Case) -> int:
     """How many sub-topologies with tasks a case has: with one, the order of its output is determined."""
     text: str = case["expected"]["description"]
     return text.count("Sub-topology: ") - text.count("for global store")
+
+
+def wanted(case: Case, *, cached: bool) -> tuple[Rows, Stores]:
+    """The output and the contents of stores that were recorded with the record cache, or without it."""
+    expected = case["expected"]
+    rows, stores = expected["output"], expected["stores"]
+    return (
+        (rows, stores) if cached else (expected.get("output_uncached", rows), expected.get("stores_uncached", stores))
+    )
 
 
 def final_tables(rows: Iterable[list[Any]]) -> Tables:

@@ -32,11 +32,6 @@ FAMILIES = (
 )
 
 
-STORES_OF_CACHED_RUNS = {"session-1-27", "suppress-1-18"}
-"""Without the record cache Kafka Streams no longer finds a session that is just expiring, so that these cases put out
-something else; but what their stores hold was recorded with the cache alone."""
-
-
 def failures(family: str, batch: int | None = None, every: int = 1) -> dict[str, list[str]]:
     """What differs, by case; of all cases, or of one in so many."""
     found = {case["name"]: differences(case, batch) for case in recorded.cases(family)[::every]}
@@ -45,9 +40,7 @@ def failures(family: str, batch: int | None = None, every: int = 1) -> dict[str,
 
 def differences(case: recorded.Case, batch: int | None) -> list[str]:
     """What differs in one case."""
-    excused = "store" if batch is not None and case["name"] in STORES_OF_CACHED_RUNS else "nothing"
-    found = (what for what, _, _ in recorded.replay().check(case, batch))
-    return [what for what in found if not what.startswith(excused)]
+    return [what for what, _, _ in recorded.replay().check(case, batch)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
