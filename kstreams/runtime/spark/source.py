@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.errors import ConfigError, LogError
+from kstreams.errors import ConfigError, LogError, ProcessingError
 from kstreams.log import open_log
 from kstreams.log.api import Log
 from kstreams.runtime.spark.rows import (
@@ -33,9 +33,12 @@ from kstreams.runtime.spark.rows import (
     record_batch,
     split_evenly,
 )
+from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 POLL_SECONDS = 10.0
 """How long a reader waits for rows that the log has promised."""
+
+_CURE = "set spark.kstreams.path=task, with a timestamp_extractor or a deserialization.exception.handler if need be"
 
 
 def read_stream(
@@ -46,10 +49,11 @@ def read_stream(
     starts: Offsets,
     *,
     ends: bool = False,
+    latest_ms: int = LATEST_MS,
 ) -> DataFrame:
     """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
     reader = session.readStream.format("kstreams").option("path", str(log_dir)).option("topics", ",".join(topics))
-    reader = reader.option("startingOffsets", json.dumps(starts))
+    reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
@@ -64,7 +68,8 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     Options: `path` (folder of the log) and `topics` (comma separated) are needed; `maxRecordsPerTrigger` bounds a
     micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split among Spark tasks. With
     `endOfInput=true` a stream that runs until what is available now ends with one row of a far future, without key:
-    it moves the watermark past every window that is still open.
+    it moves the watermark past every window that is still open. A record of a stream whose time is negative, or after
+    `latestTime` (ms; default 2^62 - 1), ends the query.
 
     Examples
     --------
@@ -85,7 +90,9 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         limit = self.options.get("maxRecordsPerTrigger")
         ends = self.options.get("endOfInput", "false") == "true"
         starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
-        return StreamReader(Topics.of(self.options), None if limit is None else int(limit), starts, ends=ends)
+        latest_ms = int(self.options.get("latestTime", LATEST_MS))
+        most = None if limit is None else int(limit)
+        return StreamReader(Topics.of(self.options), most, starts, ends=ends, latest_ms=latest_ms)
 
 
 @cache
@@ -200,8 +207,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         starts: Mapping[TopicPartition, int] | None = None,
         *,
         ends: bool = False,
+        latest_ms: int = LATEST_MS,
     ) -> None:
         self._topics, self._limit, self._starts, self._ends = topics, limit, starts or {}, ends
+        self._latest_ms = latest_ms
         self._target: dict[TopicPartition, int] | None = None
 
     def initialOffset(self) -> Offsets:
@@ -240,4 +249,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.source.topic == END:
             return iter([record_batch(Batch.of_rows(partition.source, [Row(None, None, FAR_FUTURE_MS, ())]))])
-        return map(record_batch, self._topics.read(partition))
+        return (record_batch(self._timed(batch)) for batch in self._topics.read(partition))
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The batch, if all of its times are such that operators can reckon with them."""
+        times = batch.timestamps.to_numpy()
+        bad = np.flatnonzero((times < 0) | (times > self._latest_ms))
+        if len(bad):
+            error = InvalidTimestampError(int(times[bad[0]]), _CURE, str(self._latest_ms))
+            place = f"{batch.source}@{batch.offsets[bad[0]]}"
+            raise ProcessingError(f"the source of {batch.source.topic}", None, place, error)
+        return batch
