@@ -1,4 +1,4 @@
-"""Times are checked where records enter: one out of range is a failure that the handler decides about, never the end."""
+"""Times are checked where records enter: one out of range is a failure that handlers decide about, never the end."""
 
 from __future__ import annotations
 

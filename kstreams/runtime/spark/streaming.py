@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.runtime.spark.deleted_input import topics_to_miss
 from kstreams.runtime.spark.frame import EVENT_TIME
 from kstreams.runtime.spark.obstacles import window_of
 from kstreams.runtime.spark.plan import Plan
@@ -54,7 +55,8 @@ def windowed_stream(
 
     def source(topics: list[str]) -> DataFrame:
         limits = session, program.log_dir, topics, settings.max_records, starts
-        rows = read_stream(*limits, ends=until_end, latest_ms=FAR_FUTURE_MS - 1)
+        missing = topics_to_miss(program)
+        rows = read_stream(*limits, ends=until_end, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
 
