@@ -1,4 +1,4 @@
-"""Timestamp extractors: where the event time of a record comes from, and what a negative one means.
+"""Timestamp extractors: where the event time of a record comes from, which times are valid, and what others mean.
 
 One's own extractor is a function `(record, partition_time) -> ms`: a negative result drops the record. Those here are
 called with whole columns, since they do not look at keys and values.
@@ -6,7 +6,7 @@ called with whole columns, since they do not look at keys and values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -19,12 +19,59 @@ TimestampExtractor: TypeAlias = Callable[[Any, int], int]
 
 Times: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
+LATEST_MS = 2**62 - 1
+"""The last valid time; the first is 0. A time and all durations that are added to it then stay below 2^63."""
+
+
+class InvalidTimestampError(ValueError):
+    """A time that no record may have.
+
+    Parameters
+    ----------
+    time_ms : int
+    cure : str
+        What to do about it.
+    last : str
+        The last time that is valid.
+    """
+
+    def __init__(self, time_ms: int, cure: str, last: str = "2^62 - 1") -> None:
+        what = "negative" if time_ms < 0 else f"after the last valid one, {last}"
+        super().__init__(f"its time is {what} ({time_ms} ms): {cure}")
+
+
+def are_valid(times: Times) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which of some times are valid.
+
+    Examples
+    --------
+    >>> are_valid(np.array([-1, 0, LATEST_MS, LATEST_MS + 1])).tolist()
+    [False, True, True, False]
+    """
+    return times.view(np.uint64) <= LATEST_MS  # negative ones are the greatest of all
+
+
+def extracted(extract: TimestampExtractor, records: Iterable[Any], partition_time: int) -> Iterator[int]:
+    """The times that a function gives to records, one after the other: it may fall back to those before.
+
+    Examples
+    --------
+    >>> list(extracted(lambda record, highest: record or highest, [5, 0, 2**70], -1))
+    [5, 5, 9223372036854775807]
+    """
+    for record in records:
+        time_ms = max(-(2**63), min(int(extract(record, partition_time)), 2**63 - 1))
+        yield time_ms
+        if time_ms <= LATEST_MS:
+            partition_time = max(partition_time, time_ms)
+
 
 class FailOnInvalidTimestamp:
-    """The record's own time; a negative one ends the run. The default. Kafka Streams: `FailOnInvalidTimestamp`."""
+    """The record's own time; one that is not valid is a failure, which ends the run unless the handler of
+    deserialization answers otherwise. The default. Kafka Streams: `FailOnInvalidTimestamp`."""
 
     fails: ClassVar[bool] = True
-    """Whether a time that stays negative is an error; else the record is dropped."""
+    """Whether a time that stays invalid is a failure; else the record is dropped."""
 
     def __call__(self, record: Any, partition_time: int) -> int:
         """The time of one record, for who calls an extractor by hand."""
@@ -45,7 +92,7 @@ class FailOnInvalidTimestamp:
 
 
 class LogAndSkipOnInvalidTimestamp(FailOnInvalidTimestamp):
-    """The record's own time; a record with a negative one is dropped, which the log tells.
+    """The record's own time; a record whose time is not valid is dropped, which the log tells.
 
     Kafka Streams: `LogAndSkipOnInvalidTimestamp`.
     """
@@ -54,9 +101,9 @@ class LogAndSkipOnInvalidTimestamp(FailOnInvalidTimestamp):
 
 
 class UsePartitionTimeOnInvalidTimestamp(FailOnInvalidTimestamp):
-    """The record's own time; instead of a negative one, the highest time before it in its partition.
+    """The record's own time; instead of one that is not valid, the highest time before it in its partition.
 
-    Without a time before it, it ends the run. Kafka Streams: `UsePartitionTimeOnInvalidTimestamp`.
+    Without a time before it, that is a failure. Kafka Streams: `UsePartitionTimeOnInvalidTimestamp`.
 
     Examples
     --------
@@ -65,7 +112,9 @@ class UsePartitionTimeOnInvalidTimestamp(FailOnInvalidTimestamp):
     """
 
     def times(self, times: Times, partition_time: int, clock: Clock) -> Times:
-        return np.where(times < 0, np.maximum(np.maximum.accumulate(times), partition_time), times)
+        valid = are_valid(times)
+        highest = np.maximum.accumulate(np.where(valid, times, -1))
+        return np.where(valid, times, np.maximum(highest, partition_time))
 
 
 class WallclockTimestampExtractor(FailOnInvalidTimestamp):

@@ -12,6 +12,7 @@ from kstreams.batch import Batch, rows_of_headers
 from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.record import Headers, ProducerRecord
+from kstreams.timestamps import LATEST_MS
 
 KINDS = ("deserialization", "processing", "production")
 
@@ -103,7 +104,8 @@ class ErrorHandlerContext:
         return (OPERATOR, self.processor_node_id.encode()), (REASON, reason.encode())
 
     def _letter(self, topic: str, headers: Headers) -> ProducerRecord:
-        return ProducerRecord(topic, self.source_raw_key, self.source_raw_value, max(self.timestamp, 0), headers)
+        time_ms = self.timestamp if 0 <= self.timestamp <= LATEST_MS else 0
+        return ProducerRecord(topic, self.source_raw_key, self.source_raw_value, time_ms, headers)
 
 
 def described(error: BaseException) -> str:

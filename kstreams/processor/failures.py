@@ -24,6 +24,7 @@ from kstreams.processor.error_handlers import (
 )
 from kstreams.processor.operator import Forward
 from kstreams.record import ProducerRecord, Record
+from kstreams.timestamps import InvalidTimestampError
 
 UNHANDLED = (ProcessingError, FencedError, LogError, StateError)
 """What no handler is asked about: it has been handled already, or the task itself cannot go on."""
@@ -118,6 +119,20 @@ class Failures:
         """Bytes of an input record do not decode; raises the error when the task is to end."""
         if self._is_over(self._deserialization, context, record, error):
             raise error
+
+    def invalid_time(
+        self, context: ErrorHandlerContext, record: Record[Any, Any], error: InvalidTimestampError
+    ) -> None:
+        """An input record has a time that none may have.
+
+        Raises
+        ------
+        ProcessingError
+            When the handler of deserialization says that the task ends.
+        """
+        if self._is_over(self._deserialization, context, record, error):
+            node = context.processor_node_id
+            raise ProcessingError(node, self._declared_at.get(node), place_of(context), error) from error
 
     def serialization(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kstreams.batch import TopicPartition
 from kstreams.errors import TopologyError, UnknownTopicError
 from kstreams.log.naming import did_you_mean
+from kstreams.processor.stages import leading_to
 from kstreams.processor.task import TaskId
 from kstreams.processor.topology import InternalTopic, SubTopology, Topology
 
@@ -90,6 +91,12 @@ class Layout:
     upstream: Mapping[int, frozenset[int]]
     inputs: Mapping[int, tuple[str, ...]]
     own: frozenset[str] = frozenset()
+
+    @property
+    def stateful(self) -> frozenset[int]:
+        """The sub-topologies that keep state, or whose records reach one that does."""
+        keeping = {task.id.sub_topology for task in self.tasks if task.sub_topology.stores}
+        return leading_to(keeping, self.upstream)
 
 
 def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]) -> Layout:

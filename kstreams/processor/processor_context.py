@@ -14,6 +14,7 @@ from kstreams.processor.operator import Forward
 from kstreams.processor.punctuation import Cancellable, PunctuationType
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 from kstreams.state.read_only import ReadOnlyView
+from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 
 class ProcessingContext:
@@ -118,8 +119,8 @@ class ProcessingContext:
     def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
         if not self._active:
             raise TopologyError(f"{self._context.node} may forward only while it processes a record or punctuates.")
-        if record.timestamp < 0:
-            raise ValueError(f"the timestamp {record.timestamp} is negative: time starts at the epoch")
+        if not 0 <= record.timestamp <= LATEST_MS:
+            raise InvalidTimestampError(record.timestamp, "time starts at the epoch, and ends at 2^62 - 1")
         to = self._forward if child is None else self._child(child)
         task = self._context.task
         headers, task.headers = task.headers, record.headers
@@ -156,7 +157,7 @@ class ProcessorContext(ProcessingContext):
         TopologyError
             When there is no such child, or when nothing is being processed (as in `init`).
         ValueError
-            When the record's timestamp is negative.
+            When the record's timestamp is not valid: negative, or after 2^62 - 1 ms.
         """
         self._pass_on(record, child)
 

@@ -12,7 +12,7 @@ from kstreams.processor.nodes import Source
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.failing import failing_rows
-from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
+from kstreams.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
 
 
 class Rereading:
@@ -39,9 +39,10 @@ class Rereading:
         batch = batch.filter(self._is_good(batch))
         times = self._times(batch)
         batch.timestamps = pa.array(times, pa.int64())
-        if len(times):
-            self._partition_time = max(self._partition_time, int(times.max()))
-        return batch.filter(times >= 0)
+        batch = batch.filter(are_valid(times))
+        if len(batch):
+            self._partition_time = max(self._partition_time, int(batch.timestamps.to_numpy().max()))
+        return batch
 
     def _is_good(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         good: np.ndarray[tuple[int], np.dtype[np.bool_]] = batch.keys.is_valid().to_numpy(zero_copy_only=False)
@@ -53,14 +54,11 @@ class Rereading:
     def _times(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         given = batch.timestamps.to_numpy()
         if isinstance(self._extract, FailOnInvalidTimestamp):
-            times = self._extract.times(given, self._partition_time, self._clock)
-            # What fails on a negative time had found another for it: one before those read again.
-            return np.maximum(times, 0) if self._extract.fails else times
+            # Whoever falls back to the highest time found one: of records before those that are read again.
+            return self._extract.times(given, max(self._partition_time, 0), self._clock)
         rows = zip(self._key.decode_rows(batch.keys), self._value.decode_rows(batch.values), given, strict=True)
-        stamped: list[int] = []
-        highest = self._partition_time
-        for (key, value, time), headers in zip(rows, batch.header_rows(), strict=True):
-            record = Record(key=key, value=value, timestamp=int(time), headers=headers)
-            stamped.append(int(self._extract(record, highest)))
-            highest = max(highest, stamped[-1])
-        return np.array(stamped, dtype=np.int64)
+        records = (
+            Record(key=key, value=value, timestamp=int(time), headers=headers)
+            for (key, value, time), headers in zip(rows, batch.header_rows(), strict=True)
+        )
+        return np.array(list(extracted(self._extract, records, self._partition_time)), dtype=np.int64)

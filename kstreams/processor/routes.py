@@ -19,12 +19,19 @@ from kstreams.processor.operator import Forward
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.serdes.failing import failing_rows
-from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
+from kstreams.timestamps import (
+    LATEST_MS,
+    FailOnInvalidTimestamp,
+    InvalidTimestampError,
+    are_valid,
+    extracted,
+    extractor_of,
+)
 
-NEGATIVE_TIMESTAMP = "negative timestamp"
-_NEGATIVE = (
-    "its time is negative: give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, "
-    "or a function that tells the time of a record"
+NEGATIVE_TIMESTAMP, OUT_OF_RANGE = "negative timestamp", "timestamp out of range"
+_CURE = (
+    "give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, or a function that tells the time of "
+    "a record"
 )
 
 
@@ -49,11 +56,11 @@ class Route:
         if self.context.failures.guards_deserialization:
             batch = self._decodable(batch)
         batch = self._timed(batch)
-        timestamps = batch.timestamps.to_numpy()
-        if len(timestamps) and timestamps.min() < 0:
-            batch = self._without_negative(batch, timestamps >= 0)
-        if len(batch):
-            self.partition_time = max(self.partition_time, int(batch.timestamps.to_numpy().max()))
+        latest = _latest(batch)
+        if latest > LATEST_MS:
+            batch = self._valid(batch)
+            latest = _latest(batch)
+        self.partition_time = max(self.partition_time, latest)
         return batch
 
     @property
@@ -104,25 +111,30 @@ class Route:
         times = self._extract.times(given, self.partition_time, self.context.clock)
         return batch if times is given else _with_times(batch, pa.array(times), batch.decoded)
 
-    def _without_negative(self, batch: Batch, kept: np.ndarray[Any, Any]) -> Batch:
-        if getattr(self._extract, "fails", False):
-            place = _place(batch, int(np.argmin(kept)))
-            raise ProcessingError(self.source.name, self.source.declared_at, place, ValueError(_NEGATIVE))
-        return self._only(batch, kept, partial(self._negative, batch))
+    def _valid(self, batch: Batch) -> Batch:
+        """The rows with a valid time. Where no handler is asked, one that fails ends the task before the others."""
+        valid, tell = are_valid(batch.timestamps.to_numpy()), partial(self._invalid, batch)
+        if not self.context.failures.guards_deserialization:
+            for row in np.flatnonzero(~valid).tolist():
+                if self._is_failure(batch.timestamps[row].as_py()):
+                    tell(row)
+        return self._only(batch, valid, tell)
+
+    def _is_failure(self, time_ms: int) -> bool:
+        """Whether a time that is not valid is a failure: a function says by a negative one to drop the record."""
+        return getattr(self._extract, "fails", time_ms >= 0)
 
     def _extracted(self, batch: Batch) -> Batch:
-        # One after the other: an extractor may use the partition time that the record before it left.
-        extract, partition_time, stamped = self._extract, self.partition_time, []
         keys, values = self._decode(batch)
-        times = batch.timestamps.to_pylist()
-        for row, (key, value, time, headers) in enumerate(zip(keys, values, times, batch.header_rows(), strict=True)):
-            record = Record(key=key, value=value, timestamp=time, headers=headers)
-            try:
-                stamped.append(int(extract(record, partition_time)))
-            except Exception as error:
-                raise ProcessingError(self.source.name, self.source.declared_at, _place(batch, row), error) from error
-            partition_time = max(partition_time, stamped[-1])
-        return _with_times(batch, pa.array(stamped, pa.int64()), (keys, values))
+        rows = zip(keys, values, batch.timestamps.to_pylist(), batch.header_rows(), strict=True)
+        records = (Record(key=key, value=value, timestamp=time, headers=headers) for key, value, time, headers in rows)
+        times: list[int] = []
+        try:
+            times.extend(extracted(self._extract, records, self.partition_time))
+        except Exception as error:
+            place = _place(batch, len(times))
+            raise ProcessingError(self.source.name, self.source.declared_at, place, error) from error
+        return _with_times(batch, pa.array(times, pa.int64()), (keys, values))
 
     def _decodable(self, batch: Batch) -> Batch:
         """The rows that decode, with what they decode to; the handler is told of the others."""
@@ -146,12 +158,14 @@ class Route:
 
     def _undecodable(self, batch: Batch, errors: Mapping[int, SerdeError], row: int) -> None:
         context = self._context_of(batch, row)
-        headers, time = context.headers, context.timestamp
-        record = Record(key=context.source_raw_key, value=context.source_raw_value, timestamp=time, headers=headers)
-        self.context.failures.deserialization(context, record, errors[row])
+        self.context.failures.deserialization(context, _raw(context), errors[row])
 
-    def _negative(self, batch: Batch, row: int) -> None:
-        self.context.failures.dropped(self._context_of(batch, row), NEGATIVE_TIMESTAMP)
+    def _invalid(self, batch: Batch, row: int) -> None:
+        context, failures = self._context_of(batch, row), self.context.failures
+        if self._is_failure(context.timestamp):
+            failures.invalid_time(context, _raw(context), InvalidTimestampError(context.timestamp, _CURE))
+        else:
+            failures.dropped(context, NEGATIVE_TIMESTAMP if context.timestamp < 0 else OUT_OF_RANGE)
 
     def _context_of(self, batch: Batch, row: int) -> ErrorHandlerContext:
         return ErrorHandlerContext.of_row(batch, row, self.source.name, self.context.task_id)
@@ -221,6 +235,17 @@ class Routes:
                 return source
         known = ", ".join(sorted(self._by_topic)) or "none"
         raise UnknownTopicError(f"No source of task {self._context.task_id} reads topic {topic!r}; it reads: {known}.")
+
+
+def _latest(batch: Batch) -> int:
+    """The highest time of a batch (ms), a negative one counting as higher than all; -1 for an empty one."""
+    return int(batch.timestamps.to_numpy().view(np.uint64).max()) if len(batch) else -1
+
+
+def _raw(context: ErrorHandlerContext) -> Record[bytes | None, bytes | None]:
+    """The input record as it was read."""
+    key, value, time = context.source_raw_key, context.source_raw_value, context.timestamp
+    return Record(key=key, value=value, timestamp=time, headers=context.headers)
 
 
 def _with_times(batch: Batch, times: pa.Array, decoded: tuple[list[Any], list[Any]] | None) -> Batch:

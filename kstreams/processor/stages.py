@@ -36,3 +36,14 @@ def reachable(start: int, edges: Upstream) -> frozenset[int]:
             found.add(sub)
             waiting.extend(edges[sub])
     return frozenset(found)
+
+
+def leading_to(targets: Collection[int], upstream: Upstream) -> frozenset[int]:
+    """The targets, and the sub-topologies whose records reach one of them.
+
+    Examples
+    --------
+    >>> sorted(leading_to([2], {0: [], 1: [0], 2: [1], 3: [0]}))
+    [0, 1, 2]
+    """
+    return frozenset(targets).union(*(reachable(target, upstream) for target in targets))

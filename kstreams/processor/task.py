@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError, SerdeError
@@ -33,6 +33,8 @@ from kstreams.processor.outputs import Collector, Outputs
 from kstreams.processor.routes import Route, Routes
 from kstreams.record import Headers
 from kstreams.state.api import StateStore, TaskState
+
+DELETED = "deleted before it was read"
 
 Lane: TypeAlias = tuple[Run, Forward, Iterator[Any]]
 """The records of one input, where they go, and how far they have come."""
@@ -246,6 +248,11 @@ class Task:
         """
         routes = self._routes if topic is None else [self._routes.of(topic)]
         return any([route.pass_over(before - 1) for route in routes])
+
+    def lose(self, source: TopicPartition, start: int, end: int) -> None:
+        """Count the records [start, end) of an input as dropped: they were deleted before they were read."""
+        route = self._routes.of(source.topic)
+        self._drops.add(route.source.name, DELETED, lambda: f"{source}@{start}", end - start)
 
     def _process_columns(self, batch: Batch, region: Region) -> bool:
         with self._explained():

@@ -73,7 +73,7 @@ def run(
             commit(task, state, seen)
     commit(task, state, seen)
     task.end_of_input()
-    seen.stores = {name: sorted(listed(found)) for name, found in state.snapshot().items()}
+    seen.stores = {name: sorted(listed(found), key=repr) for name, found in state.snapshot().items()}
     seen.memo, seen.dropped = task.memo(), dict(task.dropped)
     return seen
 
@@ -82,7 +82,9 @@ def commit(task: Task, state: Any, seen: Seen) -> None:
     task.flush()
     changes = state.changes(task.stream_time)
     # One record per key: in which order the keys come, a changelog does not say.
-    seen.changelogs.append({name: seen.logged(name, sorted(listed(found))) for name, found in changes.items()})
+    seen.changelogs.append(
+        {name: seen.logged(name, sorted(listed(found), key=repr)) for name, found in changes.items()}
+    )
     state.persist(changes, dict.fromkeys(changes, 0))
 
 

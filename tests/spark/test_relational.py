@@ -325,6 +325,25 @@ def test_a_failing_function_is_named_with_its_line(spark, tmp_path: Path) -> Non
         app.run()
 
 
+@pytest.mark.parametrize(
+    ("build", "path", "time"),
+    [
+        (lambda builder: orders(builder).to("out"), "auto", -1),
+        (lambda builder: orders(builder).to("out"), "auto", 2**62),
+        (lambda builder: orders(builder).to("out"), "task", 2**62),
+        (hopping_counts, "relational", 10**15),
+    ],
+)
+def test_a_time_out_of_range_ends_the_run_and_is_named(spark, tmp_path: Path, build: Any, path: str, time: int) -> None:
+    builder = ks.StreamsBuilder()
+    build(builder)
+    types, settings = {"in": (str, Order), "out": (str, Order)}, {"spark.kstreams.path": path}
+    app = Application(spark, tmp_path, builder, types, **settings).create("in", partitions=1)
+    app.write([Row("in", "a", Order("one", 1), 1), Row("in", "a", Order("two", 0), time)])
+    with pytest.raises(ProcessingError, match=r"in-0@1: InvalidTimestampError: its time is (negative|after)"):
+        app.run()
+
+
 def test_every_logical_node_has_a_rule_or_a_reason() -> None:
     for kind in topology.node_types:
         assert obstacles.covers(kind), f"{kind.__name__} has neither a check nor a declared reason"

@@ -106,6 +106,11 @@ class ActiveTask:
         """Buffer records of one of the inputs."""
         self.group.add(batch)
 
+    def lose(self, source: TopicPartition, start: int, end: int) -> None:
+        """The records [start, end) of an input were deleted before they were read: they count as dropped."""
+        self.task.lose(source, start, end)
+        self.uncommitted = True
+
     def run_once(self) -> int:
         """Process the next run; returns its number of records, 0 when the task has to wait."""
         started_ms = self._clock.now_ms()

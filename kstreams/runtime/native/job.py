@@ -113,10 +113,13 @@ def open_job(
 
 
 def consumer_settings(config: Config, role: str) -> dict[str, Any]:
-    """The settings of a consumer. Where to begin is not among them: tasks decide that, source by source."""
+    """The settings of a consumer. Where to begin is not among them: tasks decide that, source by source.
+
+    The main consumer does not go on by itself behind records that were deleted before it read them.
+    """
     settings = {**config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
     settings.pop("auto.offset.reset", None)
-    return settings
+    return settings | ({"auto.offset.reset": "none"} if role == "main" else {})
 
 
 def _open_log(config: Config, clock: Clock) -> EmbeddedLog:

@@ -13,7 +13,7 @@ from kstreams.processor.task import Task
 from kstreams.runtime.native.active_task import ENDED, ActiveTask
 from kstreams.runtime.native.collector import Outbox, TaskCollector
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.positions import Offsets, committed_memo, start_offsets
+from kstreams.runtime.native.positions import Offsets, Positions, committed_memo
 from kstreams.runtime.native.restore import restore_task
 from kstreams.state import open_task_state
 from kstreams.state.api import TaskState
@@ -25,6 +25,7 @@ def open_tasks(
     """Open one task after the other; `consumer` reads changelogs. Stops early when `stopping` is set."""
     inputs = [source for plan in plans for source in plan.inputs]
     committed = admin.committed(job.config.application_id, inputs)
+    positions = Positions(admin, consumer, job.config, job.clock, job.layout.stateful)
     for plan in plans:
         if stopping.is_set():
             return
@@ -33,7 +34,7 @@ def open_tasks(
         try:
             clients = job.config, job.clock, committed, consumer, admin
             restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
-            starts = start_offsets(plan, committed, admin, consumer, job.config, job.clock)
+            starts = positions.at_start(plan, committed)
             task = _open(plan, state, committed, starts, job, outbox)
         except BaseException:
             state.close()
@@ -61,4 +62,8 @@ def _open(
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = job.config["max.task.idle.ms"] if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
-    return ActiveTask(plan, task, state, group, starts, job.clock, job.config["max.poll.records"], ended)
+    active = ActiveTask(plan, task, state, group, starts, job.clock, job.config["max.poll.records"], ended)
+    for source, start in starts.items():
+        if source in committed and committed[source].offset < start:
+            active.lose(source, committed[source].offset, start)
+    return active

@@ -1,34 +1,29 @@
-"""Where a task begins to read: at its committed offsets, else where its sources say."""
+"""Where a task reads on: at its committed offsets; where there are none, or the input was deleted, as sources say."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import LogError
 from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
-from kstreams.processor.beginnings import first_offset, reset_of
+from kstreams.processor.beginnings import first_offset, reset_after_loss, reset_of
 from kstreams.processor.layout import TaskPlan
 from kstreams.runtime.native.memo import decode_memo
-
-logger = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-def start_offsets(
-    plan: TaskPlan, committed: Offsets, admin: Admin, consumer: Consumer, config: Config, clock: Clock
-) -> dict[TopicPartition, int]:
-    """The first offset to process of each input.
+@dataclass(frozen=True)
+class Positions:
+    """Finds the offsets at which tasks read on.
 
     Parameters
     ----------
-    plan : TaskPlan
-    committed : mapping
-        What the application committed.
     admin : Admin
     consumer : Consumer
         Finds offsets by time; its assignment is changed.
@@ -36,23 +31,52 @@ def start_offsets(
         `consumer.auto.offset.reset` holds for sources that say nothing.
     clock : Clock
         From whose now durations count back.
-
-    Raises
-    ------
-    LogError
-        When a committed offset lies behind the end of its partition: the topic is not the one it was committed for.
-        Or when nothing is committed and the source's `offset_reset` is "none".
+    stateful : collection of int
+        The sub-topologies whose input state depends on.
     """
-    begins = admin.beginning_offsets(plan.inputs)
-    ends = admin.end_offsets(plan.inputs, committed_only=False)
-    found = {}
-    for source in plan.inputs:
-        if source in committed and _checked(source, committed[source].offset, begins[source], ends[source]):
-            found[source] = committed[source].offset
-        else:
-            reset = reset_of(plan.sub_topology, source.topic, config)
-            found[source] = first_offset(source, reset, admin, consumer, clock.now_ms())
-    return found
+
+    admin: Admin
+    consumer: Consumer
+    config: Config
+    clock: Clock
+    stateful: Collection[int]
+
+    def at_start(self, plan: TaskPlan, committed: Offsets) -> dict[TopicPartition, int]:
+        """The first offset to process of each input.
+
+        Raises
+        ------
+        LogError
+            When a committed offset lies behind the end of its partition: the topic is not the one it was committed
+            for. When nothing is committed and the source's `offset_reset` is "none". And as `after_loss`.
+        """
+        begins = self.admin.beginning_offsets(plan.inputs)
+        ends = self.admin.end_offsets(plan.inputs, committed_only=False)
+        found = {}
+        for source in plan.inputs:
+            if source not in committed:
+                found[source] = self._first(source, reset_of(plan.sub_topology, source.topic, self.config))
+                continue
+            next_ = committed[source].offset
+            _check_end(source, next_, ends[source])
+            lost = next_ < begins[source]
+            found[source] = self.after_loss(plan, source, next_, begins[source]) if lost else next_
+        return found
+
+    def after_loss(self, plan: TaskPlan, source: TopicPartition, next_: int, begin: int) -> int:
+        """Where to read on when the record at `next_` was deleted before it was read, as all before `begin`.
+
+        Raises
+        ------
+        LogError
+            When state depends on the records and the user has not decided, or wants an error.
+        """
+        stateful = plan.id.sub_topology in self.stateful
+        reset = reset_after_loss(plan.sub_topology, source, (next_, begin), self.config, stateful=stateful)
+        return self._first(source, reset)
+
+    def _first(self, source: TopicPartition, reset: str | timedelta) -> int:
+        return first_offset(source, reset, self.admin, self.consumer, self.clock.now_ms())
 
 
 def committed_memo(plan: TaskPlan, committed: Offsets) -> dict[str, int]:
@@ -63,13 +87,9 @@ def committed_memo(plan: TaskPlan, committed: Offsets) -> dict[str, int]:
     return {}
 
 
-def _checked(source: TopicPartition, offset: int, begin: int, end: int) -> bool:
-    """Whether a committed offset can be gone on from."""
+def _check_end(source: TopicPartition, offset: int, end: int) -> None:
     if offset > end:
         raise LogError(
             f"The application has processed {source} up to offset {offset}, but the topic ends at {end}: "
             "it was deleted and created anew. Run once with --reset to start anew."
         )
-    if offset < begin:
-        logger.warning("%s: the records from offset %d to %d were deleted before they were read", source, offset, begin)
-    return offset >= begin

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import LogError
+from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Admin
 from kstreams.processor.layout import TaskPlan
 from kstreams.runtime.native.active_task import ActiveTask
@@ -19,6 +19,7 @@ from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.open_tasks import open_tasks
 from kstreams.runtime.native.patience import Patience
+from kstreams.runtime.native.positions import Positions
 from kstreams.runtime.native.purge import Purge
 from kstreams.runtime.native.questions import Questions
 from kstreams.runtime.native.time_slices import TimeSlices
@@ -164,7 +165,7 @@ class StreamThread:
         self._hold_back()
         most: int = self._job.config["max.poll.records"]
         idle_s = self._job.config["poll.ms"] / 1000 if self._job.bounds is None else _BOUNDED_POLL_S
-        batches = self._consumer.poll(0.0 if self.is_busy else idle_s, most)
+        batches = self._fetched(0.0 if self.is_busy else idle_s, most)
         for batch in batches:
             if len(rows := self._within_bounds(batch)):
                 self._task_of[batch.source].add(rows)
@@ -173,6 +174,29 @@ class StreamThread:
             for source in task.group.empty_partitions():
                 task.group.set_lag(source, 0 if self._is_drained(source, task, everything) else 1)
         return bool(batches)
+
+    def _fetched(self, timeout: float, most: int) -> list[Batch]:
+        try:
+            return self._consumer.poll(timeout, most)
+        except UnknownTopicError:
+            raise
+        except LogError:
+            if not self._pass_deleted():
+                raise
+            return self._fetched(timeout, most)
+
+    def _pass_deleted(self) -> bool:
+        """Read on behind records that were deleted before they were read, as sources say; whether there were any."""
+        begins = self._admin.beginning_offsets(list(self._task_of))
+        behind = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
+        with self._job.consumer("restore") as consumer:
+            positions = Positions(self._admin, consumer, self._job.config, self._job.clock, self._job.layout.stateful)
+            for source, at in behind.items():
+                task = self._task_of[source]
+                goes_on = positions.after_loss(task.plan, source, at, begins[source])
+                self._consumer.seek(source, goes_on)
+                task.lose(source, at, goes_on)
+        return bool(behind)
 
     def _hold_back(self) -> None:
         """Read on only from partitions that have room and are not at their end."""

@@ -14,6 +14,7 @@ from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.processor.idle import limit_of
 from kstreams.processor.layout import Layout
+from kstreams.processor.stages import leading_to
 from kstreams.processor.topology import SubTopology, Topology
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.state_files import NO_STEP, moment
@@ -125,6 +126,11 @@ class Program:
     def upstream(self) -> dict[int, frozenset[int]]:
         """By sub-topology (those of global tables aside): which ones feed it within a step."""
         return {sub.id: self._writers_for(sub.id) for sub in self.sub_topologies if not sub.is_global}
+
+    @cached_property
+    def stateful(self) -> frozenset[int]:
+        """The sub-topologies that keep state, or whose records reach one that does."""
+        return leading_to({number for number in self.upstream if self.sub_topology(number).stores}, self.upstream)
 
     def read_within(self, number: int) -> list[str]:
         """The topics that a sub-topology reads and that are written within the step."""

@@ -16,6 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, StateError
+from kstreams.runtime.spark.deleted_input import DeletedInput
 from kstreams.runtime.spark.delta import DeltaSink
 from kstreams.runtime.spark.program import batch_step, end_step
 from kstreams.runtime.spark.reports import Report, as_kstreams_error, raise_first
@@ -55,13 +56,22 @@ class StepQuery:
         Takes the results, and knows which step was the last.
     delta : DeltaSink or None
         Takes the results too.
+    deleted : DeletedInput
     on_step : callable
     """
 
     def __init__(
-        self, checkpoint: str, rows: DataFrame, work: Work, sink: LogSink, delta: DeltaSink | None, on_step: OnStep
+        self,
+        checkpoint: str,
+        rows: DataFrame,
+        work: Work,
+        sink: LogSink,
+        delta: DeltaSink | None,
+        deleted: DeletedInput,
+        on_step: OnStep,
     ) -> None:
         self._checkpoint, self._rows, self._work, self._on_step = checkpoint, rows, work, on_step
+        self._deleted = deleted
         self.sink, self._delta = sink, delta
         self._query: StreamingQuery | None = None
         self._error: KStreamsError | None = None
@@ -110,10 +120,10 @@ class StepQuery:
 
     def _apply(self, step: int, parent: int, rows: DataFrame | None, positions: Mapping[TopicPartition, int]) -> None:
         before = self.sink.positions()
-        moves = {source: (before[source], at) for source, at in positions.items()}
+        moves, missed = self._deleted.passed({source: (before[source], at) for source, at in positions.items()})
         table, reports = self._work.run(step, parent, rows, moves)
         raise_first(reports)
         if self._delta is not None:
             self._delta.apply(step, table)
         written = self.sink.apply(step, table, positions)
-        self._on_step(sum(end - start for start, end in moves.values()), written, reports)
+        self._on_step(sum(end - start for start, end in moves.values()), written, [*reports, missed])

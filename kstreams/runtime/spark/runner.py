@@ -20,6 +20,7 @@ from kstreams.processor.topology import Topology
 from kstreams.runtime.spark.beginnings import beginnings
 from kstreams.runtime.spark.chain import Chain
 from kstreams.runtime.spark.checkpoint import Checkpoint
+from kstreams.runtime.spark.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.delta import DeltaSink
 from kstreams.runtime.spark.global_tables import GlobalTables
 from kstreams.runtime.spark.plan import needs_tasks, plan_of
@@ -125,8 +126,8 @@ class SparkRunner:
         chain = Chain(self._session, self._program, pack(self._program), self._plan)
         work = TaskSteps(chain, StepPlans(self._checkpoint.root), GlobalTables(self._program), self._clock)
         sources = source_partitions(self._program, numbers)
-        most = self._settings.max_records
-        rows = read_stream(self._session, self._program.log_dir, _topics(sources), most, self._starts)
+        given = self._session, self._program.log_dir, _topics(sources), self._settings.max_records, self._starts
+        rows = read_stream(*given, missing=topics_to_miss(self._program))
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:
@@ -145,7 +146,8 @@ class SparkRunner:
         delta = None
         if settings.delta is not None:
             delta = DeltaSink(self._session, settings.delta, program, f"{group}-{id_}")
-        return StepQuery(f"{self._checkpoint.root}/{name}", rows, work, sink, delta, self._count)
+        deleted = DeletedInput(program, self._log)
+        return StepQuery(f"{self._checkpoint.root}/{name}", rows, work, sink, delta, deleted, self._count)
 
     def _count(self, records_in: int, written: Counter[str], reports: list[Report]) -> None:
         progress = self.progress

@@ -7,7 +7,7 @@ replayed batch is therefore the same batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.errors import ConfigError, LogError
+from kstreams.errors import ConfigError, LogError, ProcessingError
 from kstreams.log import open_log
 from kstreams.log.api import Log
 from kstreams.runtime.spark.rows import (
@@ -33,9 +33,12 @@ from kstreams.runtime.spark.rows import (
     record_batch,
     split_evenly,
 )
+from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 POLL_SECONDS = 10.0
 """How long a reader waits for rows that the log has promised."""
+
+_CURE = "set spark.kstreams.path=task, with a timestamp_extractor or a deserialization.exception.handler if need be"
 
 
 def read_stream(
@@ -46,10 +49,13 @@ def read_stream(
     starts: Offsets,
     *,
     ends: bool = False,
+    latest_ms: int = LATEST_MS,
+    missing: Sequence[str] = (),
 ) -> DataFrame:
     """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
     reader = session.readStream.format("kstreams").option("path", str(log_dir)).option("topics", ",".join(topics))
-    reader = reader.option("startingOffsets", json.dumps(starts))
+    reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
+    reader = reader.option("mayBeMissing", ",".join(missing))
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
@@ -64,7 +70,9 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     Options: `path` (folder of the log) and `topics` (comma separated) are needed; `maxRecordsPerTrigger` bounds a
     micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split among Spark tasks. With
     `endOfInput=true` a stream that runs until what is available now ends with one row of a far future, without key:
-    it moves the watermark past every window that is still open.
+    it moves the watermark past every window that is still open. A record of a stream whose time is negative, or after
+    `latestTime` (ms; default 2^62 - 1), ends the query. So do records that were deleted before they were read, but of
+    the topics in `mayBeMissing` (comma separated).
 
     Examples
     --------
@@ -85,7 +93,9 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         limit = self.options.get("maxRecordsPerTrigger")
         ends = self.options.get("endOfInput", "false") == "true"
         starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
-        return StreamReader(Topics.of(self.options), None if limit is None else int(limit), starts, ends=ends)
+        latest_ms = int(self.options.get("latestTime", LATEST_MS))
+        most = None if limit is None else int(limit)
+        return StreamReader(Topics.of(self.options), most, starts, ends=ends, latest_ms=latest_ms)
 
 
 @cache
@@ -104,15 +114,17 @@ class OffsetRange(InputPartition):  # type: ignore[misc]
 class Topics:
     """The topics that a source reads: their offsets, and their rows between two offsets."""
 
-    def __init__(self, path: str, names: Sequence[str], rows_per_task: int) -> None:
+    def __init__(self, path: str, names: Sequence[str], rows_per_task: int, missing: Collection[str] = ()) -> None:
         self.path, self.names, self.rows_per_task = path, tuple(names), rows_per_task
+        self._missing = frozenset(missing)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Topics:
         """Read the options; raises ConfigError when one that is needed is missing."""
         if not options.get("path") or not options.get("topics"):
             raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
-        return cls(options["path"], options["topics"].split(","), int(options.get("rowsPerTask", "1000000")))
+        missing = options.get("mayBeMissing", "").split(",")
+        return cls(options["path"], options["topics"].split(","), int(options.get("rowsPerTask", "1000000")), missing)
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions of all topics."""
@@ -131,34 +143,40 @@ class Topics:
 
     def between(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
         """One range per partition that has something between two offsets; a large one is split."""
-        spans = [(source, start.get(source, 0), stop) for source, stop in end.items()]
-        self._require_present([(source, low) for source, low, high in spans if high > low])
         return [
             OffsetRange(source, low, high)
-            for source, first, last in spans
-            for low, high in ranges(first, last, self.rows_per_task)
+            for source, stop in end.items()
+            for low, high in ranges(start.get(source, 0), stop, self.rows_per_task)
         ]
 
     def read(self, span: OffsetRange) -> Iterator[Batch]:
-        """The rows of a range, straight from the mapped files."""
-        with log_at(self.path).consumer() as consumer:
+        """The rows of a range, straight from the mapped files.
+
+        Raises
+        ------
+        LogError
+            When some were deleted since the range was planned, and must not be missing.
+        """
+        start = min(self._present_from(span), span.end)
+        with log_at(self.path).consumer({"auto.offset.reset": "none"}) as consumer:
             consumer.assign([span.source])
-            consumer.seek(span.source, span.start)
+            consumer.seek(span.source, start)
             while consumer.position(span.source) < span.end:
                 batches = consumer.poll(POLL_SECONDS, span.end - span.start)
                 if not batches and consumer.position(span.source) < span.end:
                     raise LogError(f"{span.source} ends before offset {span.end}, which Spark was told it has")
                 yield from (rows for batch in batches if len(rows := _before(batch, span.end)))
 
-    def _require_present(self, wanted: Sequence[tuple[TopicPartition, int]]) -> None:
+    def _present_from(self, span: OffsetRange) -> int:
+        """The first offset of a range that is there, or would be."""
         with log_at(self.path).admin() as admin:
-            present = admin.beginning_offsets([source for source, _ in wanted])
-        for source, start in wanted:
-            if present[source] > start:
-                raise LogError(
-                    f"{source} was deleted up to offset {present[source]}, but rows from {start} on are still to be "
-                    "read: keep topics longer (`retention.ms`), or start anew with another checkpoint"
-                )
+            begin = admin.beginning_offsets([span.source])[span.source]
+        if begin > span.start and span.source.topic not in self._missing:
+            raise LogError(
+                f"{span.source} was deleted up to offset {begin}, but rows from {span.start} on are still to be read: "
+                "keep topics longer (`retention.ms`), or start anew with another checkpoint"
+            )
+        return max(begin, span.start)
 
 
 def _before(batch: Batch, end: int) -> Batch:
@@ -200,8 +218,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         starts: Mapping[TopicPartition, int] | None = None,
         *,
         ends: bool = False,
+        latest_ms: int = LATEST_MS,
     ) -> None:
         self._topics, self._limit, self._starts, self._ends = topics, limit, starts or {}, ends
+        self._latest_ms = latest_ms
         self._target: dict[TopicPartition, int] | None = None
 
     def initialOffset(self) -> Offsets:
@@ -240,4 +260,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.source.topic == END:
             return iter([record_batch(Batch.of_rows(partition.source, [Row(None, None, FAR_FUTURE_MS, ())]))])
-        return map(record_batch, self._topics.read(partition))
+        return (record_batch(self._timed(batch)) for batch in self._topics.read(partition))
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The batch, if all of its times are such that operators can reckon with them."""
+        times = batch.timestamps.to_numpy()
+        bad = np.flatnonzero((times < 0) | (times > self._latest_ms))
+        if len(bad):
+            error = InvalidTimestampError(int(times[bad[0]]), _CURE, str(self._latest_ms))
+            place = f"{batch.source}@{batch.offsets[bad[0]]}"
+            raise ProcessingError(f"the source of {batch.source.topic}", None, place, error)
+        return batch

@@ -6,13 +6,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.runtime.spark.deleted_input import topics_to_miss
 from kstreams.runtime.spark.frame import EVENT_TIME
 from kstreams.runtime.spark.obstacles import window_of
 from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational import relational_rows
 from kstreams.runtime.spark.reports import Report
-from kstreams.runtime.spark.rows import Offsets
+from kstreams.runtime.spark.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.source import read_stream
 from kstreams.runtime.spark.spans import Moves
@@ -53,7 +54,9 @@ def windowed_stream(
     grace_ms = max(window.grace_ms for window in windows if window is not None)
 
     def source(topics: list[str]) -> DataFrame:
-        rows = read_stream(session, program.log_dir, topics, settings.max_records, starts, ends=until_end)
+        limits = session, program.log_dir, topics, settings.max_records, starts
+        missing = topics_to_miss(program)
+        rows = read_stream(*limits, ends=until_end, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
 
