@@ -64,8 +64,9 @@ class EmbeddedLog:
         except ValueError as expected:
             raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
         create_folder(folder / "topics")
-        catalogue = Catalogue(folder, durability)
-        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk or Disk(), self._after_roll)
+        disk = disk or Disk()
+        catalogue = Catalogue(folder, durability, disk)
+        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll)
 
     def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
         """A new producer; see `kstreams.log.api.Log`."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import FencedError
+from kstreams.errors import CorruptLogError, FencedError
 from kstreams.log.api import OffsetAndMetadata
-from kstreams.log.embedded.catalogue import Catalogue
+from kstreams.log.embedded.catalogue import Catalogue, next_id
 from kstreams.log.embedded.group_offsets import store_offsets
 
 
@@ -38,14 +39,14 @@ class ProducerId(NamedTuple):
 def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
     """Take over a transactional id: the open transaction of whoever had it is aborted."""
     with catalogue.write() as database:
-        database.execute(
-            "INSERT INTO producers (transactional_id, epoch) VALUES (?, 0) "
-            "ON CONFLICT (transactional_id) DO UPDATE SET epoch = epoch + 1",
-            (transactional_id,),
-        )
         sql = "SELECT id, epoch FROM producers WHERE transactional_id = ?"
-        number, epoch = database.execute(sql, (transactional_id,)).fetchone()
-        producer = ProducerId(number, epoch, transactional_id)
+        known = database.execute(sql, (transactional_id,)).fetchone()
+        number, epoch = (next_id(database, "producers"), -1) if known is None else known
+        producer = ProducerId(number, epoch + 1, transactional_id)
+        database.execute(
+            "INSERT INTO producers VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
+            (producer.id, transactional_id, producer.epoch),
+        )
         _settle(database, "producer_id = ?", (producer.id,), Fate.ABORTED)
     return producer
 
@@ -105,7 +106,9 @@ def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> Fate:
     rows = catalogue.read("SELECT state, expires_ms FROM transactions WHERE id = ?", transaction)
     if not rows:
         settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")
-        return Fate.COMMITTED if settled and transaction < settled[0][0] else Fate.ABORTED
+        if settled and transaction < settled[0][0]:
+            return Fate.COMMITTED
+        raise behind_segments(catalogue.path.parent, f"transaction {transaction} is in a segment")
     if rows[0][0] == Fate.OPEN.value and rows[0][1] <= now_ms:
         abort(catalogue, transaction)
         return fate(catalogue, transaction, now_ms)
@@ -134,8 +137,18 @@ def forget_committed(catalogue: Catalogue) -> None:
         if newest is None:
             return
         mark = max(oldest if oldest is not None else newest + 1, _settled(database))
-        database.execute("INSERT OR REPLACE INTO marks VALUES ('settled', ?)", (mark,))
+        sql = "INSERT INTO marks VALUES ('settled', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        database.execute(sql, (mark,))
         database.execute("DELETE FROM transactions WHERE state = 'committed' AND id < ?", (mark,))
+
+
+def behind_segments(folder: Path, what: str) -> CorruptLogError:
+    """The error for a catalogue that is older than the segments."""
+    return CorruptLogError(
+        f"The catalogue of {folder} is older than its segments: {what}, but not in the catalogue. Put back the newest "
+        f"catalogue.sqlite and catalogue.journal, or run `kstreams log repair --log-dir {folder}`, which hides the "
+        "records of such transactions for ever."
+    )
 
 
 def _settle(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: Fate) -> None:
