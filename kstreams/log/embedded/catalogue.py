@@ -70,6 +70,11 @@ class Catalogue:
         """The machine's boot in which the last change was made before this opening."""
         return self._copies.boot
 
+    @property
+    def mended(self) -> list[str]:
+        """What was mended since it was opened, in words."""
+        return self._copies.mended
+
     def read(self, sql: str, *values: Any) -> Rows:
         """The rows of one query."""
         with self._mutex, self._errors():
@@ -88,6 +93,17 @@ class Catalogue:
                 if connection.in_transaction:
                     copies.roll_back(seal)
                 raise
+
+    def newest_id(self, table: str) -> int:
+        """The greatest number that a row of the table ever had."""
+        rows = self.read("SELECT value FROM marks WHERE name = ?", f"last of {table}")
+        return int(rows[0][0]) if rows else 0
+
+    def raise_id(self, table: str, least: int) -> None:
+        """Never give a number up to `least` to a row of the table."""
+        with self.write() as database:
+            sql = "INSERT INTO marks VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)"
+            database.execute(sql, (f"last of {table}", least))
 
     def close(self) -> None:
         """Release the database."""

@@ -64,6 +64,8 @@ class Copies:
     connection : sqlite3.Connection
     boot : bytes
         The machine's boot in which the last change was written before this opening.
+    mended : list of str
+        What was mended, in words.
 
     Raises
     ------
@@ -75,11 +77,13 @@ class Copies:
         self._path = folder / DATABASE
         self._journal = Journal(folder, disk, durability)
         self._changes: list[Change] = []
+        self.mended: list[str] = []
         refuse_links(self._path, *self._side_files())
         self._presence = Presence(folder)
         with self._presence.opening() as alone:
             self._prepare()
             self.connection, self.boot = self._agree(alone)
+        self._tune(self.connection)
         watch(self.connection, self._changes.append)
 
     def begin(self) -> Seal:
@@ -122,40 +126,38 @@ class Copies:
         self._presence.close()
 
     def _prepare(self) -> None:
-        """See to it that there is a journal: of a new catalogue, or of one from before there were journals."""
-        known = self._path.exists() and self._path.stat().st_size > 0
-        if not known and not self._journal.exists():
-            if any((self._folder / "topics").glob("*@*")):
-                raise CorruptLogError(
-                    f"{self._folder} holds topics but no catalogue: put back {DATABASE} and {self._journal.path.name} "
-                    "from a backup, or choose another folder for a new log."
-                )
-            self._journal.replace(1, empty())
-        elif known:
-            self._prepare_known()
+        """Begin the journal of a new catalogue."""
+        if self._journal.exists() or (self._path.exists() and self._path.stat().st_size > 0):
+            return
+        if any((self._folder / "topics").glob("*@*")):
+            raise CorruptLogError(
+                f"{self._folder} holds topics but no catalogue: put back {DATABASE} and {self._journal.path.name} "
+                "from a backup, or choose another folder for a new log."
+            )
+        self._journal.replace(1, empty())
 
-    def _prepare_known(self) -> None:
-        database = sqlite3.connect(self._path, timeout=2, isolation_level=None)
+    def _upgrade(self, database: sqlite3.Connection) -> None:
+        """Begin the journal of a catalogue from before there were journals."""
         try:
             version = database.execute("PRAGMA user_version").fetchone()[0]
-            if version > VERSION:
-                raise LogFormatError(
-                    f"{self._folder} has format {version}, this kstreams reads up to {VERSION}. Upgrade kstreams; if "
-                    f"nothing newer ever wrote it, it is damaged: `kstreams log repair --log-dir {self._folder}`."
-                )
             if version == 1:
                 _leave_wal(database, self._folder)
                 self._journal.replace(1, _tables_of_format_1(database, str(self._path)))
         except sqlite3.Error as error:
             if is_passing(error) or not self._journal.exists():
                 raise
-        finally:
-            database.close()
+            return
+        if version > VERSION:
+            raise LogFormatError(
+                f"{self._folder} has format {version}, this kstreams reads up to {VERSION}. Upgrade kstreams; if "
+                f"nothing newer ever wrote it, it is damaged: `kstreams log repair --log-dir {self._folder}`."
+            )
 
     def _agree(self, alone: bool) -> tuple[sqlite3.Connection, bytes]:
         """An open database that is the same as the journal."""
         database = self._connect()
         try:
+            self._upgrade(database)
             copy, reading = _look(database), self._reading()
             truth = self._decide(self._folder, reading, copy)
             if copy is None:
@@ -187,15 +189,20 @@ class Copies:
             assert reading is not None and reading.tables is not None
             if reading.sequence > 1:
                 state = "was damaged" if copy is None else f"ended with change {copy.seal.sequence}"
-                _logger.warning("%s %s: taken from its journal, up to %d", self._path, state, reading.sequence)
+                self._tell(f"{self._path} {state}: taken from its journal, up to change {reading.sequence}")
             self._journal.cut(reading.end)
             write_tables(database, reading.tables)
             write_seal(database, seal_of(reading.tables, reading.sequence, reading.end))
         elif truth is Truth.DATABASE:
             assert copy is not None
-            _logger.warning("%s was written anew from %s", self._journal.path, self._path)
+            lost = "was missing" if reading is None else f"ended with change {reading.sequence}"
+            self._tell(f"{self._journal.path} {lost}: written anew from {DATABASE}, change {copy.seal.sequence}")
             size = self._journal.replace(copy.seal.sequence, copy.tables)
             write_seal(database, seal_of(copy.tables, copy.seal.sequence, size))
+
+    def _tell(self, sentence: str) -> None:
+        self.mended.append(sentence)
+        _logger.warning("%s", sentence)
 
     def _shorten(self, seal: Seal) -> Seal:
         """Begin the journal anew, which holds far more changes than there are rows."""
@@ -215,9 +222,7 @@ class Copies:
         if not self._path.exists():
             os.close(create_file(self._path))  # SQLite gives its side files the mode of the database
         self._path.chmod(0o600)
-        database = sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-        database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
-        return database
+        return sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
 
     def _made_anew(self, alone: bool) -> sqlite3.Connection:
         if not alone:
@@ -225,9 +230,13 @@ class Copies:
         for path in (self._path, *self._side_files()):
             path.unlink(missing_ok=True)
         database = self._connect()
+        self._tune(database)
         create_tables(database)
         database.execute("BEGIN IMMEDIATE")
         return database
+
+    def _tune(self, database: sqlite3.Connection) -> None:
+        database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
 
     def _side_files(self) -> list[Path]:
         return [self._path.with_name(DATABASE + suffix) for suffix in _SIDE_FILES]
@@ -253,6 +262,7 @@ def _look(database: sqlite3.Connection) -> Copy | None:
 def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:
     """Be the only one who has the database open."""
     try:
+        database.execute("PRAGMA busy_timeout = 2000")
         database.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.OperationalError:
         raise LogError(

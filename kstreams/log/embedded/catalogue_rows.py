@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+
+import google_crc32c
+import msgspec
 
 from kstreams.errors import CorruptLogError, LogError
 from kstreams.log.naming import check_topic_name
@@ -50,6 +52,7 @@ TABLES = {
     "transaction_partitions": Table(("transaction_id", "topic_id", "partition", "first_offset"), 3),
     "marks": Table(("name", "value"), 1),
 }
+_encode = msgspec.json.Encoder().encode
 _TEXTS = {"name", "config", "group_id", "topic", "metadata", "transactional_id", "state"}
 
 
@@ -106,7 +109,8 @@ def read_seal(database: sqlite3.Connection) -> Seal | None:
 
 def write_seal(database: sqlite3.Connection, seal: Seal) -> None:
     """Let the database say this about itself."""
-    database.execute("INSERT OR REPLACE INTO seal VALUES (1, ?, ?, ?)", seal)
+    sql = "INSERT INTO seal VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET sequence = ?, position = ?, mark = ?"
+    database.execute(sql, seal + seal)
 
 
 def seal_of(tables: Tables, sequence: int, position: int) -> Seal:
@@ -129,7 +133,7 @@ def _closed(total: int, sequence: int, position: int) -> Seal:
 
 
 def _row_mark(table: str, row: Row) -> int:
-    return int.from_bytes(hashlib.blake2b(repr((table, row)).encode(), digest_size=8).digest(), "little")
+    return int(google_crc32c.value(_encode((table, row))))
 
 
 def watch(database: sqlite3.Connection, note: Callable[[Change], None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -31,16 +32,30 @@ class Copy(NamedTuple):
 
 def examine(database: sqlite3.Connection) -> Copy | None:
     """What the database holds, or None where a row, an index or the schema is not as it was written."""
+    if next(faults(database), None) is not None:
+        return None
+    seal = read_seal(database)
+    assert seal is not None
+    return Copy(read_tables(database), seal)
+
+
+def faults(database: sqlite3.Connection) -> Iterator[str]:
+    """What is not as it was written, in words."""
     try:
-        if not _is_well_built(database):
-            return None
+        if database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            yield "the format version is not the one that was written"
+        rows = database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        mode = database.execute("PRAGMA journal_mode").fetchone()[0]
+        if dict(rows) != SCHEMA or mode != "wal":
+            yield "the tables are not those that were made"
+        yield from (line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok")
         tables, seal = read_tables(database), read_seal(database)
+        if seal is None or seal != seal_of(tables, seal.sequence, seal.position):
+            yield "the rows do not have the mark that they were sealed with"
     except sqlite3.Error as error:
         if is_passing(error):
             raise
-        return None
-    sound = seal is not None and seal == seal_of(tables, seal.sequence, seal.position)
-    return Copy(tables, seal) if sound and seal is not None else None
+        yield str(error)
 
 
 def is_passing(error: sqlite3.Error) -> bool:
@@ -83,15 +98,6 @@ def salvage(folder: Path, reading: Reading | None, copy: Copy | None) -> Truth:
             f"Nothing is left of the catalogue of {folder}: put back a copy of catalogue.sqlite and {NAME}."
         )
     return Truth.JOURNAL
-
-
-def _is_well_built(database: sqlite3.Connection) -> bool:
-    if database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-        return False
-    rows = database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    if dict(rows.fetchall()) != SCHEMA or database.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        return False
-    return bool(database.execute("PRAGMA integrity_check").fetchall() == [("ok",)])
 
 
 def _refusal(folder: Path, what: str) -> CorruptLogError:

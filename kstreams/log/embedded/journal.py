@@ -6,7 +6,6 @@ anew, and whatever SQLite forgot is known.
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import google_crc32c
+import msgspec
 
 from kstreams.errors import LogFormatError
 from kstreams.log.embedded.catalogue_rows import TABLES, VERSION, Change, Tables, empty
@@ -63,7 +63,7 @@ def encode_record(sequence: int, changes: Iterable[Change]) -> bytes:
         ["-", table, (old or ())[: TABLES[table].key]] if new is None else ["+", table, new]
         for table, old, new in changes
     ]
-    body = json.dumps(rows, separators=(",", ":")).encode()
+    body = msgspec.json.encode(rows)
     head = _LAYOUT.pack(_MAGIC, VERSION, sequence, boot_id(), len(body), 0)[: -_CRC.size]
     return head + _CRC.pack(google_crc32c.extend(google_crc32c.value(head), body)) + body
 
@@ -87,7 +87,7 @@ def decode_record(raw: bytes, place: int) -> Record:
         raise BadRecordError("the record fails its checksum")
     if version > VERSION:
         raise LogFormatError(f"The catalogue has format {version}, this kstreams reads up to {VERSION}. Upgrade it.")
-    return Record(sequence, boot, json.loads(body), _LAYOUT.size + size)
+    return Record(sequence, boot, msgspec.json.decode(body), _LAYOUT.size + size)
 
 
 def read_journal(raw: bytes, up_to: int = 2**63) -> Reading:

@@ -13,6 +13,7 @@ from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk, create_folder
+from kstreams.log.embedded.evidence import check_against_segments
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.housekeeping import clean_topic
 from kstreams.log.embedded.producer import EmbeddedProducer
@@ -66,6 +67,11 @@ class EmbeddedLog:
         create_folder(folder / "topics")
         disk = disk or Disk()
         catalogue = Catalogue(folder, durability, disk)
+        try:
+            check_against_segments(catalogue, folder, durability)
+        except BaseException:
+            catalogue.close()
+            raise
         self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll)
 
     def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:

@@ -8,7 +8,7 @@ without a row is committed; above it, one without a row never was (its row was l
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -113,6 +113,14 @@ def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> Fate:
         abort(catalogue, transaction)
         return fate(catalogue, transaction, now_ms)
     return Fate(rows[0][0])
+
+
+def unknown_among(catalogue: Catalogue, transactions: Iterable[int]) -> list[int]:
+    """Those of these transactions that the catalogue never opened."""
+    rows = ((number, catalogue.read("SELECT 1 FROM transactions WHERE id = ?", number)) for number in transactions)
+    strange = [number for number, row in rows if not row]
+    settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")  # after the rows, which it outlives
+    return [number for number in strange if not settled or number >= settled[0][0]]
 
 
 def first_open_offset(catalogue: Catalogue, topic_id: int, partition: int, now_ms: int) -> int | None:
