@@ -38,11 +38,11 @@ def dump(
 
 @log.command()
 def verify(as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Check every frame of every file, without changing anything; exit status 1 when there is damage.
+    """Check segments, indexes, heads and the catalogue, without changing anything; exit status 1 for damage.
 
     Example: `kstreams log verify --log-dir /data/log`
     """
-    from kstreams.log.embedded.verify import partition_folders
+    from kstreams.log.embedded.evidence import partition_folders
     from kstreams.log.embedded.verify import verify as damage_in
 
     folder = log_folder(log_dir)
@@ -53,9 +53,25 @@ def verify(as_json: AsJson = False, log_dir: LogDir = None) -> None:
     typer.echo(f"{folder} is sound: {len(partition_folders(folder))} partitions were checked", err=True)
 
 
+@log.command()
+def repair(log_dir: LogDir = None) -> None:
+    """Go on with what is left of a catalogue that is damaged or older than its segments; says what that is.
+
+    Damage that can be mended without loss needs no command: it is mended when the log is opened.
+
+    Example: `kstreams log repair --log-dir /data/log`
+    """
+    from kstreams.log.embedded.repair import repair as repaired
+
+    folder = log_folder(log_dir)
+    for sentence in repaired(folder):
+        typer.echo(sentence)
+    typer.echo(f"The catalogue of {folder} is sound.", err=True)
+
+
 def _frames(folder: Path, topic: str | None, records: bool) -> Iterator[dict[str, Any]]:
     from kstreams.log.embedded.dump import dump as frames_in
-    from kstreams.log.embedded.verify import partition_folders
+    from kstreams.log.embedded.evidence import partition_folders
 
     if topic is not None and all(source.topic != topic for _, source in partition_folders(folder)):
         raise UnknownTopicError(f"there is no topic {topic!r} in {folder}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
+import functools
 import json
 import os
 import sqlite3
@@ -12,30 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kstreams.errors import CorruptLogError, LogError, LogFormatError, TopicExistsError, UnknownTopicError
+from kstreams.errors import CorruptLogError, LogError, TopicExistsError, UnknownTopicError
 from kstreams.log.api import TopicDescription
-from kstreams.log.embedded.disk import create_file, create_folder
+from kstreams.log.embedded.catalogue_copies import DATABASE, Copies, Decide
+from kstreams.log.embedded.catalogue_rows import Row, topic_config
+from kstreams.log.embedded.catalogue_truth import judge
+from kstreams.log.embedded.disk import Disk, create_folder
 from kstreams.log.naming import did_you_mean
-
-VERSION = 1
-_WAIT_S = 60.0
-_SCHEMA = """
-CREATE TABLE topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
-    partitions INTEGER NOT NULL, config TEXT NOT NULL);
-CREATE TABLE offsets (group_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL,
-    next_offset INTEGER NOT NULL, metadata TEXT NOT NULL, PRIMARY KEY (group_id, topic, partition)) WITHOUT ROWID;
-CREATE TABLE producers (id INTEGER PRIMARY KEY AUTOINCREMENT, transactional_id TEXT NOT NULL UNIQUE,
-    epoch INTEGER NOT NULL);
-CREATE TABLE transactions (id INTEGER PRIMARY KEY, producer_id INTEGER NOT NULL, epoch INTEGER NOT NULL,
-    state TEXT NOT NULL, expires_ms INTEGER NOT NULL);
-CREATE INDEX open_transactions ON transactions (state, producer_id) WHERE state = 'open';
-CREATE TABLE transaction_partitions (transaction_id INTEGER NOT NULL, topic_id INTEGER NOT NULL,
-    partition INTEGER NOT NULL, first_offset INTEGER NOT NULL,
-    PRIMARY KEY (transaction_id, topic_id, partition)) WITHOUT ROWID;
-CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-"""
-# FULL syncs the database at every commit, NORMAL never loses its integrity, OFF promises nothing after a power cut.
-_SYNCHRONOUS = {"fsync": "FULL", "os": "NORMAL", "none": "OFF"}
 
 Rows = list[tuple[Any, ...]]
 
@@ -61,19 +44,36 @@ class Catalogue:
     folder : Path
         The log's folder; made if it is not there.
     durability : {"none", "os", "fsync"}
+    disk : Disk
+        What writes the journal.
+    decide : callable
+        Which copy of the catalogue holds where they differ; `salvage` accepts a loss.
 
     Raises
     ------
     LogFormatError
         When a newer kstreams wrote it.
+    CorruptLogError
+        When it is damaged so that no copy of it is sure to have all that was committed.
     """
 
-    def __init__(self, folder: Path, durability: str) -> None:
-        self.path = folder / "catalogue.sqlite"
-        self._synchronous = _SYNCHRONOUS[durability]
+    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = judge) -> None:
+        self.path = folder / DATABASE
         self._mutex = threading.RLock()
         create_folder(folder)
-        self._connection = self._open()
+        self._open = functools.partial(Copies, folder, durability, disk, decide)
+        with self._errors():
+            self._copies, self._pid = self._open(), os.getpid()
+
+    @property
+    def boot(self) -> bytes:
+        """The machine's boot in which the last change was made before this opening."""
+        return self._copies.boot
+
+    @property
+    def mended(self) -> list[str]:
+        """What was mended since it was opened, in words."""
+        return self._copies.mended
 
     def read(self, sql: str, *values: Any) -> Rows:
         """The rows of one query."""
@@ -84,25 +84,36 @@ class Catalogue:
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of what is done in it, or nothing."""
         with self._mutex, self._errors():
-            connection = self._mine()
-            connection.execute("BEGIN IMMEDIATE")
+            connection, copies, seal = self._mine(), self._copies, None
             try:
+                seal = copies.begin()
                 yield connection
-                connection.execute("COMMIT")
+                copies.commit(seal)
             except BaseException:
                 if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                    copies.roll_back(seal)
                 raise
+
+    def newest_id(self, table: str) -> int:
+        """The greatest number that a row of the table ever had."""
+        rows = self.read("SELECT value FROM marks WHERE name = ?", f"last of {table}")
+        return int(rows[0][0]) if rows else 0
+
+    def raise_id(self, table: str, least: int) -> None:
+        """Never give a number up to `least` to a row of the table."""
+        with self.write() as database:
+            sql = "INSERT INTO marks VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)"
+            database.execute(sql, (f"last of {table}", least))
 
     def close(self) -> None:
         """Release the database."""
         with self._mutex:
-            self._connection.close()
+            self._copies.close()
 
     def topics(self) -> dict[str, Topic]:
         """All topics by name."""
         rows = self.read("SELECT id, name, partitions, config FROM topics ORDER BY name")
-        return {row[1]: Topic(row[0], row[1], row[2], json.loads(row[3])) for row in rows}
+        return {row[1]: self._topic(row) for row in rows}
 
     def topic(self, name: str) -> Topic:
         """The topic of that name; UnknownTopicError names the nearest there is."""
@@ -110,49 +121,15 @@ class Catalogue:
         if not rows:
             hint = did_you_mean(name, [row[0] for row in self.read("SELECT name FROM topics")])
             raise UnknownTopicError(f"There is no topic {name!r} in {self.path.parent}.{hint} Create it first.")
-        return Topic(rows[0][0], rows[0][1], rows[0][2], json.loads(rows[0][3]))
+        return self._topic(rows[0])
 
-    def _open(self) -> sqlite3.Connection:
-        self._pid = os.getpid()
-        with self._errors():
-            if not self.path.exists() or self.path.stat().st_size == 0:
-                self._create()
-            connection = self._connect()
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                connection.close()
-                self._create()
-                return self._open()
-            if version > VERSION:
-                connection.close()
-                raise LogFormatError(
-                    f"{self.path.parent} has format {version}, this kstreams reads up to {VERSION}. Upgrade kstreams."
-                )
-            return connection
-
-    def _connect(self) -> sqlite3.Connection:
-        os.close(create_file(self.path))  # SQLite gives its side files the mode of the database
-        connection = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        return connection
-
-    def _create(self) -> None:
-        # Turning a database to WAL is not covered by SQLite's busy timeout, so only one process may do it.
-        fd = create_file(self.path.with_name("lock"))
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            connection = self._connect()
-            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
-            connection.close()
-        finally:
-            os.close(fd)
+    def _topic(self, row: Row) -> Topic:
+        return Topic(row[0], row[1], row[2], topic_config(row, str(self.path)))
 
     def _mine(self) -> sqlite3.Connection:
         if self._pid != os.getpid():
-            self._connection = self._open()
-        return self._connection
+            self._copies, self._pid = self._open(), os.getpid()
+        return self._copies.connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -161,7 +138,10 @@ class Catalogue:
         except sqlite3.OperationalError as error:
             raise LogError(f"The catalogue {self.path} cannot be used: {error}.") from error
         except sqlite3.DatabaseError as error:
-            raise CorruptLogError(f"The catalogue {self.path} is damaged: {error}.") from error
+            raise CorruptLogError(
+                f"The catalogue {self.path} is damaged: {error}. Stop all processes that use the log and start them "
+                "again; the first makes it anew from its journal."
+            ) from error
 
 
 @contextmanager
@@ -169,12 +149,19 @@ def insert_topic(catalogue: Catalogue, name: str, partitions: int, config: dict[
     """Insert a topic; it is there for others when the caller has made its folders and the block ends."""
     with catalogue.write() as database:
         try:
-            cursor = database.execute(
-                "INSERT INTO topics (name, partitions, config) VALUES (?, ?, ?)", (name, partitions, json.dumps(config))
-            )
+            topic = Topic(next_id(database, "topics"), name, partitions, config)
+            database.execute("INSERT INTO topics VALUES (?, ?, ?, ?)", (*topic[:3], json.dumps(config)))
         except sqlite3.IntegrityError:
             raise TopicExistsError(f"The topic {name!r} is there already.") from None
-        yield Topic(int(cursor.lastrowid or 0), name, partitions, config)
+        yield topic
+
+
+def next_id(database: sqlite3.Connection, table: str) -> int:
+    """A number that no row of the table ever had."""
+    name = f"last of {table}"
+    sql = "INSERT INTO marks VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+    database.execute(sql, (name,))
+    return int(database.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()[0])
 
 
 def delete_topic(catalogue: Catalogue, topic: Topic) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from kstreams.errors import LogError
 
 
 class Disk:
@@ -44,8 +48,24 @@ class Disk:
 
 
 def create_file(path: Path, flags: int = 0) -> int:
-    """Open for reading and writing, made with mode 0600 if it is not there."""
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+    """Open for reading and writing, made with mode 0600 if it is not there; see `open_file`."""
+    return open_file(path, os.O_RDWR | os.O_CREAT | flags)
+
+
+def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a file of ours; LogError for a symbolic link or whatever else stands in its place."""
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise not_ours(path, "a symbolic link") from None
+        if error.errno in (errno.EISDIR, errno.ENXIO):
+            raise not_ours(path, "no plain file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise not_ours(path, "no plain file")
+    return fd
 
 
 def create_folder(path: Path) -> None:
@@ -53,3 +73,15 @@ def create_folder(path: Path) -> None:
     if not path.is_dir():
         create_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
+
+
+def refuse_links(*paths: Path) -> None:
+    """LogError when a symbolic link stands in the place of one of these files and folders."""
+    for path in paths:
+        if path.is_symlink():
+            raise not_ours(path, "a symbolic link")
+
+
+def not_ours(path: Path, what: str) -> LogError:
+    """The error for something else in the place of a file or folder of a log."""
+    return LogError(f"{path} is {what}, which no log writes: put the file or folder itself there.")

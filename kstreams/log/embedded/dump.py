@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.log.embedded.evidence import partition_folders
 from kstreams.log.embedded.frame import FrameHeader
 from kstreams.log.embedded.head import decode_head
 from kstreams.log.embedded.partition import segment_bases
 from kstreams.log.embedded.segment import Segment, segment_path
-from kstreams.log.embedded.verify import partition_folders
 
 Json = dict[str, Any]
 

@@ -15,7 +15,8 @@ def store_offsets(
 ) -> None:
     """Store a group's offsets inside a transaction of the catalogue."""
     database.executemany(
-        "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO offsets VALUES (?, ?, ?, ?, ?) ON CONFLICT (group_id, topic, partition) "
+        "DO UPDATE SET next_offset = excluded.next_offset, metadata = excluded.metadata",
         [(group, source.topic, source.partition, at.offset, at.metadata) for source, at in offsets.items()],
     )
 

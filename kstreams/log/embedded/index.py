@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,19 @@ def entry_before_time(segment: Segment, timestamp_ms: int) -> Entry:
 def last_entry(segment: Segment) -> Entry:
     """The last indexed frame."""
     return _lookup(segment, "offset", 2**63 - 1, inclusive=True)
+
+
+def wrong_entries(segment: Segment) -> Iterator[int]:
+    """Places in a segment's index where no entry lies that names a frame."""
+    try:
+        raw = index_path(segment.path).read_bytes()
+    except FileNotFoundError:
+        return
+    for place in range(0, len(raw), _LAYOUT.size):
+        *fields, crc = _LAYOUT.unpack(raw[place : place + _LAYOUT.size].ljust(_LAYOUT.size, b"\0"))
+        entry = Entry._make(fields)
+        if crc != _crc(entry) or (entry.position < segment.limit and not _is_frame(segment, entry)):
+            yield place
 
 
 def _lookup(segment: Segment, column: str, bound: int, *, inclusive: bool) -> Entry:

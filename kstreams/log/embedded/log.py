@@ -13,6 +13,7 @@ from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk, create_folder
+from kstreams.log.embedded.evidence import check_against_segments
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.housekeeping import clean_topic
 from kstreams.log.embedded.producer import EmbeddedProducer
@@ -64,8 +65,14 @@ class EmbeddedLog:
         except ValueError as expected:
             raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
         create_folder(folder / "topics")
-        catalogue = Catalogue(folder, durability)
-        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk or Disk(), self._after_roll)
+        disk = disk or Disk()
+        catalogue = Catalogue(folder, durability, disk)
+        try:
+            check_against_segments(catalogue, folder, durability)
+        except BaseException:
+            catalogue.close()
+            raise
+        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll)
 
     def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
         """A new producer; see `kstreams.log.api.Log`."""

@@ -8,14 +8,15 @@ without a row is committed; above it, one without a row never was (its row was l
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import FencedError
+from kstreams.errors import CorruptLogError, FencedError
 from kstreams.log.api import OffsetAndMetadata
-from kstreams.log.embedded.catalogue import Catalogue
+from kstreams.log.embedded.catalogue import Catalogue, next_id
 from kstreams.log.embedded.group_offsets import store_offsets
 
 
@@ -38,14 +39,14 @@ class ProducerId(NamedTuple):
 def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
     """Take over a transactional id: the open transaction of whoever had it is aborted."""
     with catalogue.write() as database:
-        database.execute(
-            "INSERT INTO producers (transactional_id, epoch) VALUES (?, 0) "
-            "ON CONFLICT (transactional_id) DO UPDATE SET epoch = epoch + 1",
-            (transactional_id,),
-        )
         sql = "SELECT id, epoch FROM producers WHERE transactional_id = ?"
-        number, epoch = database.execute(sql, (transactional_id,)).fetchone()
-        producer = ProducerId(number, epoch, transactional_id)
+        known = database.execute(sql, (transactional_id,)).fetchone()
+        number, epoch = (next_id(database, "producers"), -1) if known is None else known
+        producer = ProducerId(number, epoch + 1, transactional_id)
+        database.execute(
+            "INSERT INTO producers VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
+            (producer.id, transactional_id, producer.epoch),
+        )
         _settle(database, "producer_id = ?", (producer.id,), Fate.ABORTED)
     return producer
 
@@ -105,11 +106,21 @@ def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> Fate:
     rows = catalogue.read("SELECT state, expires_ms FROM transactions WHERE id = ?", transaction)
     if not rows:
         settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")
-        return Fate.COMMITTED if settled and transaction < settled[0][0] else Fate.ABORTED
+        if settled and transaction < settled[0][0]:
+            return Fate.COMMITTED
+        raise behind_segments(catalogue.path.parent, f"transaction {transaction} is in a segment")
     if rows[0][0] == Fate.OPEN.value and rows[0][1] <= now_ms:
         abort(catalogue, transaction)
         return fate(catalogue, transaction, now_ms)
     return Fate(rows[0][0])
+
+
+def unknown_among(catalogue: Catalogue, transactions: Iterable[int]) -> list[int]:
+    """Those of these transactions that the catalogue never opened."""
+    rows = ((number, catalogue.read("SELECT 1 FROM transactions WHERE id = ?", number)) for number in transactions)
+    strange = [number for number, row in rows if not row]
+    settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")  # after the rows, which it outlives
+    return [number for number in strange if not settled or number >= settled[0][0]]
 
 
 def first_open_offset(catalogue: Catalogue, topic_id: int, partition: int, now_ms: int) -> int | None:
@@ -134,8 +145,18 @@ def forget_committed(catalogue: Catalogue) -> None:
         if newest is None:
             return
         mark = max(oldest if oldest is not None else newest + 1, _settled(database))
-        database.execute("INSERT OR REPLACE INTO marks VALUES ('settled', ?)", (mark,))
+        sql = "INSERT INTO marks VALUES ('settled', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        database.execute(sql, (mark,))
         database.execute("DELETE FROM transactions WHERE state = 'committed' AND id < ?", (mark,))
+
+
+def behind_segments(folder: Path, what: str) -> CorruptLogError:
+    """The error for a catalogue that is older than the segments."""
+    return CorruptLogError(
+        f"The catalogue of {folder} is older than its segments: {what}, but not in the catalogue. Put back the newest "
+        f"catalogue.sqlite and catalogue.journal, or run `kstreams log repair --log-dir {folder}`, which hides the "
+        "records of such transactions for ever."
+    )
 
 
 def _settle(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: Fate) -> None:

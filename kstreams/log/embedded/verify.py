@@ -1,17 +1,21 @@
-"""Checking a whole log without changing it: every frame of every segment, the heads, the catalogue."""
+"""Checking a whole log without changing it: every frame of every segment, heads, indexes, the catalogue."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError, LogError
+from kstreams.log.embedded.catalogue_copies import DATABASE
+from kstreams.log.embedded.evidence import Sighting, partition_folders
 from kstreams.log.embedded.frame import BadFrameError, NewerFormatError
 from kstreams.log.embedded.head import HEAD_SIZE, Head, decode_head, is_trusted
+from kstreams.log.embedded.index import index_path, wrong_entries
+from kstreams.log.embedded.journal import NAME
 from kstreams.log.embedded.partition import segment_bases
 from kstreams.log.embedded.segment import Damage, Segment, segment_path
+from kstreams.log.embedded.verify_catalogue import verify_catalogue
 
 
 def verify(folder: str | Path) -> list[Damage]:
@@ -38,25 +42,15 @@ def verify(folder: str | Path) -> list[Damage]:
     []
     """
     root = Path(folder)
-    if not (root / "catalogue.sqlite").exists():
-        raise LogError(f"{root} holds no log: there is no catalogue.sqlite in it.")
-    found = list(_verify_catalogue(root / "catalogue.sqlite"))
-    for partition in partition_folders(root):
-        found += verify_partition(*partition)
-    return found
+    if not (root / DATABASE).exists() and not (root / NAME).exists():
+        raise LogError(f"{root} holds no log: there is no {DATABASE} in it.")
+    seen: dict[int, Sighting] = {}
+    found = [damage for partition in partition_folders(root) for damage in verify_partition(*partition, seen)]
+    return [*verify_catalogue(root, seen), *found]
 
 
-def partition_folders(root: Path) -> list[tuple[Path, TopicPartition]]:
-    """Every partition's folder in a log's folder, and what it holds."""
-    folders = sorted((root / "topics").glob("*@*/*/head"))
-    return [
-        (head.parent, TopicPartition(head.parent.parent.name.rpartition("@")[0], int(head.parent.name)))
-        for head in folders
-    ]
-
-
-def verify_partition(folder: Path, source: TopicPartition) -> Iterator[Damage]:
-    """All damage in one partition."""
+def verify_partition(folder: Path, source: TopicPartition, seen: dict[int, Sighting]) -> Iterator[Damage]:
+    """All damage in one partition; the transactions in it are added to `seen`."""
     raw = (folder / "head").read_bytes()
     head = decode_head(raw)
     if head is None:
@@ -71,7 +65,8 @@ def verify_partition(folder: Path, source: TopicPartition) -> Iterator[Damage]:
             yield Damage(str(segment.path), 0, expected, f"the records from offset {expected} to {base} are missing")
         active = head if head is not None and base == head.segment else None
         yield from _map(segment, active)
-        end = yield from _verify_frames(segment)
+        end = yield from _verify_frames(segment, seen)
+        yield from _verify_index(segment)
         segment.close()
         expected = max(expected, end)
     if head is not None and head.segment not in bases:
@@ -92,7 +87,7 @@ def _map(segment: Segment, head: Head | None) -> Iterator[Damage]:
         yield Damage(str(segment.path), segment.limit, -1, f"{head.position - segment.limit} bytes are missing here")
 
 
-def _verify_frames(segment: Segment) -> Generator[Damage, None, int]:
+def _verify_frames(segment: Segment, seen: dict[int, Sighting]) -> Generator[Damage, None, int]:
     """Damage in the mapped part of a segment; returns the offset after its last sound frame."""
     position, offset = 0, segment.base_offset
     while position < segment.limit:
@@ -101,6 +96,7 @@ def _verify_frames(segment: Segment) -> Generator[Damage, None, int]:
             if header.base_offset != offset:
                 raise BadFrameError(f"the frame begins at offset {header.base_offset}")
             segment.body_at(position, header)
+            seen.setdefault(header.transaction_id, Sighting(header.transaction_id, str(segment.path), position))
             position, offset = position + header.size, header.next_offset
         except (BadFrameError, NewerFormatError) as bad:
             yield Damage(str(segment.path), position, offset, str(bad))
@@ -111,13 +107,7 @@ def _verify_frames(segment: Segment) -> Generator[Damage, None, int]:
     return offset
 
 
-def _verify_catalogue(path: Path) -> Iterator[Damage]:
-    try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        report = [row[0] for row in connection.execute("PRAGMA integrity_check")]
-        connection.close()
-    except sqlite3.DatabaseError as error:
-        report = [str(error)]
-    for line in report:
-        if line != "ok":
-            yield Damage(str(path), 0, -1, line)
+def _verify_index(segment: Segment) -> Iterator[Damage]:
+    for position in wrong_entries(segment):
+        what = "an entry that names no frame; the index is made anew when it is needed"
+        yield Damage(str(index_path(segment.path)), position, -1, what)

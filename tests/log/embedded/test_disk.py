@@ -35,7 +35,7 @@ class FailingDisk(Disk):
         super().write_at(fd, [raw], position)
 
     def sync(self, fd: int) -> None:
-        self.syncs += 1
+        self.syncs += Path(f"/dev/fd/{fd}").resolve().suffix == ".log"
         if self.fails_to_sync:
             raise OSError(errno.EIO, "Input/output error")
         super().sync(fd)

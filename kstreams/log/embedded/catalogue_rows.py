@@ -1,0 +1,204 @@
+"""What the catalogue holds, as plain rows: its tables, what changes in them, and the mark that tells them whole."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import google_crc32c
+import msgspec
+
+from kstreams.errors import CorruptLogError, LogError
+from kstreams.log.naming import check_topic_name
+
+Row = tuple[Any, ...]
+Tables = dict[str, dict[Row, Row]]  # by table and key
+MOST_PARTITIONS = 10_000
+VERSION = 2
+
+SCHEMA = {
+    "topics": "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
+    "partitions INTEGER NOT NULL, config TEXT NOT NULL)",
+    "offsets": "CREATE TABLE offsets (group_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, "
+    "next_offset INTEGER NOT NULL, metadata TEXT NOT NULL, PRIMARY KEY (group_id, topic, partition)) WITHOUT ROWID",
+    "producers": "CREATE TABLE producers (id INTEGER PRIMARY KEY, transactional_id TEXT NOT NULL UNIQUE, "
+    "epoch INTEGER NOT NULL)",
+    "transactions": "CREATE TABLE transactions (id INTEGER PRIMARY KEY, producer_id INTEGER NOT NULL, "
+    "epoch INTEGER NOT NULL, state TEXT NOT NULL, expires_ms INTEGER NOT NULL)",
+    "open_transactions": "CREATE INDEX open_transactions ON transactions (state, producer_id) WHERE state = 'open'",
+    "transaction_partitions": "CREATE TABLE transaction_partitions (transaction_id INTEGER NOT NULL, "
+    "topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, first_offset INTEGER NOT NULL, "
+    "PRIMARY KEY (transaction_id, topic_id, partition)) WITHOUT ROWID",
+    "marks": "CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "seal": "CREATE TABLE seal (one INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, position INTEGER NOT NULL, "
+    "mark INTEGER NOT NULL)",
+}
+
+
+class Table(NamedTuple):
+    """A table whose changes are kept in the journal; its key is made of the first columns."""
+
+    columns: tuple[str, ...]
+    key: int
+
+
+TABLES = {
+    "topics": Table(("id", "name", "partitions", "config"), 1),
+    "offsets": Table(("group_id", "topic", "partition", "next_offset", "metadata"), 3),
+    "producers": Table(("id", "transactional_id", "epoch"), 1),
+    "transactions": Table(("id", "producer_id", "epoch", "state", "expires_ms"), 1),
+    "transaction_partitions": Table(("transaction_id", "topic_id", "partition", "first_offset"), 3),
+    "marks": Table(("name", "value"), 1),
+}
+_encode = msgspec.json.Encoder().encode
+_TEXTS = {"name", "config", "group_id", "topic", "metadata", "transactional_id", "state"}
+
+
+class Change(NamedTuple):
+    """A row as it was and as it is; None where there is none."""
+
+    table: str
+    old: Row | None
+    new: Row | None
+
+
+class Seal(NamedTuple):
+    """What the database says about itself: which change was its last, and the mark of all its rows."""
+
+    sequence: int
+    position: int  # bytes of the journal when that change was written
+    mark: int
+
+
+def empty() -> Tables:
+    """The tables of a new catalogue."""
+    return {table: {} for table in TABLES}
+
+
+def create_tables(database: sqlite3.Connection) -> None:
+    """Make the tables in an empty database."""
+    database.execute("PRAGMA journal_mode = WAL")
+    database.executescript(f"BEGIN; {'; '.join(SCHEMA.values())}; PRAGMA user_version = {VERSION}; COMMIT;")
+
+
+def read_tables(database: sqlite3.Connection) -> Tables:
+    """All rows of a database."""
+    return {
+        name: {
+            row[: table.key]: row for row in database.execute(f"SELECT {', '.join(table.columns)} FROM main.{name}")
+        }
+        for name, table in TABLES.items()
+    }
+
+
+def write_tables(database: sqlite3.Connection, tables: Tables) -> None:
+    """Put these rows in the place of those that a database has, inside a transaction."""
+    for name, table in TABLES.items():
+        database.execute(f"DELETE FROM main.{name}")
+        places = ", ".join("?" * len(table.columns))
+        database.executemany(f"INSERT INTO main.{name} VALUES ({places})", list(tables[name].values()))
+
+
+def read_seal(database: sqlite3.Connection) -> Seal | None:
+    """What the database says about itself; None when it says nothing."""
+    row = database.execute("SELECT sequence, position, mark FROM seal").fetchone()
+    return None if row is None else Seal(*row)
+
+
+def write_seal(database: sqlite3.Connection, seal: Seal) -> None:
+    """Let the database say this about itself."""
+    sql = "INSERT INTO seal VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET sequence = ?, position = ?, mark = ?"
+    database.execute(sql, seal + seal)
+
+
+def seal_of(tables: Tables, sequence: int, position: int) -> Seal:
+    """The seal under these rows."""
+    total = sum(_row_mark(name, row) for name, rows in tables.items() for row in rows.values())
+    return _closed(total, sequence, position)
+
+
+def next_seal(seal: Seal, changes: Iterable[Change], size: int) -> Seal:
+    """The seal after some more changes, whose record in the journal has `size` bytes."""
+    total = seal.mark - _row_mark("seal", seal[:2])
+    for table, old, new in changes:
+        total -= 0 if old is None else _row_mark(table, old)
+        total += 0 if new is None else _row_mark(table, new)
+    return _closed(total, seal.sequence + 1, seal.position + size)
+
+
+def _closed(total: int, sequence: int, position: int) -> Seal:
+    return Seal(sequence, position, (total + _row_mark("seal", (sequence, position))) % 2**63)
+
+
+def _row_mark(table: str, row: Row) -> int:
+    return int(google_crc32c.value(_encode((table, row))))
+
+
+def watch(database: sqlite3.Connection, note: Callable[[Change], None]) -> None:
+    """Have every change of a row noted, whichever statement makes it."""
+
+    def changed(table: str, kind: str, *values: Any) -> None:
+        middle = len(TABLES[table].columns)
+        if kind == "insert":
+            note(Change(table, None, values))
+        elif kind == "delete":
+            note(Change(table, values, None))
+        else:
+            note(Change(table, values[:middle], values[middle:]))
+
+    database.create_function("changed", -1, changed)
+    database.execute("PRAGMA recursive_triggers = ON")  # else REPLACE takes a row away without a word
+    for statement in _triggers():
+        database.execute(statement)
+
+
+def _triggers() -> Iterator[str]:
+    for name, table in TABLES.items():
+        old = ", ".join(f"OLD.{column}" for column in table.columns)
+        new = ", ".join(f"NEW.{column}" for column in table.columns)
+        for kind, values in ("insert", new), ("update", f"{old}, {new}"), ("delete", old):
+            yield (
+                f"CREATE TEMP TRIGGER {name}_{kind} AFTER {kind} ON main.{name} "
+                f"BEGIN SELECT changed('{name}', '{kind}', {values}); END"
+            )
+
+
+def check_tables(tables: Tables, path: str) -> None:
+    """Refuse rows that cannot be: each column has its type, no number is below zero, topics are as the API makes them.
+
+    Raises
+    ------
+    CorruptLogError
+    """
+    for name, rows in tables.items():
+        for row in rows.values():
+            for column, value in zip(TABLES[name].columns, row, strict=True):
+                right = type(value) is str if column in _TEXTS else type(value) is int and 0 <= value < 2**63
+                if not right:
+                    raise _impossible(path, f"{column} {value!r} in {name}")
+    for row in tables["topics"].values():
+        topic_config(row, path)
+
+
+def topic_config(row: Row, path: str) -> dict[str, str]:
+    """The configuration in a row of `topics`; CorruptLogError when the row cannot be a topic's."""
+    _, name, partitions, config = row
+    try:
+        check_topic_name(name)
+        read = json.loads(config)
+    except (LogError, TypeError, ValueError, RecursionError):
+        raise _impossible(path, f"the topic {name!r} with the configuration {str(config)[:60]!r}") from None
+    if type(partitions) is not int or not 1 <= partitions <= MOST_PARTITIONS:
+        raise _impossible(path, f"the topic {name!r} with {partitions} partitions (there are 1 to {MOST_PARTITIONS})")
+    if type(read) is not dict or not all(type(value) is str for value in read.values()):
+        raise _impossible(path, f"the topic {name!r} with the configuration {config[:60]!r}")
+    return read
+
+
+def _impossible(path: str, what: str) -> CorruptLogError:
+    return CorruptLogError(
+        f"The catalogue {path} is damaged: it holds {what}. Put back a copy of catalogue.sqlite and "
+        "catalogue.journal from before."
+    )
