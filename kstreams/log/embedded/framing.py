@@ -16,7 +16,7 @@ _SMALL_ROWS = 1_000
 
 
 class UnwritableError(LogError):
-    """Records that can never be written as they are: too large, without key or time, columns that do not fit together."""
+    """Records that can never be written: too large, without key or time, columns that do not fit together."""
 
 
 def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSettings) -> list[Body]:
