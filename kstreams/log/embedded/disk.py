@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kstreams.log.embedded.open_files import opened
+
 
 class Disk:
     """Writes through to the operating system; every method raises OSError as the system does."""
@@ -45,7 +47,12 @@ class Disk:
 
 def create_file(path: Path, flags: int = 0) -> int:
     """Open for reading and writing, made with mode 0600 if it is not there."""
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+    return open_file(path, os.O_RDWR | os.O_CREAT | flags)
+
+
+def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a file; TooManyFilesError when the process may open no more."""
+    return opened(lambda: os.open(path, flags | os.O_CLOEXEC, 0o600))
 
 
 def create_folder(path: Path) -> None:

@@ -124,7 +124,7 @@ class EmbeddedProducer:
             self._write_full()
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """The rows of a batch that its topic would never take, and why: too large, no time, no key where it wants one."""
+        """The rows of a batch that its topic would never take, and why: too large, without a time or a key it needs."""
         return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic)[1]))
 
     def flush(self, timeout: float | None = None) -> None:

@@ -72,7 +72,6 @@ def verify_partition(folder: Path, source: TopicPartition) -> Iterator[Damage]:
         active = head if head is not None and base == head.segment else None
         yield from _map(segment, active)
         end = yield from _verify_frames(segment)
-        segment.close()
         expected = max(expected, end)
     if head is not None and head.segment not in bases:
         missing = segment_path(folder, head.segment)
