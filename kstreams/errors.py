@@ -39,6 +39,10 @@ class LogFormatError(LogError):
     """A log directory written by another, usually newer, format version."""
 
 
+class TooManyFilesError(LogError):
+    """All files that this process may have open (`ulimit -n`) are open."""
+
+
 class BufferFullError(LogError):
     """The producer's buffer stayed full for longer than `max.block.ms`."""
 

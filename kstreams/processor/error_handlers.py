@@ -87,7 +87,7 @@ class ErrorHandlerContext:
         """The input record as it was read, for a topic, with Kafka Streams' headers that tell of the error."""
         trace = "".join(traceback.format_exception(error))
         told = {EXCEPTION: described(error), MESSAGE: str(error), STACKTRACE: trace}
-        headers = (*((name, text.encode()) for name, text in told.items()), *self.place())
+        headers = (*((name, text.encode(errors="backslashreplace")) for name, text in told.items()), *self.place())
         return self._letter(topic, headers)
 
     def dropped_letter(self, topic: str, reason: str) -> ProducerRecord:

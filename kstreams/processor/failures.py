@@ -146,9 +146,20 @@ class Failures:
             raise error
 
     def refused(self, context: ErrorHandlerContext, record: ProducerRecord, error: LogError) -> None:
-        """A topic will never take a record; raises the error when the task is to end."""
+        """A topic will never take a record.
+
+        Raises
+        ------
+        LogError
+            When the handler says that the task ends; names operator, line and input record.
+        """
         if self._is_over(self._production, context, record, error):
-            raise error
+            node = context.processor_node_id
+            declared = f" (declared at {self._declared_at[node]})" if self._declared_at.get(node) else ""
+            source = f", which follows from {place_of(context)}" if context.topic is not None else ""
+            raise LogError(
+                f"{node}{declared} cannot write a record to topic {record.topic}{source}: {error}"
+            ) from error
 
     def dropped(self, context: ErrorHandlerContext, reason: str, count: int = 1) -> None:
         """An operator skips records, the last of which the context tells of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from operator import index
 from typing import Any, Literal, Protocol, TypeAlias
@@ -16,6 +17,7 @@ from kstreams.log.partitioning import partitions_of
 from kstreams.processor.chain import Statement
 from kstreams.processor.context import Origin, RecordContext, TaskContext
 from kstreams.processor.dead_letters import DeadLetters
+from kstreams.processor.error_handlers import ErrorHandlerContext
 from kstreams.processor.nodes import Sink
 from kstreams.processor.operator import Forward
 from kstreams.record import Headers, ProducerRecord
@@ -31,11 +33,13 @@ BY_KEY = -1
 """In `partitions` of `Collector.send`: leave the choice to the key."""
 
 
+_NOWHERE: Origin = (None, 0, ())
+
 _ORIGIN = "{add_origin}({context}.origin())\n"
 _TURN = "{turns}[{topic}] = None\n"
 
 _APPEND = """\
-if {context}.headers: {headers}[len({keys})] = {context}.headers
+if {context}.headers: {headers}[len({keys})] = {context}.origin()
 {add_key}(key); {add_value}(value); {add_timestamp}(timestamp)"""
 
 
@@ -87,16 +91,20 @@ class Rows:
         self.keys: list[Any] = []
         self.values: list[Any] = []
         self.timestamps: list[int] = []
-        self.headers: dict[int, Headers] = {}  # of the rows that have some
+        self.headers: dict[int, Origin] = {}  # of the rows that have some, with the input record of each
         self.origins: list[Origin] = []  # the input record of every row, where somebody may ask for it
 
     def headers_of_rows(self) -> list[Headers]:
         """The headers of every row; empty when none has any."""
-        return [self.headers.get(row, ()) for row in range(len(self.keys))] if self.headers else []
+        return [self.headers.get(row, _NOWHERE)[2] for row in range(len(self.keys))] if self.headers else []
+
+    def origin(self, row: int) -> Origin:
+        """The input record of a row, where it is known."""
+        return self.origins[row] if self.origins else self.headers.get(row, _NOWHERE)
 
     def record(self, row: int) -> tuple[Any, Any, int, Headers]:
         """Key, value, timestamp and headers of one row."""
-        return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, ())
+        return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, _NOWHERE)[2]
 
     def clear(self) -> None:
         self.keys.clear()
@@ -210,30 +218,34 @@ class Outputs:
         self._collector.send(self._topic_names.get(topic, topic), keys, values, timestamps, headers, None)
 
     def _send_run(self, topic: str, run: Rows) -> None:
-        accepted = self._accepted(topic, run) if self._guards else None
+        accepted = self._accepted(topic, run)
         if run.keys:
             partitions = self._partitions(topic, run)  # may copy rows
-            columns = accepted if accepted and run.sink.partitioner is None else _columns(run, topic)
+            columns = accepted if run.sink.partitioner is None else _columns(run, topic)
             self._collector.send(topic, *columns, partitions)
         run.clear()
 
     def _accepted(self, topic: str, run: Rows) -> Columns:
-        """What is written of a run, without the rows that do not encode or that the topic refuses."""
+        """What is written of a run, without the rows that cannot be written or that the topic refuses."""
         try:
             columns = _columns(run, topic)
-        except SerdeError:
-            self._leave_out_unencodable(topic, run)
+        except Exception:
+            self._leave_out_unwritable(topic, run)
             columns = _columns(run, topic)
         return _columns(run, topic) if self._leave_out_refused(topic, run, columns) else columns
 
-    def _leave_out_unencodable(self, topic: str, run: Rows) -> None:
-        """Ask the handler about each row that does not encode; the rows that it leaves out go."""
+    def _leave_out_unwritable(self, topic: str, run: Rows) -> None:
+        """Ask the handler about each row that does not encode, or that no topic can hold; those it leaves out go."""
         sides: tuple[Side, Side] = ("value", "key")
-        failed = {row: (side, error) for side in sides for row, error in _unencodable(run, topic, side)}
-        for row, (side, error) in sorted(failed.items()):
+        failures, failed = self._context.failures, dict[int, Callable[[ErrorHandlerContext, ProducerRecord], None]]()
+        for side in sides:
+            for row, error in _unencodable(run, topic, side):
+                failed[row] = partial(failures.serialization, error=error, origin=side)
+        for row, cause in _unwritable(run):
+            failed.setdefault(row, partial(failures.refused, error=LogError(f"{_described(run, row)} {cause}")))
+        for row in sorted(failed):
             record = ProducerRecord(topic, *run.record(row))
-            origin = self._context.failure_of(run.origins[row], run.sink.name, record.timestamp)
-            self._context.failures.serialization(origin, record, error, side)
+            failed[row](self._context.failure_of(run.origin(row), run.sink.name, record.timestamp), record)
         if failed:
             _keep_rows(run, [row for row in range(len(run.keys)) if row not in failed])
 
@@ -243,7 +255,7 @@ class Outputs:
         for row, error in refused.items():
             key, value = columns[0][row].as_py(), columns[1][row].as_py()
             record = ProducerRecord(topic, key, value, *run.record(row)[2:])
-            origin = self._context.failure_of(run.origins[row], run.sink.name, record.timestamp)
+            origin = self._context.failure_of(run.origin(row), run.sink.name, record.timestamp)
             self._context.failures.refused(origin, record, error)
         if refused:
             _keep_rows(run, [row for row in range(len(run.keys)) if row not in refused])
@@ -272,7 +284,7 @@ class Outputs:
             turns[topic] = None
             rows = rows_of_topic.of(sink)
             if context.headers:
-                rows.headers[len(rows.keys)] = context.headers
+                rows.headers[len(rows.keys)] = context.origin()
             rows.keys.append(key)
             rows.values.append(value)
             rows.timestamps.append(timestamp)
@@ -319,15 +331,27 @@ def _unencodable(run: Rows, topic: str, what: Side) -> Iterator[tuple[int, Serde
     serde, column = (run.sink.key, run.keys) if what == "key" else (run.sink.value, run.values)
     declared = f" (declared at {run.sink.declared_at})" if run.sink.declared_at else ""
     for row, cause in failing_rows((serde or BytesSerde()).encode_rows, column):
-        record = f"key {_shown(run.keys[row])}, value {_shown(run.values[row])} and timestamp {run.timestamps[row]}"
         yield (
             row,
             SerdeError(
-                f"{run.sink.name}{declared} cannot write the record with {record} to topic {topic}: "
+                f"{run.sink.name}{declared} cannot write {_described(run, row)} to topic {topic}: "
                 f"{serde or BytesSerde()} does not take its {what}, a {type(column[row]).__name__}: {cause}. "
                 f"Declare the right type with {what}=."
             ),
         )
+
+
+def _unwritable(run: Rows) -> Iterator[tuple[int, str]]:
+    """The rows that no topic can hold, and what is wrong with each."""
+    for row, cause in failing_rows(lambda times: pa.array(times, pa.int64()), run.timestamps):
+        yield row, f"has a time that does not fit into 64 bits ({cause}): times are milliseconds since 1970."
+    for row, cause in failing_rows(headers_column, run.headers_of_rows()):
+        yield row, f"has headers that cannot be written ({cause}): a header is a text and bytes or None."
+
+
+def _described(run: Rows, row: int) -> str:
+    key, value = _shown(run.keys[row]), _shown(run.values[row])
+    return f"the record with key {key}, value {value} and timestamp {run.timestamps[row]}"
 
 
 def _shown(value: Any) -> str:
@@ -351,8 +375,7 @@ def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: Rows)
 
 def _keep_rows(run: Rows, rows: list[int]) -> None:
     """Leave of a run these rows, each as often as it is named."""
-    headers = run.headers_of_rows()
-    run.headers = {new: headers[old] for new, old in enumerate(rows) if headers and headers[old]}
+    run.headers = {new: run.headers[old] for new, old in enumerate(rows) if old in run.headers}
     columns: tuple[list[Any], ...] = (run.keys, run.values, run.timestamps, run.origins)
     for column in filter(None, columns):
         column[:] = [column[row] for row in rows]

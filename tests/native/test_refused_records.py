@@ -155,3 +155,52 @@ def test_retry_ends_after_the_time_out_of_tasks(handler: Any) -> None:
 def test_what_has_no_room_now_is_left_out_by_nobody(handler: str) -> None:
     with pytest.raises(BufferFullError):
         send(handler, tries=1)
+
+
+class Signed(ks.Processor[str, str, str, str]):
+    """Signs what it passes on; what is called `odd` with a name that UTF-8 cannot spell."""
+
+    def init(self, context: ks.ProcessorContext) -> None:
+        self.context = context
+
+    def process(self, record: ks.Record[str, str]) -> None:
+        name = "\ud800" if record.value == "odd" else "by"
+        self.context.forward(record.with_headers([(name, b"me")]))
+
+
+def signed() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).process(Signed, key=str, value=str, name="sign").to("out", name="write")
+    return builder.build()
+
+
+@GUARANTEES
+def test_a_record_with_headers_that_no_topic_can_hold_is_left_out_alone(topics: World, guarantee: str) -> None:
+    topics.write("in", [("a", "even", 1), ("b", "odd", 2), ("c", "even", 3)])
+    streams = topics.run(
+        signed(),
+        production_exception_handler="continue",
+        errors_deadletterqueue_topic_name="letters",
+        processing_guarantee=guarantee,
+    )
+    assert [row.key for row in topics.rows("out")] == ["a", "c"]
+    assert [(row.key, row.value) for row in topics.rows("letters")] == [("b", "odd")]
+    assert list(streams.progress().dropped.values()) == [1]
+
+
+@GUARANTEES
+def test_without_a_handler_the_error_names_operator_line_and_input_record(topics: World, guarantee: str) -> None:
+    topics.write("in", [("a", "even", 1), ("b", "odd", 2), ("c", "even", 3)])
+    streams = topics.streams(signed(), processing_guarantee=guarantee)
+    streams.start(until_end=True)
+    with pytest.raises(LogError, match=r"write \(declared at .*py:\d+\) .* topic out.* in-0@1: .*'b'.*headers"):
+        streams.wait(WAIT_S)
+    assert topics.rows("out") == []
+
+
+def test_an_error_of_a_refused_record_names_the_operator(topics: World) -> None:
+    topics.write("in", [("b", "big", 2)])
+    streams = topics.streams(copy())
+    streams.start(until_end=True)
+    with pytest.raises(LogError, match=r"KSTREAM-SINK-\d+ \(declared at .*py:\d+\) .* topic out: .* too large"):
+        streams.wait(WAIT_S)

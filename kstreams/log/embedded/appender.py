@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from kstreams.clock import Clock
@@ -45,7 +45,7 @@ class Appender:
     ) -> None:
         self.partition, self._limits, self._clock, self._durability = partition, limits, clock, durability
         self._on_roll = on_roll
-        self._fd, self._segment = -1, -1
+        self._segment = -1
 
     def append(
         self,
@@ -80,7 +80,7 @@ class Appender:
             Nothing of the frames is in the log then.
         """
         with self.partition.locked(timeout), self._reopening("append to"):
-            head = self._open(self.partition.head_locked())
+            head = self._sound(self.partition.head_locked())
             rolled = head.position > 0 and self._is_due(head, sum(HEADER_SIZE + body.data.size for body in bodies))
             if rolled:
                 head = self._roll(head)
@@ -94,7 +94,7 @@ class Appender:
     def roll(self) -> bool:
         """Complete the active segment if its time is over."""
         with self.partition.locked(), self._reopening("roll"):
-            head = self._open(self.partition.head_locked())
+            head = self._sound(self.partition.head_locked())
             due = head.position > 0 and self._is_due(head, 0)
             if due:
                 self._roll(head)
@@ -102,13 +102,17 @@ class Appender:
 
     def sync(self) -> None:
         """Make all that was appended durable, whoever appended it to the active segment."""
-        if self._fd >= 0 and self._durability == "fsync":
-            with self._reopening("sync"):
-                self.partition.disk.sync(self._fd)
+        if self._segment >= 0 and self._durability == "fsync":
+            # Where the file is gone, it was compacted: who rolled it has synced it.
+            with (
+                self._reopening("sync"),
+                suppress(FileNotFoundError),
+                self.partition.active(self._segment) as fd,
+            ):
+                self.partition.disk.sync(fd)
 
     def close(self) -> None:
         """Release the files."""
-        self._release()
         self.partition.close()
 
     def _write(self, head: Head, bodies: Sequence[Body], stamp: Stamp, sync: bool) -> None:
@@ -118,35 +122,45 @@ class Appender:
             parts += [encode_header(body, offset, stamp), body.data]
             offset, position = offset + body.records, position + HEADER_SIZE + body.data.size
             greatest = max(greatest, body.max_timestamp)
-        self._store(parts, head.position, sync)
         created_ms = head.created_ms or self._clock.now_ms()
         synced = position if sync else head.synced
         grown = Head(head.start_offset, offset, head.segment, position, created_ms, greatest, synced)
-        self.partition.publish(grown)
+        self._store(parts, head, grown, sync)
         if head.position // INTERVAL != position // INTERVAL:
             append_entry(segment_path(self.partition.folder, head.segment), Entry(offset, position, greatest))
 
-    def _store(self, parts: list[Any], position: int, sync: bool) -> None:
-        try:
-            self.partition.disk.write_at(self._fd, parts, position)
-        except OSError:
-            self.partition.disk.cut(self._fd, position)
-            raise
-        if sync:
-            self.partition.disk.sync(self._fd)
+    def _store(self, parts: list[Any], head: Head, grown: Head, sync: bool) -> None:
+        disk = self.partition.disk
+        with self.partition.active(head.segment) as fd:
+            try:
+                disk.write_at(fd, parts, head.position)
+                if sync:
+                    disk.sync(fd)
+                self.partition.publish(grown)
+            except OSError:
+                disk.cut(fd, head.position)  # at once: a head that was torn is made anew from what is in the segment
+                raise
 
-    def _open(self, head: Head) -> Head:
-        if self._segment != head.segment:
-            self._release()
-            self._fd = create_file(segment_path(self.partition.folder, head.segment))
-            self._segment = head.segment
-        size = os.fstat(self._fd).st_size
-        if size > head.position:
-            self.partition.disk.cut(self._fd, head.position)
-        elif size < head.position:
-            path = segment_path(self.partition.folder, head.segment)
+    def _sound(self, head: Head) -> Head:
+        """Cut what a dead writer left behind the end, and look whether all before it is there."""
+        if self._segment not in (-1, head.segment):
+            self.partition.close_active(self._segment)
+        self._segment, path = head.segment, segment_path(self.partition.folder, head.segment)
+        if not head.position:
+            os.close(create_file(path))
+        try:
+            with self.partition.active(head.segment) as fd:
+                about = os.fstat(fd)
+                if about.st_size > head.position and about.st_nlink:
+                    self.partition.disk.cut(fd, head.position)
+        except FileNotFoundError:
+            raise CorruptLogError(f"{path} is missing, its head says that it has {head.position} bytes.") from None
+        if not about.st_nlink:  # another file has come into its place
+            self.partition.close_active(head.segment)
+            return self._sound(head)
+        if about.st_size < head.position:
             raise CorruptLogError(
-                f"{path} has {size} bytes, its head says {head.position}: the file was cut from outside."
+                f"{path} has {about.st_size} bytes, its head says {head.position}: the file was cut from outside."
             )
         return head
 
@@ -157,7 +171,8 @@ class Appender:
     def _roll(self, head: Head) -> Head:
         disk, folder = self.partition.disk, self.partition.folder
         if self._durability != "none":
-            disk.sync(self._fd)
+            with self.partition.active(head.segment) as fd:
+                disk.sync(fd)
         for base in self.partition.segments():
             if base > head.segment:  # made by a writer that died before it could publish it
                 segment_path(folder, base).unlink()
@@ -168,7 +183,7 @@ class Appender:
             disk.sync_folder(folder)
         fresh = head._replace(segment=head.end_offset, position=0, created_ms=0, max_timestamp=NO_TIME, synced=0)
         self.partition.publish(fresh)
-        return self._open(fresh)
+        return self._sound(fresh)
 
     @contextmanager
     def _reopening(self, what: str) -> Iterator[None]:
@@ -177,14 +192,9 @@ class Appender:
         try:
             yield
         except OSError as error:
-            self._release()
+            self.partition.close_active(self._segment)
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             advice = "The disk is full: free some space. " if full else ""
             raise LogError(
                 f"Could not {what} {self.partition.folder}: {error.strerror}. {advice}Nothing of it was appended."
             ) from error
-
-    def _release(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd, self._segment = -1, -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,15 @@ class Ticket:
         self.delivery: Delivery | None = None
 
 
+def failure(what: object, error: Exception) -> LogError:
+    """The error for records that could not be written, whatever went wrong."""
+    if isinstance(error, LogError):
+        return error
+    wrapped = LogError(f"The records for {what} could not be written: {type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
 class Rows:
     """Records of one topic as they were sent."""
 
@@ -52,6 +61,11 @@ class Rows:
             return None
         rows = [self.headers.get(i, ()) for i in range(len(self.keys))]
         return pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
+
+    def fail(self, topic: str, error: LogError) -> None:
+        """Tell all who wait that the rows were not written."""
+        for row, ticket in self.tickets.items():
+            ticket.delivery = Delivery(TopicPartition(topic, self.partitions.get(row, -1)), -1, 1, error)
 
     def chosen_partitions(self, sticky: int, keys: pa.Array) -> np.ndarray[Any, np.dtype[Any]]:
         """Partition of every row: the given one, else by its key, else the sticky one."""
@@ -85,9 +99,16 @@ class Piece:
 
 
 class Buffer:
-    """Rows and batches in the order they were sent; knows how many bytes it holds."""
+    """Rows and batches in the order they were sent; knows how many bytes it holds.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    on_failure : callable
+        Told of rows that cannot be made into columns; who waits for them has been told then.
+    """
+
+    def __init__(self, on_failure: Callable[[LogError], None]) -> None:
+        self._on_failure = on_failure
         self.bytes = 0
         self.rows: dict[str, Rows] = {}
         self.pieces: dict[TopicPartition, list[Piece]] = {}
@@ -124,14 +145,24 @@ class Buffer:
         rows = self.rows.pop(topic, None)
         if rows is None or not rows.keys:
             return
+        try:
+            pieces = list(self._cut(topic, rows))
+        except Exception as error:
+            lost = failure(repr(topic), error)
+            rows.fail(topic, lost)
+            self._on_failure(lost)
+            return
+        for piece in pieces:
+            self.pieces.setdefault(piece.batch.source, []).append(piece)
+
+    def _cut(self, topic: str, rows: Rows) -> Iterator[Piece]:
         keys, values = pa.array(rows.keys, pa.binary()), pa.array(rows.values, pa.binary())
         sticky = self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % rows.count
         chosen = rows.chosen_partitions(sticky, keys)
         timestamps = pa.array(rows.timestamps, pa.int64())
         for batch, places in split_by_partition(topic, chosen, keys, values, timestamps, rows.headers_column()):
             size = batch.keys.nbytes + batch.values.nbytes
-            tickets = _tickets_at(rows, places)
-            self.pieces.setdefault(batch.source, []).append(Piece(batch, size, tickets, whole=False))
+            yield Piece(batch, size, _tickets_at(rows, places), whole=False)
 
     def take(self, source: TopicPartition) -> list[Piece]:
         """Take out what waits for a partition."""
@@ -146,12 +177,11 @@ class Buffer:
         self.pieces.clear()
         self.bytes = 0
 
-    def settled(self) -> list[Ticket]:
-        """Take out the callbacks that can be made, in the order in which the records were sent."""
-        ready: list[Ticket] = []
-        while self._tickets and self._tickets[0].delivery is not None:
-            ready.append(self._tickets.popleft())
-        return ready
+    def settled(self) -> Ticket | None:
+        """Take out the next callback in the order in which the records were sent, if it can be made."""
+        if self._tickets and self._tickets[0].delivery is not None:
+            return self._tickets.popleft()
+        return None
 
 
 def _tickets_at(rows: Rows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, Ticket]]:

@@ -113,7 +113,6 @@ def _look_at(partition: Partition, base: int) -> Sealed:
     segment = Segment(segment_path(partition.folder, base), partition.source)
     segment.map_all()
     headers = [header for _, header in segment.frames()]
-    segment.close()
     horizons = [header.delete_horizon_ms for header in headers if header.delete_horizon_ms]
     dirty = any(not header.flags & HAS_OFFSETS for header in headers)
     greatest = max((header.max_timestamp for header in headers if header.records), default=0)
@@ -153,7 +152,6 @@ def _visible(
             done = header.next_offset
             aborted = header.transaction_id and fate_of(header.transaction_id) is Fate.ABORTED
             yield header, None if aborted else segment.checked_body(place, header)
-        segment.close()
 
 
 def _last_offsets(partition: Partition, ready: list[Sealed], fate_of: FateOf) -> Offsets:

@@ -43,9 +43,11 @@ class EmbeddedConsumer:
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these; new ones start at the beginning of the log."""
         wanted = [TopicPartition(*source) for source in partitions]
-        opened = {source: self._readers.get(source) or self._open(source) for source in wanted}
-        for source in self._readers.keys() - opened.keys():
-            self._readers[source].close()
+        kept = {source: reader for source, reader in self._readers.items() if not reader.partition.is_deleted()}
+        opened = {source: kept.get(source) or self._open(source) for source in wanted}
+        for source, reader in self._readers.items():
+            if opened.get(source) is not reader:
+                reader.close()
         self._paused &= opened.keys()
         self._readers = opened
 

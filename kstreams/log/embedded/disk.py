@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kstreams.errors import LogError
+from kstreams.log.embedded.open_files import opened
 
 
 class Disk:
@@ -53,9 +54,17 @@ def create_file(path: Path, flags: int = 0) -> int:
 
 
 def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Open a file of ours; LogError for a symbolic link or whatever else stands in its place."""
+    """Open a file of ours.
+
+    Raises
+    ------
+    LogError
+        For a symbolic link or whatever else stands in its place.
+    TooManyFilesError
+        When the process may open no more.
+    """
     try:
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        fd = opened(lambda: os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise not_ours(path, "a symbolic link") from None

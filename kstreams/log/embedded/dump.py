@@ -62,7 +62,6 @@ def _dump_partition(folder: Path, source: TopicPartition, records: bool) -> Iter
         for position, header in segment.frames():
             batch = segment.checked_body(position, header)
             yield _frame(segment.path, position, source, header) | ({"records": _records(batch)} if records else {})
-        segment.close()
 
 
 def _frame(path: Path, position: int, source: TopicPartition, header: FrameHeader) -> Json:

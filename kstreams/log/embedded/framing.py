@@ -16,7 +16,7 @@ _SMALL_ROWS = 1_000
 
 
 class UnwritableError(LogError):
-    """Records that can never be written as they are: too large, without a key, columns that do not fit together."""
+    """Records that can never be written: too large, without key or time, columns that do not fit together."""
 
 
 def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSettings) -> list[Body]:
@@ -92,6 +92,9 @@ def unwritable_rows(batch: Batch, settings: TopicSettings) -> Iterator[tuple[int
     """The rows of a batch that `frame_bodies` would refuse, each with the reason."""
     if settings.compact:
         yield from ((row, _without_key(batch.source)) for row in np.flatnonzero(batch.keys.is_null()).tolist())
+    if batch.timestamps.null_count:
+        no_time = UnwritableError(f"A record for {batch.source} has no timestamp: give it one (milliseconds).")
+        yield from ((row, no_time) for row in np.flatnonzero(batch.timestamps.is_null()).tolist())
     if byte_size(batch) > settings.max_message_bytes:
         rows = ((row, batch.slice(row, row + 1)) for row in range(len(batch)))
         most = settings.max_message_bytes

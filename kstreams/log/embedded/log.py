@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kstreams.clock import Clock, SystemClock
-from kstreams.errors import ConfigError, LogError
+from kstreams.errors import ConfigError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
@@ -117,5 +117,5 @@ class EmbeddedLog:
         # The append that rolled the segment is done and must not fail for what comes after it.
         try:
             clean_topic(self._home, topic, eager=False)
-        except (LogError, OSError) as error:
+        except Exception as error:
             _logger.error("The topic %s could not be cleaned: %s", topic.name, error)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
-from kstreams.log.embedded.disk import Disk, create_file, create_folder
+from kstreams.log.embedded.disk import Disk, create_file, create_folder, open_file
 from kstreams.log.embedded.head import Head, encode_head, is_trusted, read_head
 from kstreams.log.embedded.index import NO_TIME
+from kstreams.log.embedded.open_files import POOL, OpenFile, opened
 from kstreams.log.embedded.recovery import recover
 from kstreams.log.embedded.segment import SUFFIX, segment_path
 
@@ -43,6 +44,9 @@ EMPTY = Head(start_offset=0, end_offset=0, segment=0, position=0, created_ms=0, 
 class Partition:
     """An open partition folder. One user at a time; several of them on one folder exclude each other by its lock.
 
+    The lock is open while it is held. The head and the segment that is appended to are files of the pool, which all
+    users in the process share: more is not open of a partition, however many read and write it.
+
     Parameters
     ----------
     folder : Path
@@ -58,11 +62,15 @@ class Partition:
 
     def __init__(self, folder: Path, source: TopicPartition, disk: Disk) -> None:
         self.folder, self.source, self.disk = folder, source, disk
-        self._lock, self._head = _open_lock(folder, source), create_file(folder / "head")
+        self._lock, self._head = folder / "lock", str(folder / "head")
+        if self.is_deleted():
+            raise self._deleted()
+        POOL.enter(str(folder))
+        self._is_open = True
 
     def head(self) -> Head:
         """Where the log starts and ends now; after a power failure or damage to the head this finds it out again."""
-        head = read_head(self._head)
+        head = self._read_head()
         if head is None or not is_trusted(head):
             with self.locked():
                 return self.head_locked()
@@ -70,7 +78,7 @@ class Partition:
 
     def head_locked(self) -> Head:
         """The same for whoever holds the lock."""
-        head = read_head(self._head)
+        head = self._read_head()
         if head is None or not is_trusted(head):
             head = recover(self.folder, self.source, self.disk, head)
             self.publish(head)
@@ -78,62 +86,94 @@ class Partition:
 
     def publish(self, head: Head) -> None:
         """Let readers see the log up to this head; only under the lock."""
-        self.disk.write_at(self._head, [encode_head(head)], 0)
+        with POOL.use(self._head, self._open_head) as fd:
+            self.disk.write_at(fd, [encode_head(head)], 0)
 
     @contextmanager
     def locked(self, timeout: float | None = None) -> Iterator[None]:
         """Hold the partition's lock; PartitionBusyError after `timeout` seconds, None waits for ever."""
+        fd = self._open_lock()
         try:
-            self._acquire(timeout)
-            if self.is_deleted():
-                raise UnknownTopicError(f"{self.source} was deleted.")
+            self._acquire(fd, timeout)
+            if os.fstat(fd).st_nlink == 0:
+                raise self._deleted()
             yield
         finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a process that was forked meanwhile may keep the descriptor
+            os.close(fd)
 
     def is_deleted(self) -> bool:
-        """Whether the topic was deleted since this was opened."""
-        return os.fstat(self._lock).st_nlink == 0
+        """Whether the topic was deleted: its locks go first."""
+        return not os.path.exists(self._lock)
+
+    def active(self, segment: int) -> OpenFile:
+        """The file of the segment that is appended to, for a `with` block."""
+        return POOL.use(self._path(segment), _open)
+
+    def close_active(self, segment: int) -> None:
+        """Let the next use open that file anew."""
+        POOL.forget(self._path(segment))
 
     def segments(self) -> list[int]:
         """Base offsets of the segments there are, ascending."""
         return segment_bases(self.folder)
 
     def close(self) -> None:
-        """Release the files."""
-        for fd in (self._lock, self._head):
-            if fd >= 0:
-                os.close(fd)
-        self._lock = self._head = -1
+        """Release the files, unless somebody else in the process uses them."""
+        if self._is_open:
+            self._is_open = False
+            POOL.leave(str(self.folder))
 
-    def _acquire(self, timeout: float | None) -> None:
+    def _read_head(self) -> Head | None:
+        with POOL.use(self._head, self._open_head) as fd:
+            return read_head(fd)
+
+    def _open_head(self, path: str) -> int:
+        try:
+            return _open(path)
+        except FileNotFoundError:
+            if self.is_deleted():
+                raise self._deleted() from None
+            return create_file(Path(path))  # it is lost: what the segments say goes into a new one
+
+    def _open_lock(self) -> int:
+        # Never made here: a topic is deleted by removing the lock, and who waits for it must notice.
+        try:
+            return open_file(self._lock, os.O_RDWR)
+        except FileNotFoundError:
+            raise self._deleted() from None
+
+    def _path(self, segment: int) -> str:
+        return str(segment_path(self.folder, segment))
+
+    def _deleted(self) -> UnknownTopicError:
+        return UnknownTopicError(f"{self.source} was deleted: there is no lock in {self.folder}.")
+
+    def _acquire(self, fd: int, timeout: float | None) -> None:
         if timeout is None:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            fcntl.flock(fd, fcntl.LOCK_EX)
             return
         # The wait is real time by nature: another process holds the lock.
         deadline = time.monotonic() + timeout
-        while not self._try_lock():
+        while not _try_lock(fd):
             if time.monotonic() >= deadline:
                 raise PartitionBusyError(f"Another writer has held {self.source} for {timeout} s: try again later.")
             time.sleep(_LOCK_PAUSE)
 
-    def _try_lock(self) -> bool:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
-
-def _open_lock(folder: Path, source: TopicPartition) -> int:
-    # Never made here: a topic is deleted by removing the lock, and who waits for it must notice.
+def _try_lock(fd: int) -> bool:
     try:
-        return os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise UnknownTopicError(f"{source} has no lock in {folder}: the topic was deleted.") from None
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _open(path: str) -> int:
+    return open_file(Path(path), os.O_RDWR)
 
 
 def segment_bases(folder: Path) -> list[int]:
     """Base offsets of the segments in a folder, ascending."""
-    names = os.listdir(folder)
+    names = opened(lambda: os.listdir(folder))
     return sorted(int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX))

@@ -11,7 +11,7 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import BufferFullError, LogError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded import transactions
-from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer, Rows
+from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer, Rows, Ticket, failure
 from kstreams.log.embedded.catalogue import Topic
 from kstreams.log.embedded.framing import byte_size, unwritable_rows
 from kstreams.log.embedded.home import Home
@@ -54,7 +54,7 @@ class EmbeddedProducer:
             self._identity = transactions.open_producer(self._catalogue, settings["transactional.id"])
         self._transaction: int | None = None
         self._writer = Writer(home, settings["compression.type"])
-        self._buffer, self._write_at = Buffer(), self._batch_size
+        self._buffer, self._write_at = Buffer(self._note), self._batch_size
         self._error: LogError | None = None  # the first since the last flush
         self._spoilt: LogError | None = None  # the first of the transaction: it can only be aborted
         self._closed = False
@@ -78,15 +78,19 @@ class EmbeddedProducer:
         ------
         UnknownTopicError, BufferFullError
         LogError
-            When the record is too large or lacks a key that its topic asks for, or when a producer with a
-            `transactional.id` has no transaction open.
+            When the record can never be written (it is too large, lacks a key that its topic asks for, has a time
+            beyond 64 bits or a header whose name is no text), or when a producer with a `transactional.id` has no
+            transaction open.
         """
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
             raise LogError(f"Keys and values are bytes or None, not {type(key).__name__} and {type(value).__name__}.")
         size = ROW_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
         if headers:
-            headers = [(str(name), None if raw is None else bytes(raw)) for name, raw in headers]
+            headers = [(_name(name), None if raw is None else bytes(raw)) for name, raw in headers]
             size += sum(ROW_OVERHEAD + len(name) + len(raw or b"") for name, raw in headers)
+        time = self._clock.now_ms() if timestamp is None else _time(timestamp)
+        if partition is not None:
+            partition = index(partition)
         buffer = self._buffer
         with self._mutex:
             rows = buffer.rows.get(topic)
@@ -95,7 +99,7 @@ class EmbeddedProducer:
             if size > rows.most_bytes or (key is None and rows.needs_key):
                 raise _refusal(topic, size, rows)
             row = len(rows.keys)
-            rows.timestamps.append(self._clock.now_ms() if timestamp is None else index(timestamp))
+            rows.timestamps.append(time)
             if headers:
                 rows.headers[row] = headers
             rows.keys.append(key)
@@ -120,7 +124,7 @@ class EmbeddedProducer:
             self._write_full()
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """The rows of a batch that its topic would never take, and why: too large, or without a key it asks for."""
+        """The rows of a batch that its topic would never take, and why: too large, without a time or a key it needs."""
         return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic)[1]))
 
     def flush(self, timeout: float | None = None) -> None:
@@ -128,9 +132,11 @@ class EmbeddedProducer:
         with self._mutex:
             self._write(timeout)
             error, self._error = self._error, None
-        self._call_back()
-        if error is not None:
-            raise error
+        try:
+            self._call_back()
+        finally:
+            if error is not None:
+                raise error
 
     def begin_transaction(self) -> None:
         """Start a transaction; FencedError if a newer producer has the transactional id."""
@@ -223,7 +229,10 @@ class EmbeddedProducer:
 
     def _write_lingering(self) -> None:
         with self._mutex:
-            self._write(0)
+            try:
+                self._write(0)
+            except Exception as error:  # else the thread would end in silence
+                self._note(failure("this producer", error))
 
     def _write(self, timeout: float | None) -> None:
         """Write what is buffered; partitions that another writer holds for longer keep theirs."""
@@ -237,22 +246,27 @@ class EmbeddedProducer:
                 if timeout != 0:
                     self._error = self._error or busy
                 continue
-            except LogError as error:
-                self._error, self._spoilt = self._error or error, self._spoilt or error
+            except Exception as error:  # of whatever kind: what was not written is told, and the other partitions go on
+                lost = failure(source, error)
+                self._note(lost)
                 for piece in pieces:
-                    piece.fail(error)
+                    piece.fail(lost)
             del buffer.pieces[source]
         buffer.bytes = sum(piece.size for pieces in buffer.pieces.values() for piece in pieces)
         self._write_at = buffer.bytes + self._batch_size
 
     def _call_back(self) -> None:
         # In the caller's thread and without the mutex: a callback may send.
-        while ready := self._settled():
-            for ticket in ready:
-                assert ticket.delivery is not None
-                ticket.on_delivery(ticket.delivery)
+        # One after the other: what a callback raises keeps none of the others from being called by the next flush.
+        while (ticket := self._settled()) is not None:
+            assert ticket.delivery is not None
+            ticket.on_delivery(ticket.delivery)
 
-    def _settled(self) -> list[Any]:
+    def _note(self, error: LogError) -> None:
+        """Remember what went wrong for the next `flush`, and for the end of the transaction."""
+        self._error, self._spoilt = self._error or error, self._spoilt or error
+
+    def _settled(self) -> Ticket | None:
         with self._mutex:
             return self._buffer.settled()
 
@@ -270,6 +284,22 @@ class EmbeddedProducer:
     def _end(self) -> None:
         self._transaction = self._error = self._spoilt = None
         self._writer.end()
+
+
+def _time(timestamp: int) -> int:
+    time = index(timestamp)
+    if not -(2**63) <= time < 2**63:
+        raise LogError(f"The timestamp {time} does not fit into 64 bits: give milliseconds since 1970.")
+    return time
+
+
+def _name(name: object) -> str:
+    text = str(name)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise LogError(f"The name {text!r} of a header cannot be written as UTF-8: {error.reason}.") from None
+    return text
 
 
 def _refusal(topic: str, size: int, rows: Rows) -> LogError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from bisect import bisect_right
 from collections.abc import Callable
-from contextlib import closing, suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from kstreams.log.embedded.frame import FrameHeader
 from kstreams.log.embedded.head import Head
 from kstreams.log.embedded.index import entry_before_time, entry_for_offset
 from kstreams.log.embedded.partition import Partition
-from kstreams.log.embedded.segment import Segment, segment_path
+from kstreams.log.embedded.segment import SUFFIX, ReplacedSegmentError, Segment, segment_path
 from kstreams.log.embedded.transactions import Fate
 
-_ATTEMPTS = 3
 _logger = logging.getLogger("kstreams.log")
 FateOf = Callable[[int], Fate]
+T = TypeVar("T")
 
 
 class Cursor(NamedTuple):
@@ -32,8 +32,16 @@ class Cursor(NamedTuple):
     offset: int
 
 
+class MovedError(Exception):
+    """The active segment is another one than when we began to look."""
+
+
 class PartitionReader:
-    """Reads a partition from `position` on.
+    """Reads a partition from `position` on, while writers roll segments and compaction and retention change them.
+
+    What lies in a file that is mapped stays there. Between the look at the folder and the opening of a file, though,
+    another may come into its place, or none: so what seems to be missing or damaged is looked at again, as long as
+    the files change.
 
     Parameters
     ----------
@@ -59,18 +67,41 @@ class PartitionReader:
     def read(self, max_records: int) -> list[Batch]:
         """The batches there are, at most `max_records` rows together."""
         batches: list[Batch] = []
-        for attempt in range(_ATTEMPTS):
-            try:
-                self._read(max_records, batches)
-                break
-            except FileNotFoundError as gone:
-                # Retention or compaction removed the segment between our look at the folder and the opening.
-                self._leave()
-                if batches:
-                    break
-                if attempt == _ATTEMPTS - 1:
-                    raise self._missing() from gone
+        self._steadily(lambda: self._read(max_records, batches))
         return batches
+
+    def offset_at_time(self, timestamp_ms: int) -> int | None:
+        """Offset of the first record to be seen whose timestamp is at or after `timestamp_ms`."""
+        return self._steadily(lambda: self._offset_at_time(timestamp_ms))
+
+    def _steadily(self, look: Callable[[], T]) -> T:
+        """What a look at the files gives; an error is told when it comes again while the files stand still."""
+        before: object = None
+        while True:
+            try:
+                return look()
+            except (FileNotFoundError, ReplacedSegmentError, MovedError, CorruptLogError) as error:
+                self._leave()
+                now = self._files()
+                if now == before:
+                    raise self._told(error) from error
+                before = now
+
+    def _files(self) -> object:
+        """What changes when segments come, go or are replaced."""
+        try:
+            with os.scandir(self.partition.folder) as entries:
+                found = {entry.name: entry.inode() for entry in entries if entry.name.endswith(SUFFIX)}
+            return self.partition.head().segment, found
+        except (FileNotFoundError, UnknownTopicError):
+            return None
+
+    def _told(self, error: Exception) -> LogError:
+        if self.partition.is_deleted():
+            return UnknownTopicError(f"The topic {self.partition.source.topic!r} was deleted while it was read.")
+        if isinstance(error, CorruptLogError):
+            return error
+        return CorruptLogError(f"{self.partition.folder}: the segment with offset {self.position} is missing.")
 
     def _read(self, max_records: int, batches: list[Batch]) -> None:
         head = self.partition.head()
@@ -79,16 +110,15 @@ class PartitionReader:
             while max_records > 0 and (batch := self._next(head, max_records)) is not None:
                 batches.append(batch)
                 max_records -= len(batch)
-        except LogError:
+        except (LogError, FileNotFoundError, ReplacedSegmentError, MovedError):
             if not batches:
-                raise  # else the next read meets it again, and what came before it is not lost
+                raise
+            self._leave()  # the next read meets it again, and what came before it is not lost
 
-    def offset_at_time(self, timestamp_ms: int) -> int | None:
-        """Offset of the first record to be seen whose timestamp is at or after `timestamp_ms`."""
-        head, found = self.partition.head(), None
+    def _offset_at_time(self, timestamp_ms: int) -> int | None:
+        head = self.partition.head()
         for base in self._bases(head):
-            with suppress(FileNotFoundError), closing(self._open(head, base)) as segment:
-                found = self._first_at(segment, timestamp_ms, head.start_offset)
+            found = self._first_at(self._open(head, base), timestamp_ms, head.start_offset)
             if found is not None:
                 return found
         return None
@@ -144,22 +174,16 @@ class PartitionReader:
     def _locate(self, head: Head) -> Cursor:
         if self._cursor is not None and (self._cursor.position < self._cursor.segment.limit or self._grow(head)):
             return self._cursor
+        self._cursor = None
         bases = self._bases(head)
-        base = bases[bisect_right(bases, self.position) - 1]
-        if self._cursor is not None:
-            self._cursor.segment.close()
-        segment = self._open(head, base)
-        self._cursor = self._find(segment)
+        self._cursor = self._find(self._open(head, bases[bisect_right(bases, self.position) - 1]))
         return self._cursor
 
     def _grow(self, head: Head) -> bool:
         assert self._cursor is not None
-        segment, position, _ = self._cursor
-        if segment.base_offset == head.segment:
-            segment.map(head.position, position)
-        else:
-            segment.map_all(position)
-        return position < segment.limit
+        segment = self._cursor.segment
+        self._map(segment, head)
+        return self._cursor.position < segment.limit
 
     def _find(self, segment: Segment) -> Cursor:
         entry = entry_for_offset(segment, self.position)
@@ -173,28 +197,24 @@ class PartitionReader:
     def _bases(self, head: Head) -> list[int]:
         bases = [base for base in self.partition.segments() if base <= head.segment]
         if not bases or bases[0] > max(self.position, head.start_offset):
-            return self._bases_after_retention(bases)
+            raise MovedError  # retention was there
         return bases
-
-    def _bases_after_retention(self, bases: list[int]) -> list[int]:
-        head = self.partition.head()
-        self._enter(head)
-        if not bases or bases[0] > self.position:
-            raise self._missing()
-        return bases
-
-    def _missing(self) -> LogError:
-        if self.partition.is_deleted():
-            return UnknownTopicError(f"The topic {self.partition.source.topic!r} was deleted while it was read.")
-        return CorruptLogError(f"{self.partition.folder}: the segment with offset {self.position} is missing.")
 
     def _open(self, head: Head, base: int) -> Segment:
         segment = Segment(segment_path(self.partition.folder, base), self.partition.source)
-        if base == head.segment:
-            segment.map(head.position)
-        else:
-            segment.map_all()
+        self._map(segment, head)
         return segment
+
+    def _map(self, segment: Segment, head: Head) -> None:
+        if segment.base_offset < head.segment:
+            segment.map_all()
+            return
+        try:
+            segment.map(head.position)
+        finally:
+            # Once it is complete it may be compacted, and the position says nothing about the file that comes then.
+            if self.partition.head().segment != head.segment:
+                raise MovedError
 
     def _first_at(self, segment: Segment, timestamp_ms: int, start: int) -> int | None:
         entry = entry_before_time(segment, timestamp_ms)
@@ -208,6 +228,4 @@ class PartitionReader:
         return None
 
     def _leave(self) -> None:
-        if self._cursor is not None:
-            self._cursor.segment.close()
         self._cursor = self._rest = None

@@ -71,7 +71,6 @@ def sound_end(path: Path, source: TopicPartition) -> End:
                 break
             _logger.error("%s", damage)
             end = End(place, segment.header_at(place).base_offset, end.max_timestamp)
-    segment.close()
     return end
 
 

@@ -64,7 +64,6 @@ def greatest_timestamp(partition: Partition, base: int) -> int:
     segment.map_all()
     entry = last_entry(segment)
     times = [header.max_timestamp for _, header in segment.sound_frames(entry.position, entry.offset) if header.records]
-    segment.close()
     return max([entry.max_before, *times])
 
 

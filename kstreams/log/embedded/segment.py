@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
+import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import Batch, TopicPartition
@@ -20,8 +22,11 @@ from kstreams.log.embedded.frame import (
     decode_body,
     decode_header,
 )
+from kstreams.log.embedded.open_files import opened
 
 SUFFIX = ".log"
+_ALIGNMENT = 8  # of frames
+_WINDOW = 1 << 20
 
 
 class Damage(NamedTuple):
@@ -47,48 +52,70 @@ def segment_path(folder: Path, base_offset: int) -> Path:
     return folder / f"{base_offset:020d}{SUFFIX}"
 
 
+class ReplacedSegmentError(Exception):
+    """Another file has come into the place of a segment that is being read: compaction swapped it."""
+
+
 class Segment:
-    """One segment file, mapped for reading; stays readable after the file is replaced or removed."""
+    """One segment file, mapped for reading; what is mapped stays readable after the file is replaced or removed.
+
+    No descriptor is kept: the map alone holds the file, as long as this object or a batch looks into it.
+    """
 
     def __init__(self, path: Path, source: TopicPartition) -> None:
         self.path, self.source = path, source
         self.base_offset = int(path.name.removesuffix(SUFFIX))
-        self._file = path.open("rb", buffering=0)
-        self._start = self.limit = 0
-        self._view: mmap.mmap | bytes = b""
+        self.limit = 0
+        self._identity: tuple[int, int] | None = None
         self._buffer = pa.py_buffer(b"")
+        self._view = memoryview(self._buffer)
 
-    def map(self, limit: int, from_position: int = 0) -> None:
-        """Make the bytes up to `limit` readable; those before `from_position` need not stay so."""
-        size = self._file.seek(0, 2)
-        if size < limit:
-            raise self.damaged(size, self.base_offset, f"the file ends there, {limit - size} bytes are missing")
-        if limit == self.limit and from_position >= self._start:
-            return
-        self._start = from_position - from_position % mmap.ALLOCATIONGRANULARITY
-        self.limit = limit
-        if limit > self._start:
-            # Older maps live as long as batches look into them.
-            length = limit - self._start
-            self._view = mmap.mmap(self._file.fileno(), length, prot=mmap.PROT_READ, offset=self._start)
-            self._buffer = pa.py_buffer(self._view)
+    def map(self, limit: int) -> None:
+        """Make the bytes up to `limit` readable.
 
-    def map_all(self, from_position: int = 0) -> None:
+        Raises
+        ------
+        FileNotFoundError, ReplacedSegmentError
+        CorruptLogError
+            When the file is shorter.
+        """
+        if limit != self.limit or self._identity is None:
+            whole = self._map_file()
+            if whole.size < limit:
+                raise self.damaged(
+                    whole.size, self.base_offset, f"it ends there, {limit - whole.size} bytes are missing"
+                )
+            self._show(whole.slice(0, limit))
+
+    def map_all(self) -> None:
         """Make the whole file readable."""
-        self.map(self._file.seek(0, 2), from_position)
+        self._show(self._map_file())
+
+    def _map_file(self) -> pa.Buffer:
+        with opened(partial(pa.memory_map, str(self.path))) as file:
+            about = os.fstat(file.fileno())
+            if self._identity not in (None, (about.st_dev, about.st_ino)):
+                raise ReplacedSegmentError(str(self.path))
+            self._identity = about.st_dev, about.st_ino
+            if not file.size():
+                return pa.py_buffer(b"")
+            # To read more than a byte would have the system read all of that from the disk, needed or not.
+            first = file.read_buffer(1)
+            return pa.foreign_buffer(first.address, file.size(), base=first)
+
+    def _show(self, buffer: pa.Buffer) -> None:
+        self._buffer, self._view, self.limit = buffer, memoryview(buffer), buffer.size
 
     def header_at(self, position: int) -> FrameHeader:
         """The header of the frame at `position`; BadFrameError when no whole frame lies there."""
-        start = position - self._start
-        header = decode_header(self._view[start : start + HEADER_SIZE])
+        header = decode_header(bytes(self._view[position : position + HEADER_SIZE]))
         if position + header.size > self.limit:
             raise BadFrameError(f"a frame of {header.size} bytes where only {self.limit - position} are left")
         return header
 
     def body_at(self, position: int, header: FrameHeader) -> Batch:
         """The records of the frame at `position`; BadFrameError when its body is not sound."""
-        start = position - self._start + HEADER_SIZE
-        return decode_body(header, self._buffer.slice(start, header.body_size), self.source)
+        return decode_body(header, self._buffer.slice(position + HEADER_SIZE, header.body_size), self.source)
 
     def frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
         """Positions and headers from `position` up to the limit; bodies are not looked at.
@@ -156,13 +183,9 @@ class Segment:
         damage = Damage(str(self.path), position, offset, what)
         return CorruptLogError(f"{damage}. Nothing was dropped; `kstreams log verify` lists all damage.")
 
-    def close(self) -> None:
-        """Give the file back; batches that were read stay valid."""
-        self._file.close()
-
     def _magic_places(self, position: int) -> Iterator[int]:
-        place = self._view.find(MAGIC, max(position - self._start, 0))
-        while place >= 0:
-            if (place + self._start) % 8 == 0:
-                yield place + self._start
-            place = self._view.find(MAGIC, place + 1)
+        magic = int.from_bytes(MAGIC, "little")
+        for start in range(position + -position % _ALIGNMENT, self.limit, _WINDOW):
+            end = min(start + _WINDOW, self.limit - self.limit % _ALIGNMENT)
+            words = np.frombuffer(self._view[start:end], "<u4") if end > start else np.zeros(0, "<u4")
+            yield from (start + _ALIGNMENT * int(place) for place in np.flatnonzero(words[::2] == magic))

@@ -67,7 +67,6 @@ def verify_partition(folder: Path, source: TopicPartition, seen: dict[int, Sight
         yield from _map(segment, active)
         end = yield from _verify_frames(segment, seen)
         yield from _verify_index(segment)
-        segment.close()
         expected = max(expected, end)
     if head is not None and head.segment not in bases:
         missing = segment_path(folder, head.segment)

@@ -32,6 +32,7 @@ class Writer:
         self._topics: dict[str, tuple[Topic, TopicSettings]] = {}
         self._appenders: dict[TopicPartition, Appender] = {}
         self._touched: set[TopicPartition] = set()
+        self._rolled: dict[str, Topic] = {}
         self._stamp, self._who = UNSTAMPED, ""
 
     def begin(self, producer: transactions.ProducerId, transaction: int) -> None:
@@ -74,6 +75,7 @@ class Writer:
                 offset += len(piece.batch)
         for piece, error in refused:
             piece.settle(-1, error)
+        self._clean_rolled()
         if refused:
             raise refused[0][1]
 
@@ -117,6 +119,11 @@ class Writer:
         before = None if source in self._touched else functools.partial(self._enlist, topic, source)
         return appender.append(bodies, self._stamp, timeout=timeout, before=before, sync=False)
 
+    def _clean_rolled(self) -> None:
+        # When all who wait know where their records are: however long it takes, and whatever happens in it.
+        while self._rolled:
+            self._home.after_roll(self._rolled.popitem()[1])
+
     def _enlist(self, topic: Topic, source: TopicPartition, first_offset: int) -> None:
         transaction = self._stamp.transaction_id
         transactions.add_partition(
@@ -127,7 +134,7 @@ class Writer:
     def _open(self, topic: Topic, source: TopicPartition, settings: TopicSettings) -> Appender:
         home = self._home
         partition = home.partition(topic, source.partition)
-        on_roll = functools.partial(home.after_roll, topic)
+        on_roll = functools.partial(self._rolled.__setitem__, topic.name, topic)
         return Appender(partition, settings.limits, home.clock, home.durability, on_roll)
 
     def _forget(self, name: str) -> None:
