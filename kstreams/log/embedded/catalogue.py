@@ -177,6 +177,11 @@ def insert_topic(catalogue: Catalogue, name: str, partitions: int, config: dict[
         yield Topic(int(cursor.lastrowid or 0), name, partitions, config)
 
 
+def update_config(database: sqlite3.Connection, topic: Topic, config: dict[str, str]) -> None:
+    """Give a topic other settings."""
+    database.execute("UPDATE topics SET config = ? WHERE id = ?", (json.dumps(config), topic.id))
+
+
 def delete_topic(catalogue: Catalogue, topic: Topic) -> None:
     """Take a topic out, with the offsets that groups committed for it."""
     with catalogue.write() as database:
