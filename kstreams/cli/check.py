@@ -10,8 +10,8 @@ from kstreams.cli.options import AsJson, Settings, settings_of
 
 
 def check(
-    old: Annotated[str, typer.Argument(help="The application as it ran: its file, or `app.py:name`.")],
-    new: Annotated[str, typer.Argument(help="The application as it is to run.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The application as it ran: its file, or `app.py:name`.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The application as it is to run.")],
     as_json: AsJson = False,
     config: Settings = None,
 ) -> None:

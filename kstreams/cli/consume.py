@@ -11,11 +11,13 @@ import typer
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.cli.home import open_home
-from kstreams.cli.options import AsJson, LogDir, TopicName
-from kstreams.cli.output import json_line
-from kstreams.cli.values import ValueType, decoder
-from kstreams.errors import KStreamsError, SerdeError
-from kstreams.log.api import Consumer, Log
+from kstreams.cli.options import AsJson, KeyType, LogDir, TopicName, ValueType
+from kstreams.cli.output import json_line, reader_is_gone
+from kstreams.cli.typed_reading import Reader, reader_of
+from kstreams.cli.values import AUTO, decoder
+from kstreams.errors import KStreamsError, UnknownTopicError
+from kstreams.log.api import Consumer, Log, TopicDescription
+from kstreams.log.topic_types import types_of
 from kstreams.record import Headers
 
 POLL_SECONDS = 0.5
@@ -32,52 +34,94 @@ def consume(
     until_end: Annotated[
         bool, typer.Option("--until-end", help="Stop at the end that the topic has now; default: wait for more.")
     ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Wait for more, as is the default, and for the topic if it is missing."),
+    ] = False,
     as_json: AsJson = False,
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")] = None,
     offset: Annotated[int | None, typer.Option(min=0, help="Start at this offset; needs --partition.")] = None,
     limit: Annotated[int | None, typer.Option("--max", "-n", min=1, help="Stop after so many records.")] = None,
-    key_type: Annotated[ValueType, typer.Option(help="What keys are read as.")] = ValueType.AUTO,
-    value_type: Annotated[ValueType, typer.Option(help="What values are read as.")] = ValueType.AUTO,
+    key_type: KeyType = None,
+    value_type: ValueType = None,
     log_dir: LogDir = None,
 ) -> None:
     """Print records: time, partition@offset, key and value; or with `--json` all of them as objects.
 
+    Keys and values are shown as what they are by the settings of the topic, where its writers noted it.
+
     Examples: `kstreams consume delays-by-airline --from-beginning --until-end --json`,
-    `kstreams consume word-counts --value-type int`
+    `kstreams consume word-counts --follow`
     """
     if offset is not None and partition is None:
         raise typer.BadParameter("an offset belongs to one partition: name it with --partition", param_hint="--offset")
-    home = open_home(log_dir)
-    members = _members(home, topic, partition)
+    if offset is not None and from_beginning:
+        raise typer.BadParameter("--offset and --from-beginning exclude each other", param_hint="--offset")
+    if follow and until_end:
+        raise typer.BadParameter("--follow and --until-end exclude each other", param_hint="--follow")
+    home = open_home(log_dir, create=follow)
+    described, is_new = _awaited(home, topic) if follow else (_described(home, topic), False)
+    members = _members(described, partition)
+    types = types_of(described.config)
+    readers = reader_of("key", key_type, types.key), reader_of("value", value_type, types.value)
     with home.consumer() as consumer:
         consumer.assign(members)
-        _seek(consumer, members, from_beginning, offset)
+        _seek(consumer, members, from_beginning or is_new, offset)
         ends = _ends(home, members) if until_end else None
-        rows = _rows(_batches(consumer, ends), decoder(key_type), decoder(value_type))
         show = json_line if as_json else _line
-        for count, row in enumerate(rows, 1):
+        for count, row in enumerate(_rows(_batches(consumer, ends), *readers), 1):
             sys.stdout.write(show(row))
             if count == limit:
                 break
 
 
-def _members(home: Log, topic: str, partition: int | None) -> list[TopicPartition]:
+def _described(home: Log, topic: str) -> TopicDescription:
     with home.admin() as admin:
-        partitions = admin.describe_topic(topic).partitions
+        return admin.describe_topic(topic)
+
+
+def _awaited(home: Log, topic: str) -> tuple[TopicDescription, bool]:
+    """The topic, as soon as it is there, and whether it had to be waited for: then all its records are new."""
+    from kstreams.clock import SystemClock
+
+    clock, missing = SystemClock(), False
+    while True:
+        try:
+            return _described(home, topic), missing
+        except UnknownTopicError as error:
+            if not missing:
+                sys.stderr.write(f"kstreams: {error} Waiting for it.\n")
+            missing = True
+        _check_reader()
+        clock.sleep(POLL_SECONDS)
+
+
+def _members(topic: TopicDescription, partition: int | None) -> list[TopicPartition]:
     if partition is None:
-        return [TopicPartition(topic, number) for number in range(partitions)]
-    if partition >= partitions:
-        raise KStreamsError(f"{topic} has partitions 0 to {partitions - 1}, not {partition}")
-    return [TopicPartition(topic, partition)]
+        return [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    if partition >= topic.partitions:
+        raise KStreamsError(f"{topic.name} has partitions 0 to {topic.partitions - 1}, not {partition}")
+    return [TopicPartition(topic.name, partition)]
 
 
 def _seek(consumer: Consumer, members: list[TopicPartition], from_beginning: bool, offset: int | None) -> None:
     if offset is not None:
-        consumer.seek(members[0], offset)
+        _seek_to_offset(consumer, members[0], offset)
     elif from_beginning:
         consumer.seek_to_beginning(members)
     else:
         consumer.seek_to_end(members)
+
+
+def _seek_to_offset(consumer: Consumer, member: TopicPartition, offset: int) -> None:
+    """Go to an offset that is there, or to the end."""
+    consumer.seek_to_beginning([member])
+    first = consumer.position(member)
+    consumer.seek_to_end([member])
+    end = consumer.position(member)
+    if not first <= offset <= end:
+        raise KStreamsError(f"{member} has no offset {offset}: its records begin at {first} and the next one is {end}")
+    consumer.seek(member, offset)
 
 
 def _ends(home: Log, members: list[TopicPartition]) -> dict[TopicPartition, int]:
@@ -86,41 +130,40 @@ def _ends(home: Log, members: list[TopicPartition]) -> dict[TopicPartition, int]
 
 
 def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> Iterator[Batch]:
-    """What comes, for ever; with `ends`, up to these offsets."""
+    """What comes, for ever; with `ends`, up to these offsets. What was read is shown before more is waited for."""
     while ends is None or any(consumer.position(member) < end for member, end in ends.items()):
-        found = consumer.poll(POLL_SECONDS)
-        if not found:
-            sys.stdout.flush()
-        for batch in found:
+        for batch in consumer.poll(POLL_SECONDS):
             yield batch if ends is None else _before(batch, ends[batch.source])
+        sys.stdout.flush()
+        _check_reader()
+
+
+def _check_reader() -> None:
+    if reader_is_gone(sys.stdout):
+        raise BrokenPipeError("nobody reads the output any more")
 
 
 def _before(batch: Batch, end: int) -> Batch:
     return batch.slice(0, int((batch.offsets < end).sum()))
 
 
-def _rows(
-    batches: Iterator[Batch], read_key: Callable[[bytes | None], Any], read_value: Callable[[bytes | None], Any]
-) -> Iterator[dict[str, Any]]:
+def _rows(batches: Iterator[Batch], read_key: Reader, read_value: Reader) -> Iterator[dict[str, Any]]:
     for batch in batches:
         for offset, row in zip(batch.offsets.tolist(), batch.rows(), strict=True):
-            try:
-                key, value = read_key(row.key), read_value(row.value)
-            except SerdeError as error:
-                raise SerdeError(f"{batch.source}@{offset}: {error}; try another --key-type or --value-type") from error
+            place = batch.source, offset
             yield {
                 "topic": batch.source.topic,
                 "partition": batch.source.partition,
                 "offset": offset,
                 "timestamp": row.timestamp,
-                "key": key,
-                "value": value,
+                "key": read_key(row.key, place),
+                "value": read_value(row.value, place),
                 "headers": _headers(row.headers),
             }
 
 
 def _headers(headers: Headers) -> list[list[Any]]:
-    show = decoder(ValueType.AUTO)
+    show = decoder(AUTO)
     return [[name, show(value)] for name, value in headers]
 
 
@@ -137,4 +180,8 @@ def _time(timestamp_ms: int) -> str:
 
 
 def _text(value: Any) -> str:
+    """A value in a line: text as it is, a windowed key as `key@start/end`, all else as JSON."""
+    if isinstance(value, dict) and value.keys() == {"key", "window"} and isinstance(value["window"], dict):
+        window = value["window"]
+        return f"{_text(value['key'])}@{_time(window['start_ms'])}/{_time(window['end_ms'])}"
     return value if isinstance(value, str) else json_line(value).rstrip("\n")

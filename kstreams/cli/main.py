@@ -1,18 +1,35 @@
 """`main`: runs one command and turns errors into one sentence and an exit status.
 
-Exit status: 0 done; 1 the command could not do what was asked; 2 it was asked wrongly; 130 interrupted.
+Exit status: 0 done; 1 the command could not do what was asked; 2 it was asked wrongly; 130 interrupted (Ctrl-C);
+143 terminated (SIGTERM). An application that `run` runs stops at both signals as it should: that is 0.
 """
 
 from __future__ import annotations
 
 import errno
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from kstreams.errors import KStreamsError
 
-INTERRUPTED = 130
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+INTERRUPTED, TERMINATED = 130, 143
+_FILE_ERRORS = {
+    errno.ENOSPC: "the disk is full: {0}; free some space and run the command again",
+    errno.EDQUOT: "the disk quota is used up: {0}; free some space and run the command again",
+    errno.EACCES: "there is no permission for {0}: change its owner or mode, or name another place",
+    errno.EPERM: "there is no permission for {0}: change its owner or mode, or name another place",
+    errno.EROFS: "{0} lies on a file system that is mounted read-only: name another place",
+    errno.EEXIST: "{0} is there already, and not a folder: name another place",
+    errno.ENOTDIR: "{0} leads through a file as if it were a folder: name another place",
+    errno.EISDIR: "{0} is a folder: name a file",
+    errno.ENOENT: "there is no file {0}: check the name",
+    errno.EMFILE: "too many files are open: raise the limit (ulimit -n) and run the command again",
+    errno.EPIPE: "nobody reads the output any more",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,15 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     _configure_logging(debug)
-    if debug:
-        return _run(given)
-    try:
-        return _run(given)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        sys.stderr.write(f"kstreams: {sentence(error)}\n")
-        return 1
+    with _termination() as terminated:
+        status = _run(given) if debug else _spoken(given)
+    return TERMINATED if terminated.is_set() and status == INTERRUPTED else status
 
 
 def sentence(error: BaseException) -> str:
@@ -57,26 +68,63 @@ def sentence(error: BaseException) -> str:
     """
     if isinstance(error, KStreamsError):
         return str(error)
-    if isinstance(error, OSError) and error.errno in _DISK_FULL:
-        place = f": {error.filename}" if error.filename else ""
-        return f"the disk is full{place}; free some space and run the command again"
     if isinstance(error, OSError):
-        return str(error)
+        text = _FILE_ERRORS.get(error.errno or 0, "{1}")
+        return text.format(error.filename or "what was to be opened or written", error)
     return f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it)"
+
+
+def _spoken(arguments: list[str]) -> int:
+    """Run a command; an error is said in a sentence."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        sys.stderr.write(f"kstreams: {sentence(error)}\n")
+        return 1
 
 
 def _run(arguments: list[str]) -> int:
     from kstreams.cli.commands import application
+    from kstreams.cli.output import end_output, reader_is_gone
 
     try:
         application()(args=arguments, prog_name="kstreams")
     except SystemExit as done:
-        return _status(done.code)
+        if isinstance(done.__context__, BrokenPipeError) and reader_is_gone(sys.__stdout__ or sys.stdout):
+            return 0  # who read the output has had enough of it
+        status = _status(done.code)
+        if status:
+            return status
+    try:
+        end_output()
+    except BrokenPipeError:
+        pass
     return 0
 
 
 def _status(code: object) -> int:
     return code if isinstance(code, int) else int(code is not None)
+
+
+@contextmanager
+def _termination() -> Iterator[threading.Event]:
+    """SIGTERM ends a command as Ctrl-C does, so that what is open is closed; the event tells the two apart."""
+    terminated = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield terminated
+        return
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        terminated.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield terminated
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:

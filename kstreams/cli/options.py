@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+
+from kstreams.errors import SerdeError
+
+KINDS: Final = (
+    "`str`, `int`, `float`, `bool`, `json`, `bytes` (as base64), `hex`, `raw`, `datetime`, `uuid`, "
+    "`windowed(str, SIZE_MS)`, `session(str)`, or `auto` (a guess)"
+)
 
 AppFile = Annotated[
     str,
@@ -23,6 +30,49 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--config", "-c", metavar="KEY=VALUE", help="A setting; may be given more than once."),
 ]
+
+
+def _kind(name: str | None) -> str | None:
+    from kstreams.cli.values import checked_kind
+
+    try:
+        return name if name is None else checked_kind(name)
+    except SerdeError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+KeyType = Annotated[
+    str | None,
+    typer.Option("--key-type", metavar="TYPE", callback=_kind, help="The same of keys."),
+]
+ValueType = Annotated[
+    str | None,
+    typer.Option(
+        "--value-type", metavar="TYPE", callback=_kind,
+        help=f"What values are: {KINDS}; default: what the topic's settings say.",
+    ),
+]  # fmt: skip
+
+
+def _noted(name: str | None) -> str | None:
+    from kstreams.serdes import serde_named, type_name
+
+    try:
+        return None if name is None else type_name(serde_named({"text": "str"}.get(name, name)))
+    except SerdeError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+NotedKeyType = Annotated[
+    str | None, typer.Option("--key-type", metavar="TYPE", callback=_noted, help="The same of keys.")
+]
+NotedValueType = Annotated[
+    str | None,
+    typer.Option(
+        "--value-type", metavar="TYPE", callback=_noted,
+        help="What values are: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`.",
+    ),
+]  # fmt: skip
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -41,6 +44,38 @@ def print_rows(rows: Iterable[Mapping[str, Any]], *, as_json: bool, title: str =
         _print_table(title, list(rows))
     else:
         sys.stdout.writelines(_tabbed(rows))
+
+
+def reader_is_gone(stream: TextIO) -> bool:
+    """Whether a stream is a pipe that nobody reads any more: then a write would fail, but there may be none to come.
+
+    Examples
+    --------
+    >>> read, write = os.pipe()
+    >>> os.close(read)
+    >>> with os.fdopen(write, "w") as stream:
+    ...     reader_is_gone(stream)
+    True
+    """
+    try:
+        fd = stream.fileno()
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            return False
+    except (OSError, ValueError):  # a stream without a file, as in tests
+        return False
+    asked = select.poll()
+    asked.register(fd, 0)  # errors are told of in any case
+    return any(events & select.POLLERR for _, events in asked.poll(0))
+
+
+def end_output() -> None:
+    """Write out what standard output still holds; where that fails, nothing is tried again when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise
 
 
 def _tabbed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -9,10 +9,11 @@ import typer
 
 from kstreams.batch import TopicPartition
 from kstreams.cli.home import open_home
-from kstreams.cli.options import AsJson, LogDir, Settings, TopicName, settings_of
+from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
 from kstreams.cli.output import print_rows
 from kstreams.errors import LogError
 from kstreams.log.api import Admin, TopicDescription
+from kstreams.log.topic_types import TopicTypes, types_of
 
 topics = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
 
@@ -22,14 +23,20 @@ def create(
     name: TopicName,
     partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="Number of partitions.")] = 1,
     config: Settings = None,
+    key_type: NotedKeyType = None,
+    value_type: NotedValueType = None,
     log_dir: LogDir = None,
 ) -> None:
     """Create a topic.
 
-    Example: `kstreams topics create airlines --partitions 4 --config cleanup.policy=compact`
+    The types are what `produce` writes and `consume` shows unless told otherwise; applications note them by themselves.
+
+    Examples: `kstreams topics create airlines --partitions 4 --config cleanup.policy=compact`,
+    `kstreams topics create prices --value-type float`
     """
+    types = TopicTypes(key_type, value_type).settings()
     with open_home(log_dir, create=True).admin() as admin:
-        admin.create_topic(name, partitions, settings_of(config))
+        admin.create_topic(name, partitions, settings_of(config) | types)
     typer.echo(f"created {name} with {_count(partitions, 'partition')}", err=True)
 
 
@@ -52,13 +59,17 @@ def list_(
 
 @topics.command()
 def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Show a topic's partitions with their first and next offsets.
+    """Show a topic's partitions with their first and next offsets, its types and the settings that are not default.
 
     Example: `kstreams topics describe flights`
     """
     with open_home(log_dir).admin() as admin:
         topic = admin.describe_topic(name)
-        print_rows(_partitions(admin, topic), as_json=as_json, title=" ".join([name, *_settings(_changed(topic))]))
+        types = types_of(topic.config)
+        noted = {"key_type": types.key, "value_type": types.value}
+        settings = {key: value for key, value in _changed(topic).items() if key not in types.settings()}
+        rows = (row | noted | {"config": settings} for row in _partitions(admin, topic))
+        print_rows(rows, as_json=as_json, title=name)
 
 
 @topics.command()
@@ -89,10 +100,6 @@ def _changed(topic: TopicDescription) -> dict[str, str]:
 
     defaults = full_config(None)
     return {key: value for key, value in topic.config.items() if value != defaults.get(key)}
-
-
-def _settings(config: dict[str, str]) -> list[str]:
-    return [f"{key}={value}" for key, value in config.items()]
 
 
 def _partitions(admin: Admin, topic: TopicDescription) -> Iterator[dict[str, Any]]:

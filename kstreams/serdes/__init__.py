@@ -13,7 +13,8 @@ from kstreams.serdes.scalars import (
     StringSerde,
     UuidSerde,
 )
-from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+from kstreams.serdes.type_names import serde_named, type_name
+from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowRowSerde
 
 __all__ = [
     "BoolSerde",
@@ -29,5 +30,8 @@ __all__ = [
     "StringSerde",
     "TimeWindowedSerde",
     "UuidSerde",
+    "WindowRowSerde",
+    "serde_named",
     "serde_of",
+    "type_name",
 ]

@@ -57,3 +57,28 @@ class SessionWindowedSerde(Serde[Windowed[Any]]):
             raise decode_error("a session key", data, "its end and start are missing")
         end_ms, start_ms = _END_START.unpack(data[-16:])
         return Windowed(self.inner.deserialize(data[:-16]), Window(start_ms, end_ms))
+
+
+class WindowRowSerde(Serde[Windowed[Any]]):
+    """The keys of a window store's changelog: the inner key's bytes, the window's start, a sequence number (4 bytes).
+
+    Parameters
+    ----------
+    inner : Serde
+        Serde of the key inside.
+    size_ms : int
+        Length of the windows in milliseconds.
+    """
+
+    def __init__(self, inner: Serde[Any], size_ms: int) -> None:
+        self.inner, self.size_ms = inner, size_ms
+        self.type = _windowed(inner)
+
+    def serialize(self, value: Windowed[Any]) -> bytes:
+        return self.inner.serialize(value.key) + _START.pack(value.window.start_ms) + bytes(4)
+
+    def deserialize(self, data: bytes) -> Windowed[Any]:
+        if len(data) < _START.size + 4:
+            raise decode_error("a key of a window store", data, "its window start or number is missing")
+        start_ms = _START.unpack(data[-12:-4])[0]
+        return Windowed(self.inner.deserialize(data[:-12]), Window(start_ms, start_ms + self.size_ms))

@@ -30,13 +30,14 @@ class Shell:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
 
-    def __call__(self, *arguments: str, stdin: str = "") -> Outcome:
-        self._monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+    def __call__(self, *arguments: str, stdin: str | bytes = "") -> Outcome:
+        data = stdin if isinstance(stdin, bytes) else stdin.encode()
+        self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
         self._capsys.readouterr()
         status = main(arguments)
         return Outcome(status, *self._capsys.readouterr())
 
-    def ok(self, *arguments: str, stdin: str = "") -> Outcome:
+    def ok(self, *arguments: str, stdin: str | bytes = "") -> Outcome:
         outcome = self(*arguments, stdin=stdin)
         assert outcome.status == 0, outcome.err
         return outcome

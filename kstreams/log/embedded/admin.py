@@ -10,7 +10,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded import group_offsets
-from kstreams.log.embedded.catalogue import Topic, delete_topic, insert_topic
+from kstreams.log.embedded.catalogue import Topic, delete_topic, insert_topic, update_config
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.partition import Partition, create_partition
 from kstreams.log.embedded.retention import move_start
@@ -38,6 +38,13 @@ class EmbeddedAdmin:
             if self._home.durability == "fsync":
                 self._home.disk.sync_folder(folder)
                 self._home.disk.sync_folder(folder.parent)
+
+    def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change some settings of a topic, None to take one back; ConfigError for one that cannot be."""
+        with self._catalogue.write() as database:
+            topic = self._catalogue.topic(name)
+            wanted = {key: value for key, value in {**topic.config, **config}.items() if value is not None}
+            update_config(database, topic, full_config(wanted))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records and the offsets that groups committed for it."""

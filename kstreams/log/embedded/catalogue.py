@@ -164,6 +164,11 @@ def next_id(database: sqlite3.Connection, table: str) -> int:
     return int(database.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()[0])
 
 
+def update_config(database: sqlite3.Connection, topic: Topic, config: dict[str, str]) -> None:
+    """Give a topic other settings."""
+    database.execute("UPDATE topics SET config = ? WHERE id = ?", (json.dumps(config), topic.id))
+
+
 def delete_topic(catalogue: Catalogue, topic: Topic) -> None:
     """Take a topic out, with the offsets that groups committed for it."""
     with catalogue.write() as database:

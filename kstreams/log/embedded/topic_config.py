@@ -6,17 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.errors import SerdeError
 from kstreams.log.embedded.appender import Limits
 from kstreams.log.embedded.frame import HEADER_SIZE, MAX_BODY
 from kstreams.log.settings import Setting, choice, number, read_settings, words
+from kstreams.log.topic_types import KEY_TYPE, MIXED, VALUE_TYPE
+from kstreams.serdes import serde_named, type_name
 
 _DAY_MS = 24 * 60 * 60 * 1000
+
+
+def _type(value: Any) -> str | None:
+    """Reads the name of a type; None where it is not known."""
+    if value is None or value == MIXED:
+        return value
+    try:
+        return type_name(serde_named(str(value)))
+    except SerdeError as error:
+        raise ValueError(f"a type ({error})") from None
+
 
 # Kafka's defaults, except that nothing is thrown away unless it is asked for: retention.ms is 7 days there.
 TOPIC_SETTINGS = {
     "cleanup.policy": Setting("delete", words("compact", "delete")),
     "compression.type": Setting("producer", choice("producer", "none", "lz4", "zstd")),
     "delete.retention.ms": Setting(_DAY_MS, number(0)),
+    KEY_TYPE: Setting(None, _type),  # ours, as is the next: what the records are, for those who look at them
+    VALUE_TYPE: Setting(None, _type),
     "max.message.bytes": Setting(1_048_588, number(1024, MAX_BODY - HEADER_SIZE)),
     "message.timestamp.type": Setting("CreateTime", choice("CreateTime")),
     "min.compaction.lag.ms": Setting(0, number(0)),
@@ -29,8 +45,9 @@ TOPIC_SETTINGS = {
 
 
 def full_config(given: Mapping[str, Any] | None) -> dict[str, str]:
-    """Every topic setting as text: the given ones, checked, over the defaults."""
-    return {key: str(value) for key, value in read_settings("topic", TOPIC_SETTINGS, given).items()}
+    """Every topic setting as text: the given ones, checked, over the defaults; what has no value is left out."""
+    read = read_settings("topic", TOPIC_SETTINGS, given)
+    return {key: str(value) for key, value in read.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Iterator, Mapping
 
 from kstreams.config import Config
-from kstreams.errors import TopicExistsError, TopologyError
+from kstreams.errors import TopologyError
 from kstreams.log.api import Admin
+from kstreams.log.topic_types import TopicTypes, create_typed, note_types
 from kstreams.processor.dead_letters import check_dead_letter_topic
 from kstreams.processor.layout import Layout, lay_out
+from kstreams.processor.topic_types import types_in_changelog, types_written
 from kstreams.processor.topology import InternalTopic, SubTopology, Topology
 from kstreams.state.api import StoreBuilder
 
@@ -17,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
-    """Lay the topology out on the topics that exist, and create those that are missing.
+    """Lay the topology out on the topics that exist, create those that are missing, and note what is written to them.
 
     Raises
     ------
@@ -27,14 +29,18 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
     existing = {name: topic.partitions for name, topic in admin.topics().items()}
     check_dead_letter_topic(config, existing)
     layout = lay_out(topology, config.application_id, existing)
+    types = _types(topology, layout, config.application_id)
     for name, partitions, settings in _wanted(topology, layout, config):
         if name not in existing and partitions:
-            _create(admin, name, partitions, settings)
+            if create_typed(admin, name, partitions, settings, types.get(name)):
+                logger.info("created topic %s with %d partitions", name, partitions)
         elif partitions and name.endswith("-changelog") and existing[name] != partitions:
             raise TopologyError(
                 f"The changelog topic {name} has {existing[name]} partitions, but there are {partitions} tasks: "
                 "run once with --reset to start anew, or give the application another id."
             )
+    for name in types.keys() & existing.keys():
+        note_types(admin, name, types[name])
     return layout
 
 
@@ -82,17 +88,17 @@ def _wanted(topology: Topology, layout: Layout, config: Config) -> Iterator[tupl
                 yield sink.topic, layout.partitions[sink.topic], {}
 
 
+def _types(topology: Topology, layout: Layout, application_id: str) -> dict[str, TopicTypes]:
+    """What is written to all topics, by their real names."""
+    subs, names = topology.sub_topologies, layout.topic_names
+    sinks = {names.get(topic, topic): types for topic, types in types_written(subs).items()}
+    logs = {changelog_topic(application_id, store.name): types_in_changelog(store) for _, store in _logged(subs)}
+    return sinks | logs
+
+
 def _overrides(config: Config) -> dict[str, str]:
     return {key: str(value) for key, value in config.prefixed("topic.").items()}
 
 
 def _logged(sub_topologies: tuple[SubTopology, ...]) -> list[tuple[SubTopology, StoreBuilder]]:
     return [(sub, store) for sub in sub_topologies if not sub.is_global for store in sub.stores if store.logging]
-
-
-def _create(admin: Admin, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-    try:
-        admin.create_topic(name, partitions, settings)
-    except TopicExistsError:  # two sinks write it, or another application made it just now
-        return
-    logger.info("created topic %s with %d partitions", name, partitions)

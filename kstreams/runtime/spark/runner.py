@@ -16,6 +16,7 @@ from kstreams.log.api import Log
 from kstreams.processor.dead_letters import check_dead_letter_topic
 from kstreams.processor.drops import Drops
 from kstreams.processor.layout import lay_out
+from kstreams.processor.topic_types import types_written
 from kstreams.processor.topology import Topology
 from kstreams.runtime.spark.beginnings import beginnings
 from kstreams.runtime.spark.chain import Chain
@@ -140,9 +141,12 @@ class SparkRunner:
         program, settings = self._program, self._settings
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
         counts, starts = (program.partitions, program.default_partitions), positions_of(self._starts)
-        sink = LogSink(self._log, group, sources, settings.prefix, id_, *counts, starts)
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
-        sink.create_topics(fixed_sinks(subs) - program.topic_names.keys())
+        types = types_written(subs)
+        sink = LogSink(self._log, group, sources, settings.prefix, id_, *counts, starts, types)
+        topics = fixed_sinks(subs) - program.topic_names.keys()
+        sink.create_topics(topics)
+        sink.note_types(topics)
         delta = None
         if settings.delta is not None:
             delta = DeltaSink(self._session, settings.delta, program, f"{group}-{id_}")

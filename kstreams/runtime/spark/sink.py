@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import LogError, TopicExistsError
+from kstreams.errors import LogError
 from kstreams.log.api import Log, OffsetAndMetadata
+from kstreams.log.topic_types import TopicTypes, create_typed, note_types
 from kstreams.runtime.spark.rows import batches_of, ranges
 from kstreams.runtime.spark.state_files import NO_STEP
 
@@ -38,6 +39,8 @@ class LogSink:
         Names the history of steps that the numbers belong to: another checkpoint starts another one.
     partitions : mapping of str to int
         Number of partitions that a topic (without the prefix) gets when it is made; `default` for all others.
+    types : mapping of str to TopicTypes, optional
+        What is written to a topic (without the prefix), as far as it is known.
     starts : mapping of TopicPartition to int, optional
         Where the first step begins, of sources that are not read from their beginning.
     """
@@ -52,7 +55,9 @@ class LogSink:
         partitions: Mapping[str, int],
         default: int = 1,
         starts: Mapping[TopicPartition, int] | None = None,
+        types: Mapping[str, TopicTypes] | None = None,
     ) -> None:
+        self._types = types or {}
         self._log, self._group, self._sources = log, group, sorted(sources)
         self._prefix, self._partitions, self._default = prefix, partitions, default
         self._mark, self._starts = f"{checkpoint_id} step ", starts or {}
@@ -109,18 +114,18 @@ class LogSink:
             existing = admin.topics()
             for topic in topics:
                 if self._prefix + topic not in existing:
-                    self._create(topic)
+                    partitions = self._partitions.get(topic, self._default)
+                    create_typed(admin, self._prefix + topic, partitions, types=self._types.get(topic))
+
+    def note_types(self, topics: Collection[str]) -> None:
+        """Note in the settings of topics what is written to them; names without the prefix."""
+        with self._log.admin() as admin:
+            for topic in topics:
+                note_types(admin, self._prefix + topic, self._types.get(topic, TopicTypes()))
 
     def close(self) -> None:
         """Release the producer."""
         self._producer.close()
-
-    def _create(self, topic: str) -> None:
-        with self._log.admin() as admin:
-            try:
-                admin.create_topic(self._prefix + topic, self._partitions.get(topic, self._default))
-            except TopicExistsError:  # another process was faster
-                return
 
     def _send(self, batch: Batch) -> None:
         source = TopicPartition(self._prefix + batch.source.topic, batch.source.partition)

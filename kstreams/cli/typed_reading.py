@@ -1,0 +1,74 @@
+"""What keys and values are read as: what the command line says, else the settings of the topic, else a guess."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from kstreams.batch import TopicPartition
+from kstreams.cli.values import AUTO, decoder
+from kstreams.errors import SerdeError
+from kstreams.log.topic_types import MIXED
+
+Place = tuple[TopicPartition, int]
+Reader = Callable[[bytes | None, Place], Any]
+
+
+def reader_of(what: str, asked: str | None, noted: str | None) -> Reader:
+    """The function that reads keys or values.
+
+    Bytes that are not of the type that was asked for are an error. Those that are not of the type that the topic's
+    settings name are guessed, and the first of them is told of on standard error.
+
+    Parameters
+    ----------
+    what : {"key", "value"}
+    asked : str or None
+        What the command line says.
+    noted : str or None
+        What the settings of the topic say.
+
+    Examples
+    --------
+    >>> read = reader_of("value", None, "int")
+    >>> read(bytes(8), (TopicPartition("numbers", 0), 0))
+    0
+    """
+    if asked is not None:
+        return _strict(what, decoder(asked))
+    if noted == MIXED:
+        sys.stderr.write(f"kstreams: the {what}s were written as several types: guessed, unless --{what}-type says\n")
+    if noted is None or noted == MIXED:
+        guess = decoder(AUTO)
+        return lambda data, place: guess(data)
+    return _lenient(what, noted)
+
+
+def _strict(what: str, read: Callable[[bytes | None], Any]) -> Reader:
+    def checked(data: bytes | None, place: Place) -> Any:
+        try:
+            return read(data)
+        except SerdeError as error:
+            raise SerdeError(f"{place[0]}@{place[1]}: {error}; try another --{what}-type") from error
+
+    return checked
+
+
+def _lenient(what: str, noted: str) -> Reader:
+    read, guess, told = decoder(noted), decoder(AUTO), False
+
+    def best(data: bytes | None, place: Place) -> Any:
+        nonlocal told
+        try:
+            return read(data)
+        except SerdeError:
+            if not told:
+                sys.stderr.write(
+                    f"kstreams: the {what} of {place[0]}@{place[1]} is no {noted}, as the topic's settings say: "
+                    "it is guessed, as are others of the kind\n"
+                )
+            told = True
+            return guess(data)
+
+    return best
