@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kstreams.source_line import operator_at
+
 
 class KStreamsError(Exception):
     """Base of all errors that kstreams raises on purpose."""
@@ -72,8 +74,8 @@ class ProcessingError(KStreamsError):
 
     def __init__(self, operator: str, declared_at: str | None, record: str, cause: BaseException) -> None:
         self.operator, self.declared_at, self.record, self.cause = operator, declared_at, record, cause
-        place = f" (declared at {declared_at})" if declared_at else ""
-        super().__init__(f"{operator}{place} failed on record {record}: {type(cause).__name__}: {cause}")
+        named = operator_at(operator, declared_at)
+        super().__init__(f"{named} failed on record {record}: {type(cause).__name__}: {cause}")
 
 
 class UnsupportedError(KStreamsError):

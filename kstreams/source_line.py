@@ -1,19 +1,82 @@
-"""Where in the user's code an operator was declared."""
+"""Where in the user's code an operator was declared, and by which method."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
+_GENERATED = re.compile(r"[A-Z-]+-[0-9]{10}")
 _PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 
 
-def declared_at() -> str:
-    """`file:line` of the innermost frame outside of kstreams; the file relative to the working folder if below it."""
-    frame = sys._getframe(1)
+class SourceLine(str):
+    """`file:line` of the user's code, and the method of kstreams that was called there.
+
+    Parameters
+    ----------
+    place : str
+    method : str, optional
+        As the user wrote it; None where nothing of kstreams was called.
+    """
+
+    __slots__ = ("method",)
+
+    method: str | None
+
+    def __new__(cls, place: str, method: str | None = None) -> SourceLine:
+        line = super().__new__(cls, place)
+        line.method = method
+        return line
+
+    def __reduce__(self) -> tuple[type[SourceLine], tuple[str, str | None]]:
+        return SourceLine, (str(self), self.method)
+
+
+def declared_at() -> SourceLine:
+    """The line of the innermost frame outside of kstreams; the file relative to the working folder if below it."""
+    frame, method = sys._getframe(1), None
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
+        frame, method = frame.f_back, frame.f_code.co_name
     file = frame.f_code.co_filename
     working_folder = os.getcwd() + os.sep
-    return f"{file.removeprefix(working_folder)}:{frame.f_lineno}"
+    return SourceLine(f"{file.removeprefix(working_folder)}:{frame.f_lineno}", method)
+
+
+def operator_at(name: str, line: str | None) -> str:
+    """An operator as errors name it: first what the user wrote, its method or the name that was given to it.
+
+    Examples
+    --------
+    >>> operator_at("long-words", SourceLine("app.py:12", "filter"))
+    'long-words (filter() at app.py:12)'
+    >>> operator_at("KSTREAM-FILTER-0000000001", SourceLine("app.py:12", "filter"))
+    'filter() at app.py:12 (KSTREAM-FILTER-0000000001)'
+    >>> operator_at("KSTREAM-FILTER-0000000001", "app.py:12")
+    'KSTREAM-FILTER-0000000001 (declared at app.py:12)'
+    """
+    if not line:
+        return name
+    method = line.method if isinstance(line, SourceLine) else None
+    if method is None:
+        return f"{name} (declared at {line})"
+    return f"{method}() at {line} ({name})" if _GENERATED.fullmatch(name) else f"{name} ({method}() at {line})"
+
+
+_NAMED = re.compile(r"(\w+)\(\) at (\S+) \((.+)\)|(.+) \((?:(\w+)\(\)|declared) at (\S+)\)")
+
+
+def operator_in(text: str) -> tuple[str, str | None]:
+    """The name and the line of what `operator_at` wrote.
+
+    Examples
+    --------
+    >>> operator_in("long-words (filter() at app.py:12)")
+    ('long-words', 'app.py:12')
+    """
+    found = _NAMED.fullmatch(text)
+    if found is None:
+        return text, None
+    method, line, generated, name, other_method, other_line = found.groups()
+    return generated or name, SourceLine(line or other_line, method or other_method)

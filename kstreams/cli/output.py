@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=str).encode  # lines of the user's code, say, are shown as text
 
 
 def json_line(value: Any) -> str:

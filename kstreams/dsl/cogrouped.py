@@ -78,7 +78,7 @@ class CogroupedKStream(Generic[K, A]):
         """
         windowed = _WINDOWED.get(type(windows))
         if windowed is None:
-            raise refuse_windows(next(iter(self._inputs))._node, windows, _WINDOWED)
+            raise refuse_windows(windows, _WINDOWED)
         return windowed(self, windows)
 
     @overload

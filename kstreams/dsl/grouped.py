@@ -165,7 +165,7 @@ class KGroupedStream(Handle, Generic[K, V]):
         >>> words = StreamsBuilder().stream("words", key=str, value=str)
         >>> letters = words.group_by_key().aggregate(int, lambda key, word, letters: letters + len(word))
         """
-        aggregation = fold_or_expressions(self._node, initializer, aggregator, fields)
+        aggregation = fold_or_expressions(initializer, aggregator, fields)
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
 
     @overload
@@ -189,7 +189,7 @@ class KGroupedStream(Handle, Generic[K, V]):
         """
         windowed = _WINDOWED.get(type(windows))
         if windowed is None:
-            raise refuse_windows(self._node, windows, _WINDOWED)
+            raise refuse_windows(windows, _WINDOWED)
         return windowed(self, windows)
 
     def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> CogroupedKStream[K, A]:

@@ -12,6 +12,7 @@ from kstreams.dsl.windowed import WindowedKStream
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.record import Windowed
+from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.ktable import KTable
@@ -123,11 +124,10 @@ class SessionWindowedKStream(WindowedKStream[K, V]):
         >>> visits = words.windowed_by(SessionWindows(gap=1_000))
         >>> letters = visits.aggregate(int, lambda k, word, n: n + len(word), merger=lambda k, a, b: a + b)
         """
-        node = self._grouped._node
-        aggregation = fold_or_expressions(node, initializer, aggregator, fields, merger)
+        aggregation = fold_or_expressions(initializer, aggregator, fields, merger)
         if aggregator is not None and merger is None:
             raise TopologyError(
-                f"aggregate() after {node} by sessions needs merger=: (key, aggregate, aggregate) -> aggregate of two "
-                "sessions that become one"
+                f"aggregate() at {declared_at()} by sessions needs merger=: (key, aggregate, aggregate) -> aggregate "
+                "of two sessions that become one"
             )
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)

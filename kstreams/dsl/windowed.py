@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from kstreams.dsl.aggregation import fold_or_expressions
 from kstreams.dsl.emit import EmitStrategy
-from kstreams.dsl.graph import Aggregation, Count, Declared, Node, Reduce, Typing, WindowedAggregate
+from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
@@ -130,10 +130,10 @@ def checked_retention(kept: Materialized, windows: Windows) -> Materialized:
     return kept
 
 
-def refuse_windows(node: Node, windows: object, known: Iterable[type]) -> TopologyError:
+def refuse_windows(windows: object, known: Iterable[type]) -> TopologyError:
     """The error for windows that no aggregation knows."""
     kinds = ", ".join(kind.__name__ for kind in known)
-    return TopologyError(f"windowed_by() after {node} takes {kinds}, not {windows!r}")
+    return TopologyError(f"windowed_by() at {declared_at()} takes {kinds}, not {windows!r}")
 
 
 class TimeWindowedKStream(WindowedKStream[K, V]):
@@ -253,5 +253,5 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         >>> sums = windows.aggregate(int, lambda user, points, total: total + points, value=int)
         >>> means = windows.aggregate(mean=ks.value.mean(), most=ks.value.max())
         """
-        aggregation = fold_or_expressions(self._grouped._node, initializer, aggregator, fields)
+        aggregation = fold_or_expressions(initializer, aggregator, fields)
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)

@@ -11,6 +11,7 @@ from kstreams.log.naming import did_you_mean
 from kstreams.processor.stages import leading_to
 from kstreams.processor.task import TaskId
 from kstreams.processor.topology import InternalTopic, SubTopology, Topology
+from kstreams.source_line import operator_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,7 @@ def _check_sources(sub: SubTopology, topics: Iterable[str], internal: set[str], 
     for topic in topics:
         if topic not in internal and topic not in existing:
             node = next((s for s in sub.sources if topic in s.topics), None)
-            place = f" (declared at {node.declared_at})" if node and node.declared_at else ""
-            reader = f"{node.name}{place}" if node else f"sub-topology {sub.id}"
+            reader = operator_at(node.name, node.declared_at) if node else f"sub-topology {sub.id}"
             hint = did_you_mean(topic, existing) or f" Create it first: kstreams topics create {topic}"
             raise UnknownTopicError(f"There is no topic {topic!r}, which {reader} reads.{hint}")
 

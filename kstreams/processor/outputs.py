@@ -23,6 +23,7 @@ from kstreams.processor.operator import Forward
 from kstreams.record import Headers, ProducerRecord
 from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
 from kstreams.serdes.failing import failing_rows
+from kstreams.source_line import operator_at
 
 MANY_ROWS = 4_096
 
@@ -329,12 +330,12 @@ def _encoded(run: Rows, topic: str, what: Side, serde: Serde[Any] | None, column
 def _unencodable(run: Rows, topic: str, what: Side) -> Iterator[tuple[int, SerdeError]]:
     """The rows whose key or value does not encode, and an error for each."""
     serde, column = (run.sink.key, run.keys) if what == "key" else (run.sink.value, run.values)
-    declared = f" (declared at {run.sink.declared_at})" if run.sink.declared_at else ""
+    sink = operator_at(run.sink.name, run.sink.declared_at)
     for row, cause in failing_rows((serde or BytesSerde()).encode_rows, column):
         yield (
             row,
             SerdeError(
-                f"{run.sink.name}{declared} cannot write {_described(run, row)} to topic {topic}: "
+                f"{sink} cannot write {_described(run, row)} to topic {topic}: "
                 f"{serde or BytesSerde()} does not take its {what}, a {type(column[row]).__name__}: {cause}. "
                 f"Declare the right type with {what}=."
             ),

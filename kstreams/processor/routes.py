@@ -19,6 +19,7 @@ from kstreams.processor.operator import Forward
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.serdes.failing import failing_rows
+from kstreams.source_line import operator_at
 from kstreams.timestamps import (
     LATEST_MS,
     FailOnInvalidTimestamp,
@@ -190,9 +191,8 @@ class Route:
         return self._failure(batch, what, row, serde, cause)
 
     def _failure(self, batch: Batch, what: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
-        declared = f" (declared at {self.source.declared_at})" if self.source.declared_at else ""
-        record = _place(batch, row)
-        return SerdeError(f"{self.source.name}{declared} cannot decode the {what} of {record} with {serde}: {cause}")
+        source, record = operator_at(self.source.name, self.source.declared_at), _place(batch, row)
+        return SerdeError(f"{source} cannot decode the {what} of {record} with {serde}: {cause}")
 
 
 class Routes:

@@ -20,7 +20,7 @@ from kstreams.processor.operators.process import Process, UpdateGlobalStore
 from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier, stores_of
 from kstreams.processor.sub_topologies import split_into_sub_topologies
 from kstreams.serdes import serde_of
-from kstreams.source_line import declared_at
+from kstreams.source_line import declared_at, operator_at
 from kstreams.state.api import StoreBuilder
 from kstreams.timestamps import TimestampExtractor, extractor_of
 
@@ -337,16 +337,17 @@ def _check_topics(topology: Topology, source: Source) -> None:
         taken = set(source.topics) & set(other.topics) if isinstance(other, Source) else set()
         if taken:
             raise TopologyError(
-                f"{source.name} (declared at {source.declared_at}) reads topic {min(taken)!r}, which {other.name} "
-                f"(declared at {other.declared_at}) reads already: read it once and use that stream or table twice"
+                f"{operator_at(source.name, source.declared_at)} reads topic {min(taken)!r}, which "
+                f"{operator_at(other.name, other.declared_at)} reads already: read it "
+                "once and use that stream or table twice"
             )
 
 
 def _check_stores(topology: Topology, step: Step) -> None:
-    declared = f" (declared at {step.declared_at})" if step.declared_at else ""
     for store in step.stores:
         if store not in topology.stores:
-            raise TopologyError(f"{step.name!r}{declared} needs the state store {store!r}: add it with add_state_store")
+            named = operator_at(step.name, step.declared_at)
+            raise TopologyError(f"{named} needs the state store {store!r}: add it with add_state_store")
 
 
 __all__ = ["InternalTopic", "Node", "Sink", "Source", "Step", "SubTopology", "Topology"]

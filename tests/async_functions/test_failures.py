@@ -38,7 +38,9 @@ def mapped(function: Any, **calls: Any) -> ks.StreamsBuilder:
     ("function", "cause"), [(number, ValueError), (stuck_on_x, TimeoutError)], ids=["raises", "takes too long"]
 )
 def test_a_failure_names_the_operator_the_line_and_the_record(function: Any, cause: type) -> None:
-    with pytest.raises(ProcessingError, match=r"KSTREAM-MAPVALUES-0000000001 \(declared at .*in-0@2") as caught:
+    with pytest.raises(
+        ProcessingError, match=r"map_values\(\) at .* \(KSTREAM-MAPVALUES-0000000001\) .*in-0@2"
+    ) as caught:
         run(mapped(function, timeout=50), ROWS)
     assert isinstance(caught.value.cause, cause)
 

@@ -53,7 +53,7 @@ NOT_WHAT_IT_TAKES = {
 
 @pytest.mark.parametrize(("declare", "message"), NOT_WHAT_IT_TAKES.values(), ids=NOT_WHAT_IT_TAKES)
 def test_what_an_operator_does_not_take_is_refused_at_once(declare, message):
-    with pytest.raises(TopologyError, match=r"\(declared at .*test_arguments.py:\d+\) takes ") as error:
+    with pytest.raises(TopologyError, match=r"^\w+\(\) at .*test_arguments.py:\d+ \(K\S+\) takes ") as error:
         declare()
     assert message in str(error.value)
 
@@ -62,7 +62,9 @@ def test_two_operators_cannot_keep_stores_of_one_name():
     builder = ks.StreamsBuilder()
     numbers("a", builder).group_by_key().count("total")
     numbers("b", builder).group_by_key().count("total")
-    with pytest.raises(TopologyError, match=r"-0000000003 \(declared at .* keeps a store 'total', as .*-0000000001 \("):
+    with pytest.raises(
+        TopologyError, match=r"count\(\) at .*-0000000003\) keeps a store 'total', as count\(\) at .*-0000000001\)"
+    ):
         builder.build()
 
 

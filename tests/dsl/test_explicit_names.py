@@ -36,7 +36,9 @@ def test_every_unnamed_store_and_topic_is_listed_with_its_operator_and_the_line_
     stream(builder).group_by(lambda k, v: v, key=str).count()  # the one unnamed count
     store, topic = refusal(builder)
     place = line_of("the one unnamed count")
-    assert re.match(rf"  state store KSTREAM-AGGREGATE-STATE-STORE-\d{{10}} of KSTREAM-AGGREGATE-.*{place}", store)
+    assert re.match(
+        rf"  state store KSTREAM-AGGREGATE-STATE-STORE-\d{{10}} of count\(\) at .*{place} \(KSTREAM-AGG", store
+    )
     assert store.endswith("give materialized=")
     assert re.match(rf"  repartition topic KSTREAM-AGGREGATE-STATE-STORE-\d+-repartition of .*{place}", topic)
     assert "give name=" in topic

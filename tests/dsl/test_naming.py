@@ -102,7 +102,9 @@ def test_a_name_can_be_used_once():
     builder = ks.StreamsBuilder()
     words = stream(builder)
     words.filter(lambda k, v: True, name="keep")
-    with pytest.raises(TopologyError, match=r"'keep' at .*test_naming.py:\d+ is already the name of keep .*name="):
+    with pytest.raises(
+        TopologyError, match=r"'keep' at .*test_naming.py:\d+ is already the name of keep \(filter\(\) at .*name="
+    ):
         words.filter(lambda k, v: True, name="keep")
 
 

@@ -30,7 +30,9 @@ def times(extractor, rows=ROWS):
 
 
 def test_a_negative_time_fails_by_default():
-    with pytest.raises(ProcessingError, match=r"KSTREAM-SOURCE-0000000000 .*in-0@1.*its time is negative"):
+    with pytest.raises(
+        ProcessingError, match=r"stream\(\) at .*KSTREAM-SOURCE-0000000000.*in-0@1.*its time is negative"
+    ):
         times(None)
     with pytest.raises(ProcessingError):
         times(ks.FailOnInvalidTimestamp)

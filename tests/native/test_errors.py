@@ -64,7 +64,7 @@ def test_a_missing_topic_is_named_with_the_operator_that_reads_it(world: World) 
     world.create("inn")
     error = failure(world, copy())
     assert isinstance(error, UnknownTopicError)
-    assert "KSTREAM-SOURCE-0000000000 (declared at" in str(error)
+    assert "(KSTREAM-SOURCE-0000000000)" in str(error)
     assert "'inn'" in str(error)
 
 

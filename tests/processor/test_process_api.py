@@ -143,7 +143,7 @@ def test_a_punctuator_that_raises_names_its_operator():
             super().init(context)
             context.schedule(10, ks.PunctuationType.STREAM_TIME, lambda now: 1 / 0)
 
-    with pytest.raises(ProcessingError, match=r"KSTREAM-PROCESSOR-0000000001 .*ZeroDivisionError"):
+    with pytest.raises(ProcessingError, match=r"KSTREAM-PROCESSOR-0000000001.*ZeroDivisionError"):
         run(Failing, RECORD)
 
 
@@ -345,7 +345,7 @@ def test_sensors_are_reported_by_operator():
 def test_a_store_that_was_not_added_is_told_with_the_line_of_the_processor():
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).process(Base, stores=["nowhere"])
-    with pytest.raises(TopologyError, match=r"test_process_api.py:\d+\) needs the state store 'nowhere': add it"):
+    with pytest.raises(TopologyError, match=r"test_process_api.py:\d+ \(K.*\) needs the state store 'nowhere': add it"):
         builder.build()
 
 

@@ -321,7 +321,9 @@ def test_a_failing_function_is_named_with_its_line(spark, tmp_path: Path) -> Non
     orders(builder).map_values(lambda order: 1 // order.amount, value=int, name="inverse").to("out")
     app = Application(spark, tmp_path, builder, {"in": (str, Order), "out": (str, int)}).create("in", partitions=1)
     app.write([Row("in", "a", Order("one", 1), 1), Row("in", "a", Order("none", 0), 1)])
-    with pytest.raises(ProcessingError, match=r"inverse \(declared at .*test_relational.*in-0@1: ZeroDivisionError"):
+    with pytest.raises(
+        ProcessingError, match=r"inverse \(map_values\(\) at .*test_relational.*in-0@1: ZeroDivisionError"
+    ):
         app.run()
 
 

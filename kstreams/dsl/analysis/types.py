@@ -86,7 +86,7 @@ def _unknown(what: TypeOf, node: Node, side: str, purpose: str) -> str:
         return f"{node} must know the type of its {side} {purpose}: write {side}=<type> there"
     return (
         f"{node} must know the type of its {side} {purpose}, but it is unknown since {what.origin}: "
-        f"write {side}=<type> at {node.name}, or annotate what the function of {what.origin.name} returns"
+        f"write {side}=<type> at {node.called}, or annotate what the function of {what.origin.called} returns"
     )
 
 

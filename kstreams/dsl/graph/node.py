@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from kstreams.serdes import Serde
+from kstreams.source_line import operator_at
 
 Typing: TypeAlias = type | Serde[Any] | None
 """What the user declares about a key or value: a type, a serde, or nothing."""
@@ -50,8 +51,14 @@ class Node:
     parents: tuple[str, ...] = ()
     declared_at: str = ""
 
+    @property
+    def called(self) -> str:
+        """What the user wrote, as `map_values()`; the name where that is not known."""
+        method = getattr(self.declared_at, "method", None)
+        return self.name if method is None else f"{method}()"
+
     def __str__(self) -> str:
-        return f"{self.name} (declared at {self.declared_at})"
+        return operator_at(self.name, self.declared_at)
 
 
 def declare(node: N, name: str, parents: tuple[str, ...], declared_at: str) -> N:

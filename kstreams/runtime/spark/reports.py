@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 
 from kstreams import errors
 from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
+from kstreams.source_line import operator_in
 
 _KINDS: dict[str, type[errors.KStreamsError]] = {
     name: kind
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, errors.KStreamsError) and kind is not errors.ProcessingError
 }
-_FAILURE = re.compile(r"(.+?)(?: \(declared at (.*?)\))? failed on record (.*?): (.*)", re.DOTALL)
+_FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 """What a ProcessingError says."""
 _IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
 
@@ -100,7 +101,7 @@ def _made(kind: str, message: str) -> errors.KStreamsError:
     """The error of this kind with this message."""
     failure = _FAILURE.fullmatch(message) if kind == errors.ProcessingError.__name__ else None
     if failure is not None:
-        return errors.ProcessingError(failure[1], failure[2], failure[3], _remote(failure[4]))
+        return errors.ProcessingError(*operator_in(failure[1]), failure[2], _remote(failure[3]))
     return _KINDS.get(kind, errors.KStreamsError)(message)
 
 
