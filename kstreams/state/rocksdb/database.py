@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -126,48 +127,38 @@ class RocksFamily:
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
         self._settle()
-        first, last = _DATA + low, _AFTER_DATA if high is None else _DATA + high
         size = _FIRST_CHUNK
         while True:
-            rows = self._guarded(self._read_back if reverse else self._read, first, last, size)
+            rows = self._guarded(self._read_back if reverse else self._read, low, high, size)
             is_whole = len(rows) < size
             if reverse:
-                edge = first if is_whole else rows[-1][0]
-                yield Chunk(edge[1:], None if last == _AFTER_DATA else last[1:], _stripped(rows))
-                last = edge
+                edge = low if is_whole else rows[-1][0]
+                yield Chunk(edge, high, rows)
+                high = edge
             else:
-                edge = last if is_whole else rows[-1][0] + b"\x00"
-                yield Chunk(first[1:], None if edge == _AFTER_DATA else edge[1:], _stripped(rows))
-                first = edge
+                after = high if is_whole else rows[-1][0] + b"\x00"
+                yield Chunk(low, after, rows)
+                low = after or low
             if is_whole:
                 return
             size = min(4 * size, _LARGEST_CHUNK)
 
-    def _read(self, first: bytes, last: bytes, size: int) -> list[tuple[bytes, bytes]]:
-        rows: list[tuple[bytes, bytes]] = []
-        for row in self._rows.items(from_key=first):
-            if row[0] >= last:
-                break
-            rows.append(row)
-            if len(rows) == size:
-                break
-        return rows
+    def _read(self, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
+        rows = self._rows.iter()
+        rows.seek(_DATA + low)
+        return _taken(rows, rows.next, _end(high).__gt__, size)
 
-    def _read_back(self, first: bytes, last: bytes, size: int) -> list[tuple[bytes, bytes]]:
-        rows: list[tuple[bytes, bytes]] = []
-        for row in self._rows.items(backwards=True, from_key=last):
-            if row[0] < first:
-                break
-            if row[0] != last:
-                rows.append(row)
-            if len(rows) == size:
-                break
-        return rows
+    def _read_back(self, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
+        rows, end = self._rows.iter(), _end(high)
+        rows.seek_for_prev(end)
+        if rows.key() == end:
+            rows.prev()
+        return _taken(rows, rows.prev, (_DATA + low).__le__, size)
 
     def first_from(self, low: bytes) -> bytes | None:
         self._settle()
-        rows = self._guarded(self._read, _DATA + low, _AFTER_DATA, 1)
-        return rows[0][0][1:] if rows else None
+        rows = self._guarded(self._read, low, None, 1)
+        return rows[0][0] if rows else None
 
     def write(self, rows: Rows, offset: int | None, observed_ms: int) -> None:
         self._settle()
@@ -279,8 +270,21 @@ def unreadable(path: Path, error: Exception) -> StateError:
     )
 
 
-def _stripped(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [(key[1:], value) for key, value in rows]
+def _end(high: bytes | None) -> bytes:
+    return _AFTER_DATA if high is None else _DATA + high
+
+
+def _taken(
+    rows: Any, step: Callable[[], None], is_within: Callable[[bytes], bool], size: int
+) -> list[tuple[bytes, bytes]]:
+    """Up to `size` rows from where an iterator stands. What RocksDB cannot read looks like the end: its status tells."""
+    value_of, taken = rows.value, list[tuple[bytes, bytes]]()
+    take = taken.append
+    for key in islice(takewhile(is_within, iter(rows.key, None)), size):
+        take((key[1:], value_of()))
+        step()
+    rows.status()
+    return taken
 
 
 def _family_name(store: str) -> str:
