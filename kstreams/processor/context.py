@@ -13,7 +13,7 @@ import numpy as np
 
 from kstreams.batch import Batch
 from kstreams.clock import Clock
-from kstreams.config import Config
+from kstreams.config import Config, MemoryShares
 from kstreams.errors import StateError, TopologyError
 from kstreams.processor.chain import Link, OnError, StatementOperator, compiled, passing_on
 from kstreams.processor.checked_store import checked
@@ -186,6 +186,10 @@ class TaskContext:
             return False
         self._stream_time += elapsed_ms
         return self.stream_time_punctuations.fire(self._stream_time)
+
+    def uncommitted_share(self) -> int:
+        """How many bytes the tasks of a thread may hold until they commit."""
+        return MemoryShares.of(self.config).uncommitted // int(self.config["num.stream.threads"])
 
     def in_parts(self, rows: Iterable[T]) -> Iterator[T]:
         """Rows that one record lets go, or a flush: there may be very many, so what follows is sent as it gathers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ from kstreams.state.family import Family, Rows
 from kstreams.state.footprint import SLOT_BYTES, RowWeight
 from kstreams.state.live_budget import LiveBudget
 
-_OBJECT_BYTES = 200  # a dict slot, a key and a value object, and their heads, beside the bytes they stand for
 _FIRST_GUESS = 64
 _READS_PER_LOOK = 1_000
 SAMPLE = 16
@@ -33,6 +33,10 @@ class LiveStore:
         The memory it shares with other stores.
     """
 
+    row_slots = 1
+    """How many entries of dicts a row has."""
+    object_bytes = 200
+    """A guess at what a row takes in memory beside the bytes it stands for, until it is weighed."""
     pending_bytes = SLOT_BYTES
     """What a row takes in addition until it is committed."""
 
@@ -41,7 +45,7 @@ class LiveStore:
         self.handle: Any = self
         """What operators and processors are given."""
         self._budget, self._reads = budget, 0
-        self._weight, self._least_row_bytes = RowWeight(self.sample, slots=1), _FIRST_GUESS + _OBJECT_BYTES
+        self._weight, self._least_row_bytes = RowWeight(self.sample, self.row_slots), _FIRST_GUESS + self.object_bytes
         self._loaded = not family.durable
         self.observed_ms = self._handed_ms = family.observed_ms
         """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""
@@ -51,10 +55,14 @@ class LiveStore:
         self._handed_ms = self.observed_ms
         return self.take_changes(timestamp_ms)
 
+    def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
+        """Deletions that come before `changes`, in parts: too many at once may be due to be held in memory."""
+        return iter(())
+
     def write(self, changes: Changes | None, offset: int | None) -> None:
         """Write changes, and the changelog offset they lead to, below; what they deleted is forgotten."""
         if changes is not None and len(changes):
-            self._least_row_bytes = _OBJECT_BYTES + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
+            self._least_row_bytes = self.object_bytes + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
             self._weight.weigh(self.num_live())
         if self.family.durable and changes is not None:
             self.family.write(self.rows(changes), offset, self._handed_ms)
@@ -107,7 +115,7 @@ class LiveStore:
         """Called before something is read from below: the first time all of it is loaded when it fits."""
         if not self._loaded:
             self._loaded = True
-            self._least_row_bytes = _OBJECT_BYTES + self._sampled_bytes()
+            self._least_row_bytes = self.object_bytes + self._sampled_bytes()
             self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._least_row_bytes))
         self._reads += 1
         if self._reads % _READS_PER_LOOK == 0:
