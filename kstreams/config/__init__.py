@@ -2,5 +2,6 @@
 
 from kstreams.config.config import Config, is_secret
 from kstreams.config.keys import KEYS, PREFIXES, Key
+from kstreams.config.memory import MemoryShares
 
-__all__ = ["KEYS", "PREFIXES", "Config", "Key", "is_secret"]
+__all__ = ["KEYS", "PREFIXES", "Config", "Key", "MemoryShares", "is_secret"]

@@ -124,17 +124,29 @@ _USED = (
         own=True,
     ),
     Key(
+        "memory.max.bytes",
+        SIZE,
+        512 * 1024**2,
+        "What data may take in the memory of a process, beside Python and its libraries. Half is for live values of "
+        "stores and what waits in buffers; an eighth each for uncommitted changes, RocksDB's cache, its write buffers, "
+        "and records on their way. What exceeds its share goes to RocksDB, is committed early or is read later; only "
+        "stores in memory cannot give way.",
+        own=True,
+    ),
+    Key(
         "statestore.live.max.bytes",
         SIZE,
-        256 * 1024**2,
-        "Memory for live values that stores keep over RocksDB, all tasks together.",
+        None,
+        "Memory for live values that stores keep over RocksDB, all tasks together, where half of `memory.max.bytes` is "
+        "too much.",
         own=True,
     ),
     Key(
         "statestore.uncommitted.max.bytes",
         SIZE,
-        64 * 1024**2,
-        "Uncommitted changes of all stores beyond which a commit is made early.",
+        None,
+        "Uncommitted changes of all tasks beyond which a commit is made early, where an eighth of `memory.max.bytes` "
+        "is too much.",
         own=True,
     ),
     Key(

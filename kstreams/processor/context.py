@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import length_hint
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from kstreams.batch import Batch
 from kstreams.clock import Clock
-from kstreams.config import Config
+from kstreams.config import Config, MemoryShares
 from kstreams.errors import StateError, TopologyError
 from kstreams.processor.chain import Link, OnError, StatementOperator, compiled, passing_on
 from kstreams.processor.checked_store import checked
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S")
+T = TypeVar("T")
+
+_PART = 1_000  # rows after which it is worth a look how much was written
 
 
 class RecordContext(NamedTuple):
@@ -118,12 +121,14 @@ class TaskContext:
         "partition",
         "run",
         "schedules",
+        "send_if_many",
         "sensors",
         "shared",
         "state_dir",
         "stores",
         "stream_time_punctuations",
         "task_id",
+        "uncommitted",
         "wall_clock_punctuations",
     )
 
@@ -151,6 +156,8 @@ class TaskContext:
         self._stream_time = stream_time
         self.follows_time = False  # whether a processor may schedule punctuators of stream time
         self.commit_requested = False
+        self.uncommitted: list[Callable[[], int]] = []  # the bytes that steps hold until the next commit
+        self.send_if_many: Callable[[], None] = lambda: None  # sends what was written, once that is worth it
         self.delayed: dict[str, Delayed[Any]] = {}  # what steps hold back, by node, children before parents
         self.stream_time_punctuations = Punctuations()
         self.wall_clock_punctuations = Punctuations()
@@ -179,6 +186,17 @@ class TaskContext:
             return False
         self._stream_time += elapsed_ms
         return self.stream_time_punctuations.fire(self._stream_time)
+
+    def uncommitted_share(self) -> int:
+        """How many bytes the tasks of a thread may hold until they commit."""
+        return MemoryShares.of(self.config).uncommitted // int(self.config["num.stream.threads"])
+
+    def in_parts(self, rows: Iterable[T]) -> Iterator[T]:
+        """Rows that one record lets go, or a flush: there may be very many, so what follows is sent as it gathers."""
+        for number, row in enumerate(rows, 1):
+            yield row
+            if not number % _PART:
+                self.send_if_many()
 
     def leave(self) -> None:
         """No record is being processed any more."""

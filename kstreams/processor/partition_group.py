@@ -25,15 +25,17 @@ _FIRST_LOOK = 32  # rows looked at first for the end of a run; doubled as long a
 class Queue:
     """The buffered records of one partition."""
 
-    __slots__ = ("at", "batches", "count", "partition", "rank")
+    __slots__ = ("at", "batches", "count", "partition", "rank", "row_bytes")
 
     def __init__(self, partition: TopicPartition, rank: int) -> None:
         self.partition, self.rank = partition, rank
         self.batches: deque[tuple[Batch, Timestamps]] = deque()
         self.at = 0  # of the first batch: the row that is the head
         self.count = 0
+        self.row_bytes = 1  # of the batch that came last
 
     def append(self, batch: Batch) -> None:
+        self.row_bytes = 1 + (batch.keys.nbytes + batch.values.nbytes) // len(batch)
         self.batches.append((batch, batch.timestamps.to_numpy()))
         self.count += len(batch)
 
@@ -165,6 +167,14 @@ class PartitionGroup:
     def buffered(self, partition: TopicPartition) -> int:
         """How many records of a partition wait."""
         return self._queues[partition].count if partition in self._queues else 0
+
+    def buffered_bytes(self) -> int:
+        """Roughly what waits of all partitions."""
+        return sum([queue.count * queue.row_bytes for queue in self._queues.values()])
+
+    def row_bytes(self) -> int:
+        """Roughly how large records are, in the partition that had the largest last."""
+        return max([queue.row_bytes for queue in self._queues.values()], default=1)
 
     def head_ms(self) -> int | None:
         """The lowest head timestamp; None when nothing is buffered."""

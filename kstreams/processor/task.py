@@ -122,6 +122,7 @@ class Task:
         context.is_new, context.deadlines = False, {}
         self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
         self._regions = live_regions(Bound(sub_topology, context, self._outputs, callbacks.lives, forwards))
+        context.send_if_many = self._send_meanwhile
         self._settles = settles = [region.settle for region in self._regions.values()]
         self._at_flush = [*settles, *in_order_of(sub_topology, callbacks.at_flush)]
         # Operator by operator: what one still holds must reach the next before that one ends.
@@ -152,6 +153,10 @@ class Task:
     def stream_time(self) -> int:
         """The highest timestamp (ms) processed so far, -1 at first."""
         return self._context.stream_time
+
+    def num_bytes_uncommitted(self) -> int:
+        """Roughly what its stores and steps hold in memory until the next commit."""
+        return self.state.num_bytes_pending() + sum([num_bytes() for num_bytes in self._context.uncommitted])
 
     @property
     def commit_requested(self) -> bool:
@@ -368,6 +373,13 @@ class Task:
         for delayed in self._delayed:
             delayed.settle()
 
+    def _send_meanwhile(self) -> None:
+        """Send while operators work; that it fails is no fault of theirs, and nothing for their error handlers."""
+        try:
+            self._outputs.send_if_many()
+        except Exception as error:
+            raise _NotSent(error) from error
+
     def _call(self, callbacks: list[Callable[[], None]]) -> None:
         with self._explained():
             for callback in callbacks:
@@ -381,12 +393,22 @@ class Task:
             yield
         except ProcessingError:
             raise
+        except _NotSent as failed:
+            raise failed.error from failed.error.__cause__
         except Exception as error:
             name = failed_operator(error.__traceback__, self._callbacks) or f"task {self.id}"
             declared_at = {node.name: node.declared_at for node in self.sub_topology.nodes}.get(name)
             raise ProcessingError(name, declared_at, self._context.place(), error) from error
         finally:
             self._context.leave()
+
+
+class _NotSent(BaseException):
+    """Carries an error of the topics past the operators that are at work."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 def _run_straight(forward: Forward, rows: Iterable[Any]) -> None:

@@ -313,6 +313,13 @@ class TaskState(Protocol):
         """Per store that changed: its changelog records since the last call (see `StateStore.changes`)."""
         ...
 
+    def popped(self, timestamp_ms: int = 0) -> Iterator[tuple[str, Changes]]:
+        """Of each store the deletions that come before its `changes`, in parts, where they may be very many.
+
+        Who does not ask for them finds them among the changes.
+        """
+        ...
+
     def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
         """Write changes; `offsets` holds, per logged store, the changelog offset after its last record.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.family import Family
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.live_store import LiveStore
+from kstreams.state.live_store import SAMPLE, LiveStore
 
 
 class LiveCustomStore(LiveStore):
@@ -66,6 +67,9 @@ class LiveCustomStore(LiveStore):
 
     def num_live(self) -> int:
         return len(self._records)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return list(islice(reversed(self._records.items()), SAMPLE))
 
     def close(self) -> None:
         super().close()

@@ -188,6 +188,10 @@ class Entries(dict[Any, Any]):
         self._is_all()
         return len(self) - sum(self.get(key) is None for key in self._pending())
 
+    def sample(self, count: int) -> list[tuple[Any, Any]]:
+        """The entries that were made last, up to `count`."""
+        return list(islice(reversed(self.items()), count))
+
     def num_pending(self) -> int:
         """How many keys wait to be given out or written."""
         return len(self.changed) + len(self._earlier) + len(self._handed)

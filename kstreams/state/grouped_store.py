@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +14,10 @@ from kstreams.state.api import Changes, StoreBuilder, StoreKind
 from kstreams.state.byte_columns import cut, integers, join
 from kstreams.state.codecs import Keys, values_of
 from kstreams.state.family import Family, Rows
+from kstreams.state.footprint import SLOT_BYTES
 from kstreams.state.groups import Groups, Place
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.live_store import LiveStore
+from kstreams.state.live_store import SAMPLE, LiveStore
 from kstreams.state.segments import segment_ms
 
 
@@ -27,6 +29,7 @@ class GroupedStore(LiveStore):
     """
 
     second: ClassVar[str]
+    pending_bytes = 4 * SLOT_BYTES  # of a change: its row, by which a dict and perhaps a set know it
 
     def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
@@ -157,7 +160,13 @@ class GroupedStore(LiveStore):
         return self._groups.num_pending()
 
     def num_live(self) -> int:
-        return self._groups.num_rows + len(self._groups)
+        return max(self._groups.num_rows, len(self._groups))
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        for key, group in islice(reversed(self._groups.items()), SAMPLE):
+            rows += [(key, group), *[()] * (len(group) - 1)]  # the first row of a key stands for all of them
+        return rows
 
     def evict(self, count: int) -> int:
         return self._groups.evict(count)

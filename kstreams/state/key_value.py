@@ -11,7 +11,7 @@ from kstreams.state.codecs import Keys, values_of
 from kstreams.state.entries import Entries
 from kstreams.state.family import Family, Rows, after_prefix
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.live_store import LiveStore
+from kstreams.state.live_store import SAMPLE, LiveStore
 
 
 class LiveKeyValueStore(LiveStore):
@@ -162,6 +162,9 @@ class LiveKeyValueStore(LiveStore):
 
     def num_live(self) -> int:
         return len(self._entries)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return list(self._entries.sample(SAMPLE))
 
     def evict(self, count: int) -> int:
         return self._entries.evict(count)

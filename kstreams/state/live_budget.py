@@ -6,6 +6,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.config import MemoryShares
+
 MIB = 1024 * 1024
 
 
@@ -16,22 +18,24 @@ class StateLimits:
     Parameters
     ----------
     live_max_bytes : int
-        Live objects of stores that have RocksDB below (estimated): beyond it, entries are evicted and read back.
+        Live objects of stores: beyond it, entries that RocksDB holds too are evicted and read back.
     block_cache_bytes : int
         RocksDB's block cache, shared by all tasks.
     write_buffer_bytes : int
         RocksDB's memtables, shared by all tasks.
+    restore_bytes : int
+        Rows of a changelog that are gathered before they are written.
     """
 
     live_max_bytes: int = 256 * MIB
     block_cache_bytes: int = 64 * MIB
-    write_buffer_bytes: int = 128 * MIB
+    write_buffer_bytes: int = 64 * MIB
+    restore_bytes: int = 64 * MIB
 
     @classmethod
-    def of(cls, config: Any) -> StateLimits:
-        """The limits that a configuration names."""
-        live = config["statestore.live.max.bytes"]
-        return cls() if live is None else cls(live_max_bytes=live)
+    def of(cls, shares: MemoryShares) -> StateLimits:
+        """The limits of the stores of a process."""
+        return cls(shares.live, shares.block_cache, shares.write_buffers, shares.uncommitted)
 
 
 class LiveBudget:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +11,13 @@ from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.family import Family, Rows
+from kstreams.state.footprint import SLOT_BYTES, RowWeight
 from kstreams.state.live_budget import LiveBudget
 
-_OBJECT_BYTES = 200  # a dict slot, a key and a value object, and their heads, beside the bytes they stand for
 _FIRST_GUESS = 64
 _READS_PER_LOOK = 1_000
+SAMPLE = 16
+"""Of how many rows the weight of all is told."""
 
 
 class LiveStore:
@@ -30,11 +33,19 @@ class LiveStore:
         The memory it shares with other stores.
     """
 
+    row_slots = 1
+    """How many entries of dicts a row has."""
+    object_bytes = 200
+    """A guess at what a row takes in memory beside the bytes it stands for, until it is weighed."""
+    pending_bytes = SLOT_BYTES
+    """What a row takes in addition until it is committed."""
+
     def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
         self.name, self.builder, self.family = builder.name, builder, family
         self.handle: Any = self
         """What operators and processors are given."""
-        self._budget, self._row_bytes, self._reads = budget, _FIRST_GUESS + _OBJECT_BYTES, 0
+        self._budget, self._reads = budget, 0
+        self._weight, self._least_row_bytes = RowWeight(self.sample, self.row_slots), _FIRST_GUESS + self.object_bytes
         self._loaded = not family.durable
         self.observed_ms = self._handed_ms = family.observed_ms
         """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""
@@ -44,10 +55,15 @@ class LiveStore:
         self._handed_ms = self.observed_ms
         return self.take_changes(timestamp_ms)
 
+    def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
+        """Deletions that come before `changes`, in parts: too many at once may be due to be held in memory."""
+        return iter(())
+
     def write(self, changes: Changes | None, offset: int | None) -> None:
         """Write changes, and the changelog offset they lead to, below; what they deleted is forgotten."""
         if changes is not None and len(changes):
-            self._row_bytes = _OBJECT_BYTES + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
+            self._least_row_bytes = self.object_bytes + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
+            self._weight.weigh(self.num_live())
         if self.family.durable and changes is not None:
             self.family.write(self.rows(changes), offset, self._handed_ms)
         elif offset is not None:
@@ -75,15 +91,20 @@ class LiveStore:
 
     def num_bytes_pending(self) -> int:
         """Roughly what the uncommitted changes take in memory."""
-        return self.num_pending() * self._row_bytes
+        count = self.num_pending()
+        return count * (self._row_bytes(count) + self.pending_bytes) if count else 0
+
+    def _row_bytes(self, count: int) -> int:
+        """What a row takes in memory when there are `count` of them."""
+        return self._weight.of(count) or self._least_row_bytes
 
     def make_room(self) -> None:
         """Evict what lies below too, when the stores together take more memory than they may."""
-        if not self.family.durable:
-            return
-        excess = self._budget.excess(id(self), self.num_live() * self._row_bytes)
-        if excess and self.evict(excess // self._row_bytes + 1):
-            self._budget.excess(id(self), self.num_live() * self._row_bytes)
+        count = self.num_live()
+        row_bytes = self._row_bytes(count)
+        excess = self._budget.excess(id(self), count * row_bytes)
+        if excess and self.family.durable and self.evict(excess // row_bytes + 1):
+            self._budget.excess(id(self), self.num_live() * row_bytes)
 
     def ready(self) -> None:
         """Load what lies below when nothing was read yet."""
@@ -94,8 +115,8 @@ class LiveStore:
         """Called before something is read from below: the first time all of it is loaded when it fits."""
         if not self._loaded:
             self._loaded = True
-            self._row_bytes = _OBJECT_BYTES + self._sampled_bytes()
-            self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._row_bytes))
+            self._least_row_bytes = self.object_bytes + self._sampled_bytes()
+            self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._least_row_bytes))
         self._reads += 1
         if self._reads % _READS_PER_LOOK == 0:
             self.make_room()
@@ -140,6 +161,10 @@ class LiveStore:
     def num_pending(self) -> int:
         """How many changes are not committed."""
         raise NotImplementedError
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        """Up to `SAMPLE` live rows: for each, the objects that are held for it."""
+        return []
 
     def num_live(self) -> int:
         """How many entries are held as live objects."""

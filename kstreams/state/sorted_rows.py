@@ -37,9 +37,13 @@ class SortedRows:
     def add(self, row: Row) -> None:
         """Put a row in its place."""
         if self._skipped > 64 and self._skipped * 2 > len(self._rows):
-            self._rows = list(filter(self._is_there, self._rows[self._start :]))
-            self._start = self._skipped = 0
+            self.clear_away()
         insort(self._rows, row, lo=self._start)
+
+    def clear_away(self) -> None:
+        """Forget the rows that are gone."""
+        self._rows = list(filter(self._is_there, self._rows[self._start :]))
+        self._start = self._skipped = 0
 
     def first(self) -> Row | None:
         """The lowest row."""

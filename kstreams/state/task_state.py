@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from kstreams.batch import Batch
 from kstreams.errors import StateError
@@ -34,7 +36,6 @@ _KINDS: dict[StoreKind, Callable[[StoreBuilder, Family, LiveBudget], LiveStore]]
     StoreKind.TIMESTAMPED_WINDOW: LiveWindowStore,
     StoreKind.SESSION: LiveSessionStore,
     StoreKind.VERSIONED: LiveVersionedStore,
-    StoreKind.TIME_ORDERED_BUFFER: LiveTimeOrderedBuffer,
     StoreKind.RECORD_BUFFER: LiveRecordBuffer,
     StoreKind.OUTER_JOIN: LiveOuterJoinStore,
     StoreKind.CUSTOM: LiveCustomStore,
@@ -63,8 +64,16 @@ class OpenTaskState:
         self._live, self._database, self._is_open, self.directory = stores, database, True, directory
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
-        found = {name: store.changes(timestamp_ms) for name, store in self._live.items() if store.num_pending()}
+        found = {name: self._changes(store, timestamp_ms) for name, store in self._live.items() if store.num_pending()}
         return {name: changes for name, changes in found.items() if len(changes)}
+
+    def _changes(self, store: LiveStore, timestamp_ms: int) -> Changes:
+        parts = [*store.take_popped(timestamp_ms), store.changes(timestamp_ms)]
+        return Changes(*map(pa.concat_arrays, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
+
+    def popped(self, timestamp_ms: int = 0) -> Iterator[tuple[str, Changes]]:
+        found = ((name, store.take_popped(timestamp_ms)) for name, store in self._live.items())
+        return ((name, part) for name, parts in found for part in parts if len(part))
 
     def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
         for name, store in self._live.items():
@@ -140,10 +149,11 @@ def open_task_state(
     limits = limits or StateLimits()
     stores = stores if caching else [replace(builder, caching=False) for builder in stores]
     on_disk = [builder.name for builder in stores if builder.store == "rocksdb"]
-    database = _open_database(directory, on_disk, limits) if directory is not None and on_disk else None
-    families = {name: database.family(name) for name in on_disk} if database is not None else {}
+    orders = [_order_of(builder) for builder in stores if builder.kind is StoreKind.TIME_ORDERED_BUFFER]
+    database = _open_database(directory, [*on_disk, *orders], limits) if directory is not None and on_disk else None
+    families = {name: database.family(name) for name in (*on_disk, *orders)} if database is not None else {}
     budget = _budget(limits)
-    opened = {b.name: _store(b, families.get(b.name) or MemoryFamily(), budget) for b in stores}
+    opened = {builder.name: _store(builder, families, budget) for builder in stores}
     return OpenTaskState(opened, database, directory)
 
 
@@ -159,7 +169,15 @@ def _budget(limits: StateLimits) -> LiveBudget:
     return LiveBudget(limits.live_max_bytes)
 
 
-def _store(builder: StoreBuilder, family: Family, budget: LiveBudget) -> LiveStore:
+def _order_of(builder: StoreBuilder) -> str:
+    """The family for the order of a buffer's rows."""
+    return f"{builder.name}/order"
+
+
+def _store(builder: StoreBuilder, families: Mapping[str, Family], budget: LiveBudget) -> LiveStore:
+    family = families.get(builder.name) or MemoryFamily()
+    if builder.kind is StoreKind.TIME_ORDERED_BUFFER:
+        return LiveTimeOrderedBuffer(builder, family, budget, families.get(_order_of(builder)) or MemoryFamily())
     if builder.max_entries is not None:
         return LruMap(builder, family, budget)
     if builder.retain_duplicates:

@@ -16,7 +16,7 @@ from kstreams.state.codecs import Keys, PlainValues
 from kstreams.state.entries import Entries
 from kstreams.state.family import Family, Rows
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.live_store import LiveStore
+from kstreams.state.live_store import SAMPLE, LiveStore
 
 History: TypeAlias = list[tuple[int, Any]]
 """(timestamp, live value or None for a deletion), ascending."""
@@ -222,6 +222,9 @@ class LiveVersionedStore(LiveStore):
 
     def num_live(self) -> int:
         return len(self._entries)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return list(self._entries.sample(SAMPLE))
 
     def evict(self, count: int) -> int:
         return self._entries.evict(count)

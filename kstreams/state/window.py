@@ -18,7 +18,7 @@ from kstreams.state.codecs import Keys, values_of
 from kstreams.state.entries import Entries
 from kstreams.state.family import Family, Rows
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.live_store import LiveStore
+from kstreams.state.live_store import SAMPLE, LiveStore
 from kstreams.state.scan_order import scan_order, scans_by_segment
 from kstreams.state.segments import segment_ms
 
@@ -377,6 +377,14 @@ class LiveWindowStore(LiveStore):
 
     def num_live(self) -> int:
         return sum(map(len, self._frames.values()))
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        for start_ms in reversed(self._starts):
+            found += self._frames[start_ms].sample(SAMPLE - len(found))
+            if len(found) >= SAMPLE:
+                break
+        return found
 
     def evict(self, count: int) -> int:
         """The earliest windows first."""

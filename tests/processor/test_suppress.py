@@ -80,5 +80,7 @@ def test_a_window_gives_one_final_result_when_it_and_its_grace_are_over():
 def test_windows_must_come_before():
     builder = ks.StreamsBuilder()
     builder.table("in", key=str, value=str).suppress(ks.Suppressed.until_window_closes())
-    with pytest.raises(TopologyError, match=r"test_suppress.py:\d+ \(K.*\) waits until windows close, but nothing before it"):
+    with pytest.raises(
+        TopologyError, match=r"test_suppress.py:\d+ \(K.*\) waits until windows close, but nothing before it"
+    ):
         builder.build()

@@ -86,9 +86,7 @@ def create_tables(database: sqlite3.Connection) -> None:
 def read_tables(database: sqlite3.Connection) -> Tables:
     """All rows of a database."""
     return {
-        name: {
-            row[: table.key]: row for row in database.execute(f"SELECT {', '.join(table.columns)} FROM main.{name}")
-        }
+        name: {row[: table.key]: row for row in database.execute(f"SELECT {', '.join(table.columns)} FROM main.{name}")}
         for name, table in TABLES.items()
     }
 

@@ -57,7 +57,9 @@ def _view(root: Path, alone: bool) -> View:
         return View(None, _read_journal(root), ["it is missing; the next opening makes it anew from its journal"])
     mode = "ro" if alone else "rw"
     try:
-        with closing(sqlite3.connect(f"file:{root / DATABASE}?mode={mode}", uri=True, isolation_level=None)) as database:
+        with closing(
+            sqlite3.connect(f"file:{root / DATABASE}?mode={mode}", uri=True, isolation_level=None)
+        ) as database:
             database.execute("BEGIN" if alone else "BEGIN IMMEDIATE")
             if database.execute("PRAGMA user_version").fetchone()[0] == 1:
                 return _view_of_format_1(database)

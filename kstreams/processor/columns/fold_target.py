@@ -1,7 +1,8 @@
 """`FoldTarget`: where a region aggregates: rows are gathered, grouped at once, and merged into the store.
 
 With the record cache on nobody can see an update before the next flush: so rows may wait, up to `ROWS_AT_ONCE`, unless
-another operator reads the store. What waits is settled before a flush and before a batch takes the record path.
+another operator reads the store; fewer where nearly each has a key of its own, since all updates of one merge wait for
+the next commit. What waits is settled before a flush and before a batch takes the record path.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kstreams.record import ValueAndTimestamp
 from kstreams.windows import TimeWindows
 
 ROWS_AT_ONCE = 250_000
+_GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again for the way there
 
 
 class LiveAggregate(Protocol):
@@ -70,6 +72,8 @@ class FoldTarget:
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
         self._without_value = None if fold.windows is not None else target.values[-1]
         self._gathered: list[_Rows] = []
+        self._most_groups = max(1, context.uncommitted_share() // _GROUP_BYTES)
+        self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups)
 
     def prepare(self, selected: Selected) -> Callable[[], None]:
         """Take the columns that arrive; the answer folds them. Raises Inexact for what columns merge differently."""
@@ -106,7 +110,7 @@ class FoldTarget:
             rows = rows.filter(pc.invert(empty))
         if len(rows.times):
             self._gathered.append(rows)
-        if not self._waits or sum(len(waiting.times) for waiting in self._gathered) >= ROWS_AT_ONCE:
+        if not self._waits or sum(len(waiting.times) for waiting in self._gathered) >= self._rows_at_once:
             self.settle()
 
     def _drop(self, reason: str, count: int) -> None:
@@ -154,6 +158,7 @@ class FoldTarget:
         np.maximum.at(times, groups.of_row, rows.times)
         timestamps = times.tolist()
         self._live.store.put_many(*places, list(map(ValueAndTimestamp, new, timestamps)))
+        self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups * len(rows.times) // len(groups.keys))
         emit = self._live.emit
         names = groups.keys if groups.starts is None else list(zip(groups.keys, groups.starts, strict=True))
         for at in groups.by_last_row():

@@ -7,13 +7,14 @@ went.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain, count
+from collections.abc import Callable, Iterator
+from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
 from kstreams.record import Change, Headers, Window, Windowed
+from kstreams.state.footprint import RowWeight
 
 make_tuple: Callable[[type, tuple[Any, ...]], Any] = tuple.__new__
 """Makes a named tuple in half the time of calling it: `make_tuple(Change, (new, old, True))`."""
@@ -22,6 +23,14 @@ Emit: TypeAlias = Callable[[Any, Any, Any, int, Headers], None]
 """`emit(key, new, old, timestamp, headers)`: what follows the write of one update to the store.
 
 `old` is the value the store held before."""
+
+Update: TypeAlias = tuple[int, Any, Window | None, Any, Any, int, Headers]
+"""An update that waits: its turn, key and window, new and old value, timestamp and headers."""
+
+Waiting: TypeAlias = dict[Window | None, dict[Any, Update]]
+
+_SAMPLE = 16  # of how many updates the weight of all is told
+_SHARED = (int, str, bytes, float)
 
 
 def emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
@@ -122,8 +131,13 @@ def _cache_of(store: str | None, context: NodeContext, at_once: Emit) -> Callabl
 
 def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:
     """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
-    waiting: dict[Window | None, dict[Any, tuple[int, Any, Window | None, Any, Any, int, Headers]]] = {}
+    waiting: Waiting = {}
     task, next_turn = context.task, count().__next__
+    weight = RowWeight(lambda: _sample(waiting), slots=3)  # a dict's, and the update itself, which takes as much as two
+
+    def num_bytes() -> int:
+        updates = sum(map(len, waiting.values()))
+        return updates * weight.of(updates) if updates else 0
 
     def of_window(window: Window | None) -> Emit:
         pending = waiting.setdefault(window, {})
@@ -142,15 +156,28 @@ def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | Non
         return emit
 
     def flush() -> None:
-        updates = sorted(chain.from_iterable(pending.values() for pending in waiting.values()))
+        updates = sorted(chain.from_iterable(pending.values() for pending in waiting.values()), reverse=True)
         for window, pending in list(waiting.items()):
             pending.clear()
             if window is not None:
                 del waiting[window]
-        for _, key, window, new, old, timestamp, headers in updates:
+        for _, key, window, new, old, timestamp, headers in task.in_parts(_taken(updates)):
             if new is not None or old is not None:
                 task.headers = headers
                 at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
 
     context.at_flush(flush)
+    task.uncommitted.append(num_bytes)
     return of_window
+
+
+def _taken(updates: list[Update]) -> Iterator[Update]:
+    """The updates from the last one to the first; none is kept in memory longer than needed."""
+    while updates:
+        yield updates.pop()
+
+
+def _sample(waiting: Waiting) -> list[tuple[Any, ...]]:
+    """What some updates hold that their store does not: its values are the same objects, unless it keeps bytes."""
+    last = islice(chain.from_iterable(reversed(pending.values()) for pending in reversed(waiting.values())), _SAMPLE)
+    return [(turn, None if type(new) in _SHARED else new, old) for turn, _, _, new, old, *_ in last]

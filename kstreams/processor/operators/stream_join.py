@@ -161,7 +161,8 @@ class OuterStreamJoin:
 
         def emit_until(stream_time: int) -> int:
             last = -1
-            for key, value, timestamp, left in waiting.pop_until(stream_time - left_wait, stream_time - right_wait):
+            due = waiting.pop_until(stream_time - left_wait, stream_time - right_wait)
+            for key, value, timestamp, left in context.task.in_parts(due):
                 forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
                 last = timestamp
             return last

@@ -53,12 +53,12 @@ class Suppress:
             stream_time = max(stream_time, timestamp)
             time_ms = key.window.end_ms if windowed else timestamp
             buffer.put(key, BufferedChange(change.new, change.old, timestamp, task.headers), time_ms)
-            for row in buffer.pop_until(stream_time - wait_ms):
+            for row in task.in_parts(buffer.pop_until(stream_time - wait_ms)):
                 emit(*row)
             enforce_bounds()
 
         def emit_all() -> None:
-            for row in buffer.pop_until(ALL_TIME):
+            for row in task.in_parts(buffer.pop_until(ALL_TIME)):
                 emit(*row)
 
         def pass_time(elapsed_ms: int) -> bool:
@@ -66,10 +66,11 @@ class Suppress:
             if stream_time < 0:
                 return False
             stream_time += elapsed_ms
-            due = list(buffer.pop_until(stream_time - wait_ms))
-            for row in due:
+            emitted = False
+            for row in task.in_parts(buffer.pop_until(stream_time - wait_ms)):
                 emit(*row)
-            return bool(due)
+                emitted = True
+            return emitted
 
         stream_time = context.remember("stream_time", lambda: stream_time)
         context.at_end_of_input(emit_all)

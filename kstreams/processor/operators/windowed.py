@@ -146,7 +146,7 @@ class WindowedAggregateOperator:
 
     def _emit_at_close(self, context: NodeContext, forward: Forward, live: LiveWindows) -> None:
         live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
-        emit_between = final_emitter(live.store, self.windows.size_ms, self.aggregator.result, forward)
+        emit_between = final_emitter(context, live.store, self.windows.size_ms, self.aggregator.result, forward)
         windows, grace_ms = self.windows, self.windows.grace_ms
 
         def close_windows(timestamp: int) -> None:
@@ -169,12 +169,13 @@ def _no_emit(start_ms: int) -> Emit:
 
 
 def final_emitter(
-    store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
+    context: NodeContext, store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
 ) -> Callable[[int, int], None]:
     """Emits the windows with a start between two times, both included, by start and serialized key."""
 
     def emit_between(first_ms: int, last_ms: int) -> None:
-        for (key, (start_ms, _)), (value, timestamp) in list(store.started_between(first_ms, last_ms)):
+        closed = store.started_between(first_ms, last_ms)
+        for (key, (start_ms, _)), (value, timestamp) in context.task.in_parts(closed):
             final = value if result is None else result(value)
             forward(Windowed(key, Window(start_ms, start_ms + size_ms)), Change(final), timestamp)
 

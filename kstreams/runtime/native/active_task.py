@@ -25,28 +25,33 @@ class RunLength:
 
     Examples
     --------
-    >>> length = RunLength(most=50_000)
-    >>> length.learn(400, 3)
-    >>> length.learn(600, 7)
+    >>> length = RunLength(most=50_000, most_bytes=1_000_000)
+    >>> length.learn(400, 3, 0)
+    >>> length.learn(600, 7, 0)
     >>> length.records
     2000
     """
 
     most: int
+    most_bytes: int
     records: int = _FIRST_RUN
     _seen: int = 0
     _took_ms: int = 0
+    _grown: int = 0
 
-    def learn(self, records: int, took_ms: int) -> None:
-        """Adapt to a run of `records` that took `took_ms` milliseconds; short runs are taken together."""
-        self._seen, self._took_ms = self._seen + records, self._took_ms + took_ms
-        if self._took_ms > _LONG_MS:
+    def learn(self, records: int, took_ms: int, grown: int) -> None:
+        """Adapt to a run of `records` that took `took_ms` milliseconds, after which `grown` bytes more wait for a commit.
+
+        Short runs are taken together.
+        """
+        self._seen, self._took_ms, self._grown = self._seen + records, self._took_ms + took_ms, self._grown + grown
+        if self._took_ms > _LONG_MS or self._grown > self.most_bytes:
             self.records = max(1, min(self.records, self._seen) // 2)
         elif self._seen < self.records:
             return
-        elif self._took_ms < _SHORT_MS:
+        elif self._took_ms < _SHORT_MS and self._grown * 2 < self.most_bytes:
             self.records = min(self.most, self.records * 2)
-        self._seen = self._took_ms = 0
+        self._seen = self._took_ms = self._grown = 0
 
 
 class ActiveTask:
@@ -64,6 +69,8 @@ class ActiveTask:
     clock : Clock
     most_records : int
         Longest run (`max.poll.records`).
+    most_bytes : int
+        How large a run's input may be, and roughly what it may add to uncommitted changes.
     ended : bool
         Whether the end of input was already told to it, in an earlier run over the same input.
     """
@@ -77,6 +84,7 @@ class ActiveTask:
         starts: Mapping[TopicPartition, int],
         clock: Clock,
         most_records: int,
+        most_bytes: int,
         ended: bool = False,
     ) -> None:
         self.plan, self.task, self.state, self.group = plan, task, state, group
@@ -86,7 +94,7 @@ class ActiveTask:
         self.records_in = 0
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
         self.until_ms = 2**63 - 1  # a bounded run may hold it back, see TimeSlices
-        self._clock, self._length = clock, RunLength(most_records)
+        self._clock, self._length = clock, RunLength(most_records, most_bytes)
 
     @property
     def id(self) -> str:
@@ -95,7 +103,8 @@ class ActiveTask:
     @property
     def run_length(self) -> int:
         """How many records it processes in one go."""
-        return self._length.records
+        length = self._length
+        return min(length.records, max(1, length.most_bytes // self.group.row_bytes()))
 
     def has_records_until(self, time_ms: int) -> bool:
         """Whether a record up to this time comes next."""
@@ -116,7 +125,7 @@ class ActiveTask:
         started_ms = self._clock.now_ms()
         if not self.group.ready(started_ms):
             return 0
-        runs = self.group.next_runs(self._length.records, self.until_ms)
+        runs = self.group.next_runs(self.run_length, self.until_ms)
         if runs is None:
             return 0
         self.uncommitted, self.ended = True, False
@@ -124,8 +133,8 @@ class ActiveTask:
         for part in runs.parts:
             self.next_offsets[part.source] = int(part.offsets[-1]) + 1
         self.records_in += runs.num_records
-        self.bytes_pending = self.state.num_bytes_pending()
-        self._length.learn(runs.num_records, self._clock.now_ms() - started_ms)
+        before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
+        self._length.learn(runs.num_records, self._clock.now_ms() - started_ms, self.bytes_pending - before)
         return runs.num_records
 
     def punctuate(self) -> None:

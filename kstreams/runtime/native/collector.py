@@ -17,6 +17,7 @@ from kstreams.runtime.native.patience import Patience
 from kstreams.runtime.native.pieces import Piece, TimeMerge, joined
 
 _MOST_ROWS = 65_536  # gathered before a topic is sent in the middle of a round
+_MOST_BYTES = 4 << 20  # of all topics
 
 
 class Outbox:
@@ -47,6 +48,7 @@ class Outbox:
         self._merged = {topic: TimeMerge() for topic in merged}
         self._pieces: dict[str, list[Piece]] = {}
         self._rows: Counter[str] = Counter()
+        self._bytes = 0
         self._partitions: dict[str, int] = {}
         self.records_out: Counter[str] = Counter()
 
@@ -67,11 +69,15 @@ class Outbox:
             return
         self._pieces.setdefault(topic, []).append(piece)
         self._rows[topic] += len(piece.keys)
-        if self._rows[topic] >= _MOST_ROWS:
+        self._bytes += piece.keys.nbytes + piece.values.nbytes
+        if self._bytes >= _MOST_BYTES:
+            self.flush()
+        elif self._rows[topic] >= _MOST_ROWS:
             self._send(topic, self._pieces.pop(topic))
 
     def flush(self) -> None:
         """Hand everything to the producer but what is to be merged."""
+        self._bytes = 0
         self.flush_topics(list(self._pieces))
 
     def flush_topics(self, topics: Collection[str]) -> None:

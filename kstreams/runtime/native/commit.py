@@ -96,8 +96,14 @@ class Committer:
             task.task.flush()
         self._outbox.flush()
         self._outbox.flush_merged()
+        ends = [_input_ends(task) for task in tasks]
+        for task, known in zip(tasks, ends, strict=True):
+            for store, part in task.state.popped(max(task.task.stream_time, 0)):
+                self._write_changes(task, store, part, known)
         changes = [task.state.changes(max(task.task.stream_time, 0)) for task in tasks]
-        ends = [self._write_changelogs(task, change) for task, change in zip(tasks, changes, strict=True)]
+        for task, change, known in zip(tasks, changes, ends, strict=True):
+            for store, rows in change.items():
+                self._write_changes(task, store, rows, known)
         self._outbox.flush()  # dead letters of what changelogs refused
         offsets = {source: at for task in tasks for source, at in task.offsets().items()}
         self._guarantee.seal(offsets)
@@ -106,21 +112,13 @@ class Committer:
             task.committed()
         self.commits += 1
 
-    def _write_changelogs(self, task: ActiveTask, changes: Mapping[str, Changes]) -> dict[str, int]:
-        """Send the changes of logged stores; the offsets behind them stand in the answer once all is delivered.
-
-        A store that keeps an input topic is complete up to where that was processed.
-        """
-        stores, partition = task.plan.sub_topology.stores, task.plan.partition
-        kept = {store.name: TopicPartition(store.source_topic, partition) for store in stores if store.source_topic}
-        ends = {store: task.next_offsets[source] for store, source in kept.items() if source in task.next_offsets}
-        logged = {store.name for store in stores if store.logging}
-        for store in changes.keys() & logged:
-            source = TopicPartition(changelog_topic(self._application_id, store), partition)
-            columns = changes[store].keys, changes[store].values, changes[store].timestamps
-            batch = Batch(source, np.arange(len(changes[store]), dtype=np.int64), *columns)
-            self._write_changelog(store, self._accepted(store, batch, task.task.failures, task.id), ends)
-        return ends
+    def _write_changes(self, task: ActiveTask, store: str, changes: Changes, ends: dict[str, int]) -> None:
+        """Send changes of a store that is logged; the offset behind them stands in `ends` once all is delivered."""
+        if all(store != builder.name or not builder.logging for builder in task.plan.sub_topology.stores):
+            return
+        source = TopicPartition(changelog_topic(self._application_id, store), task.plan.partition)
+        batch = Batch(source, np.arange(len(changes), dtype=np.int64), *changes)
+        self._write_changelog(store, self._accepted(store, batch, task.task.failures, task.id), ends)
 
     def _accepted(self, store: str, batch: Batch, failures: Failures, task_id: str) -> Batch:
         """The rows without those that the changelog refuses and the production handler leaves out."""
@@ -141,3 +139,11 @@ class Committer:
         for start in range(0, len(batch), _CHANGELOG_ROWS):
             rows = batch.slice(start, min(len(batch), start + _CHANGELOG_ROWS))
             self._patience.send(self._producer, rows, delivered)
+
+
+def _input_ends(task: ActiveTask) -> dict[str, int]:
+    """How far the stores that keep an input topic are complete: up to where that was processed."""
+    partition = task.plan.partition
+    stores = task.plan.sub_topology.stores
+    kept = {store.name: TopicPartition(store.source_topic, partition) for store in stores if store.source_topic}
+    return {store: task.next_offsets[source] for store, source in kept.items() if source in task.next_offsets}

@@ -10,7 +10,7 @@ from typing import Any
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
-from kstreams.config import Config
+from kstreams.config import Config, MemoryShares
 from kstreams.errors import ConfigError
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.api import Admin, Consumer, Log, Producer
@@ -28,6 +28,9 @@ from kstreams.runtime.native.uncaught import ShutdownSignal
 from kstreams.state import StateLimits
 
 
+_PRODUCER_BYTES = 32 << 20  # what a producer buffers at most while another writer is in its way
+
+
 @dataclass(frozen=True)
 class Job:
     """A running application.
@@ -40,8 +43,10 @@ class Job:
     admin : Admin
     layout : Layout
     state_folder : Path
+    memory : MemoryShares
+        What all threads may take together.
     limits : StateLimits
-        Memory that the stores of all tasks may use together.
+        The part of it that is for stores.
     global_tables : GlobalTables
     bounds : Bounds or None
         Where the run ends; None when it does not.
@@ -59,6 +64,7 @@ class Job:
     admin: Admin
     layout: Layout
     state_folder: Path
+    memory: MemoryShares
     limits: StateLimits
     global_tables: GlobalTables
     bounds: Bounds | None
@@ -71,6 +77,10 @@ class Job:
         """Whether outputs, state and offsets commit as one."""
         return bool(self.config["processing.guarantee"] == "exactly_once_v2")
 
+    def per_thread(self, share: int) -> int:
+        """A thread's part of a share of the memory."""
+        return max(1, share // int(self.config["num.stream.threads"]))
+
     def consumer(self, role: str) -> Consumer:
         """A consumer with the settings for its role: main, restore or global."""
         return self.log.consumer(consumer_settings(self.config, role))
@@ -80,6 +90,7 @@ class Job:
         settings = self.config.prefixed("producer.")
         if self.exactly_once:
             settings["transactional.id"] = f"{self.config.application_id}-{thread}"
+        settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.per_thread(self.memory.buffered) // 2))
         return self.log.producer(settings)
 
 
@@ -102,14 +113,15 @@ def open_job(
     layout = prepare_topics(topology, config, admin)
     known.adopt(shape)
     bounds = _bounds(layout, admin, until_end) if once or until_end else None
-    limits, folder = StateLimits.of(config), state_folder(config)
+    memory, folder = MemoryShares.of(config), state_folder(config)
+    limits = StateLimits.of(memory)
     reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
     tables = GlobalTables(layout.globals, folder / "global", config, clock, limits, reader, admin)
     resources.callback(tables.close)
     tables.load()
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
     shutdown = ShutdownSignal(admin, config.application_id, clock)
-    return Job(config, clock, log, admin, layout, folder, limits, tables, bounds, aligned, on_restore, shutdown)
+    return Job(config, clock, log, admin, layout, folder, memory, limits, tables, bounds, aligned, on_restore, shutdown)
 
 
 def consumer_settings(config: Config, role: str) -> dict[str, Any]:

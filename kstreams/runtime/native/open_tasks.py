@@ -19,6 +19,9 @@ from kstreams.state import open_task_state
 from kstreams.state.api import TaskState
 
 
+_RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
+
+
 def open_tasks(
     plans: Sequence[TaskPlan], job: Job, outbox: Outbox, consumer: Consumer, admin: Admin, stopping: threading.Event
 ) -> Iterator[ActiveTask]:
@@ -62,7 +65,9 @@ def _open(
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = job.config["max.task.idle.ms"] if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
-    active = ActiveTask(plan, task, state, group, starts, job.clock, job.config["max.poll.records"], ended)
+    most_bytes = job.per_thread(job.memory.uncommitted) // _RUNS_BEFORE_COMMIT
+    limits = job.clock, job.config["max.poll.records"], most_bytes, ended
+    active = ActiveTask(plan, task, state, group, starts, *limits)
     for source, start in starts.items():
         if source in committed and committed[source].offset < start:
             active.lose(source, committed[source].offset, start)

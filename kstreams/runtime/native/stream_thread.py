@@ -68,8 +68,10 @@ class StreamThread:
         self._slices: list[TimeSlices] = []
         self._task_of: dict[TopicPartition, ActiveTask] = {}
         self._commit_interval_ms: int = job.config["commit.interval.ms"]
-        self._most_pending: int = job.config["statestore.uncommitted.max.bytes"]
+        self._most_pending = job.per_thread(job.memory.uncommitted)
+        self._most_buffered = job.per_thread(job.memory.buffered) // 2  # the other half is for output
         self._committed_ms = self._commit_took_ms = 0
+        self._has_much = False  # whether as much input is buffered as memory allows
         self.is_busy = True
 
     def run(self, running: Callable[[], None]) -> None:
@@ -163,7 +165,7 @@ class StreamThread:
     def _poll(self) -> bool:
         """Buffer records; tell every task how much its empty inputs lag."""
         self._hold_back()
-        most: int = self._job.config["max.poll.records"]
+        most = self._most_polled()
         idle_s = self._job.config["poll.ms"] / 1000 if self._job.bounds is None else _BOUNDED_POLL_S
         batches = self._fetched(0.0 if self.is_busy else idle_s, most)
         for batch in batches:
@@ -200,10 +202,22 @@ class StreamThread:
 
     def _hold_back(self) -> None:
         """Read on only from partitions that have room and are not at their end."""
-        limit: int = self._job.config["buffered.records.per.partition"]
-        full = [source for source, task in self._task_of.items() if task.group.buffered(source) > limit]
+        self._has_much = sum([task.group.buffered_bytes() for task in self.tasks]) > self._most_buffered
+        full = set(filter(self._is_full, self._task_of))
         self._consumer.resume([source for source in self._task_of if source not in full])
         self._consumer.pause(full)
+
+    def _is_full(self, source: TopicPartition) -> bool:
+        """Whether enough is buffered of a partition, or some of it where the memory for input is full."""
+        waiting = self._task_of[source].group.buffered(source)
+        limit: int = self._job.config["buffered.records.per.partition"]
+        return waiting > limit or (waiting > 0 and self._has_much)
+
+    def _most_polled(self) -> int:
+        """How many records a poll may give: as many as are allowed, fewer where they are large."""
+        most: int = self._job.config["max.poll.records"]
+        row_bytes = max([task.group.row_bytes() for task in self.tasks], default=1)
+        return min(most, max(1, self._most_buffered // row_bytes))
 
     def _within_bounds(self, batch: Batch) -> Batch:
         end = self._end_of(batch.source)
@@ -224,7 +238,7 @@ class StreamThread:
 
     def _slices_of(self, sub_topology: int) -> TimeSlices:
         tasks = [task for task in self.tasks if task.plan.id.sub_topology == sub_topology]
-        return TimeSlices(tasks, self._job.config["buffered.records.per.partition"])
+        return TimeSlices(tasks, self._is_full)
 
     def _end_of(self, source: TopicPartition) -> int | None:
         bounds = self._job.bounds

@@ -26,12 +26,12 @@ class TimeSlices:
     Parameters
     ----------
     tasks : sequence of ActiveTask
-    most_buffered : int
-        A partition that holds more records is not read further (`buffered.records.per.partition`).
+    is_full : callable
+        Whether so much of a partition is buffered that it is not read further.
     """
 
-    def __init__(self, tasks: Sequence[ActiveTask], most_buffered: int) -> None:
-        self._tasks, self._most_buffered = tasks, most_buffered
+    def __init__(self, tasks: Sequence[ActiveTask], is_full: Callable[[TopicPartition], bool]) -> None:
+        self._tasks, self._is_full = tasks, is_full
         self._until(NOTHING_MS)
 
     @property
@@ -61,7 +61,7 @@ class TimeSlices:
         before_last = group.latest_ms(source, records) - 1
         first = group.latest_ms(source, 1)
         # More records of one moment than may be buffered: they cannot wait for those that are still to come.
-        return first if before_last < first and count > self._most_buffered else before_last
+        return first if before_last < first and self._is_full(source) else before_last
 
     def _until(self, time_ms: int) -> None:
         for task in self._tasks:

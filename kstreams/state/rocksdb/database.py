@@ -25,7 +25,7 @@ from kstreams.state.byte_columns import prefixed
 from kstreams.state.byte_order import last_of_each
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.family import Chunk, Rows
-from kstreams.state.live_budget import StateLimits
+from kstreams.state.live_budget import MIB, StateLimits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,7 +34,8 @@ BATCH_ROWS = 10_000
 _DATA, _AFTER_DATA, _ABOUT = b"\x01", b"\x02", b"\x00about"
 _MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 8_192
-_GATHERED_ROWS, _BULK_ROWS = 1_000_000, 20_000
+_BULK_ROWS = 20_000
+_COPIES = 4  # of a row while a restore writes it: gathered, joined, in order, and in RocksDB's hands
 
 
 class RocksDatabase:
@@ -61,7 +62,9 @@ class RocksDatabase:
         try:
             self._db = self._open(stores, limits)
             self._families = {
-                store: RocksFamily(self._db, store, directory / f"restore-{number}.sst")
+                store: RocksFamily(
+                    self._db, store, directory / f"restore-{number}.sst", limits.restore_bytes // _COPIES
+                )
                 for number, store in enumerate(stores)
             }
         except BaseException:
@@ -101,13 +104,13 @@ class RocksFamily:
 
     durable = True
 
-    def __init__(self, db: Any, store: str, bulk_file: Path) -> None:
+    def __init__(self, db: Any, store: str, bulk_file: Path, most_gathered: int) -> None:
         self._path, self._bulk_file = bulk_file.parent / "rocksdb", bulk_file
         self._db = db
         self._rows = db.get_column_family(_family_name(store))
         self._handle = db.get_column_family_handle(_family_name(store))
         self._gathered: list[Rows] = []
-        self._num_gathered = 0
+        self._bytes_gathered, self._most_gathered = 0, most_gathered
         mark = self._guarded(self._rows.get, _ABOUT)
         offset, self.observed_ms = (-1, -1) if mark is None else _MARK.unpack(mark)
         self.offset: int | None = None if offset < 0 else offset
@@ -168,8 +171,8 @@ class RocksFamily:
     def restore(self, rows: Rows, offset: int, observed_ms: int) -> None:
         self._note(offset, observed_ms)
         self._gathered.append(rows)
-        self._num_gathered += len(rows.keys)
-        if self._num_gathered >= _GATHERED_ROWS:
+        self._bytes_gathered += rows.keys.nbytes + rows.values.nbytes
+        if self._bytes_gathered >= self._most_gathered:
             self._settle()
 
     def delete_range(self, low: bytes, high: bytes) -> None:
@@ -198,16 +201,15 @@ class RocksFamily:
         if len(rows.keys) >= BATCH_ROWS:  # neighbours find their place in RocksDB's memory twice as fast
             order = last_of_each(rows.keys)
             rows = Rows(rows.keys.take(order), rows.values.take(order))
-        keys, values = prefixed(_DATA, rows.keys).to_pylist(), rows.values.to_pylist()
-        for start in range(0, max(1, len(keys)), BATCH_ROWS):
+        for start in range(0, max(1, len(rows.keys)), BATCH_ROWS):
             batch, stop = rocksdict.WriteBatch(raw_mode=True), start + BATCH_ROWS
             batch.set_default_column_family(self._handle)
-            for key, value in zip(keys[start:stop], values[start:stop], strict=True):
+            for key, value in _pairs(rows, start):
                 if value is None:
                     batch.delete(key)
                 else:
                     batch.put(key, value)
-            if stop >= len(keys):
+            if stop >= len(rows.keys):
                 batch.put(_ABOUT, self._mark())
             self._guarded(self._db.write, batch, _without_log())
 
@@ -221,7 +223,7 @@ class RocksFamily:
             pa.concat_arrays([rows.keys for rows in self._gathered]),
             pa.concat_arrays([rows.values for rows in self._gathered]),
         )
-        self._gathered, self._num_gathered = [], 0
+        self._gathered, self._bytes_gathered = [], 0
         if len(gathered.keys) < _BULK_ROWS:
             self._write(gathered)
         else:
@@ -230,28 +232,25 @@ class RocksFamily:
     def _ingest(self, rows: Rows) -> None:
         """Write rows as one sorted file that RocksDB takes over as it is: several times faster than batches."""
         order = last_of_each(rows.keys)
-        keys, values = prefixed(_DATA, rows.keys.take(order)).to_pylist(), rows.values.take(order).to_pylist()
+        in_order = Rows(rows.keys.take(order), rows.values.take(order))
         self._guarded(self._rows.flush)  # older rows in memory would be lost in a crash, while the file's offset stays
-        self._guarded(self._fill, keys, values)
+        self._guarded(self._fill, in_order)
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
         self._guarded(self._rows.ingest_external_file, [str(self._bulk_file)], options)
         self._bulk_file.unlink(missing_ok=True)
 
-    def _fill(self, keys: list[bytes], values: list[bytes | None]) -> None:
+    def _fill(self, rows: Rows) -> None:
         self._bulk_file.unlink(missing_ok=True)
         writer = rocksdict.SstFileWriter(rocksdict.Options(raw_mode=True))
         writer.open(str(self._bulk_file))
         writer[_ABOUT] = self._mark()
-        if None in values:
-            for key, value in zip(keys, values, strict=True):
+        for start in range(0, len(rows.keys), BATCH_ROWS):
+            for key, value in _pairs(rows, start):
                 if value is None:
                     del writer[key]
                 else:
                     writer[key] = value
-        else:
-            for key, value in zip(keys, values, strict=True):
-                writer[key] = value
         writer.finish()
 
     def _guarded(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -287,6 +286,12 @@ def _taken(
     return taken
 
 
+def _pairs(rows: Rows, start: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """The next rows as objects, with their keys as RocksDB has them."""
+    keys, values = (column.slice(start, BATCH_ROWS) for column in rows)
+    return zip(prefixed(_DATA, keys).to_pylist(), values.to_pylist(), strict=True)
+
+
 def _family_name(store: str) -> str:
     return f"store:{store}"  # RocksDB has a family named "default", which a store may be named too
 
@@ -316,11 +321,13 @@ def _options(limits: StateLimits) -> Any:
     options.create_missing_column_families(True)
     options.set_atomic_flush(True)  # what one batch wrote to several families reaches the disk together
     options.set_write_buffer_manager(buffers)
-    options.set_write_buffer_size(32 * 1024 * 1024)
+    options.set_write_buffer_size(min(32 * MIB, limits.write_buffer_bytes // 2))
     options.set_compression_type(rocksdict.DBCompressionType.lz4())
     options.set_keep_log_file_num(2)
     table = rocksdict.BlockBasedOptions()
     table.set_block_cache(cache)
+    table.set_cache_index_and_filter_blocks(True)  # else they take memory beside the cache, as much as there are keys
+    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     table.set_bloom_filter(10, False)
     options.set_block_based_table_factory(table)
     return options

@@ -1,0 +1,61 @@
+"""`MemoryShares`: how `memory.max.bytes` is shared out among what takes memory in a process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kstreams.config.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShares:
+    """What each part may take, in bytes. All threads and tasks of the process share it.
+
+    Parameters
+    ----------
+    live : int
+        Live values of stores, and what waits in the buffers of suppress and joins.
+    uncommitted : int
+        What has changed since the last commit, updates in the record cache among it; while stores are restored, rows on
+        their way into them.
+    block_cache, write_buffers : int
+        RocksDB's.
+    buffered : int
+        Input that waits and output on its way.
+
+    Examples
+    --------
+    >>> MemoryShares.of(Config.of({"memory.max.bytes": 64_000})).live
+    32000
+    >>> MemoryShares.of(Config.of({"memory.max.bytes": 64_000, "statestore.live.max.bytes": 5_000})).live
+    5000
+    """
+
+    live: int
+    uncommitted: int
+    block_cache: int
+    write_buffers: int
+    buffered: int
+
+    @classmethod
+    def of(cls, config: Config) -> MemoryShares:
+        """The shares in a configuration. A part that has a key of its own takes no more than that says.
+
+        Where nobody has set the whole, it grows with its parts: who gives live values more must not do sums.
+        """
+        live, uncommitted = config["statestore.live.max.bytes"], config["statestore.uncommitted.max.bytes"]
+        total: int = config["memory.max.bytes"]
+        if "memory.max.bytes" not in config.explicit:
+            total = max(total, 2 * (live or 0), 8 * (uncommitted or 0))
+        eighth = total // 8
+        return cls(
+            live=_capped(total // 2, live),
+            uncommitted=_capped(eighth, uncommitted),
+            block_cache=eighth,
+            write_buffers=eighth,
+            buffered=total - total // 2 - 3 * eighth,
+        )
+
+
+def _capped(share: int, cap: int | None) -> int:
+    return share if cap is None else min(share, cap)
