@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,15 +97,15 @@ def _sightings(folder: Path, source: TopicPartition, *, whole: bool) -> Iterator
         head = decode_head((folder / "head").read_bytes())
         bases = [base for base in segment_bases(folder) if head is None or base <= head.segment]
         for base in bases if whole else _last_filled(folder, bases):
-            with closing(Segment(segment_path(folder, base), source)) as segment:
-                if head is not None and base == head.segment and is_trusted(head):
-                    segment.map(head.position)
-                else:
-                    segment.map_all()
-                start = (0, base) if whole else last_entry(segment)[1::-1]
-                for position, header in segment.sound_frames(*start):
-                    if header.transaction_id:
-                        yield Sighting(header.transaction_id, str(segment.path), position)
+            segment = Segment(segment_path(folder, base), source)
+            if head is not None and base == head.segment and is_trusted(head):
+                segment.map(head.position)
+            else:
+                segment.map_all()
+            start = (0, base) if whole else last_entry(segment)[1::-1]
+            for position, header in segment.sound_frames(*start):
+                if header.transaction_id:
+                    yield Sighting(header.transaction_id, str(segment.path), position)
 
 
 def _last_filled(folder: Path, bases: list[int]) -> list[int]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kstreams.log.embedded.disk import create_file
+from kstreams.log.embedded.open_files import opened
 
 
 class Presence:
@@ -21,7 +22,8 @@ class Presence:
 
     def __init__(self, folder: Path) -> None:
         self._lock = folder / "lock"
-        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._folder = -1
+        self._folder = opened(lambda: os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
     @contextmanager
     def opening(self) -> Iterator[bool]:

@@ -27,7 +27,6 @@ from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught import ShutdownSignal
 from kstreams.state import StateLimits
 
-
 _PRODUCER_BYTES = 32 << 20  # what a producer buffers at most while another writer is in its way
 
 

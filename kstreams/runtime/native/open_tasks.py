@@ -18,7 +18,6 @@ from kstreams.runtime.native.restore import restore_task
 from kstreams.state import open_task_state
 from kstreams.state.api import TaskState
 
-
 _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
 
 
