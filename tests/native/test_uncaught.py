@@ -143,3 +143,19 @@ def test_an_application_that_is_being_closed_replaces_no_thread(world: World) ->
     with pytest.raises(ProcessingError):
         streams.wait(WAIT_S)
     assert streams.state is State.ERROR
+
+
+def test_an_error_that_is_a_cause_of_its_own_cause_ends_the_application_like_any_other(world: World) -> None:
+    def circular(value: str) -> str:
+        first = ValueError("first")
+        try:
+            raise KeyError("second") from first
+        except KeyError:
+            raise first  # noqa: B904  (the second is its context now, and has it as its cause)
+
+    world.create("in")
+    world.write("in", [("k", "step", 0)])
+    streams = world.streams(counting(circular))
+    streams.start(once=True)
+    with pytest.raises(ProcessingError, match="first"):
+        assert streams.wait(WAIT_S)

@@ -86,6 +86,8 @@ def shut_down_client(error: BaseException) -> StreamThreadExceptionResponse:
 
 def let_go(error: BaseException | None) -> None:
     """Empty the frames of an error: an iterator in one of them would keep the lock of a store that is reopened."""
-    while error is not None:
+    seen = set[int]()  # an error that is raised again while a later one is handled is a cause of its own cause
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
