@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 from collections.abc import Mapping
 from typing import Protocol, TextIO
@@ -72,8 +72,7 @@ class ProgressLine:
             self.stream.write(f"\r\x1b[2K{text}" if self.in_place else f"{text}\n")
             self.stream.flush()
         except OSError:  # nobody reads it any more: no reason to stop the application
-            self.in_place = False
-            self.stream = open(os.devnull, "w")
+            self.in_place, self.stream = False, io.StringIO()
 
 
 def _counts(progress: Counts) -> str:
