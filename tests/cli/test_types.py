@@ -157,16 +157,3 @@ def test_every_type_is_written_and_shown(kstreams, kind, text, shown):
     again = kstreams.ok("consume", "things", "--from-beginning", "--until-end", "--json").out
     kstreams.ok("produce", "things", "--json", stdin=again)
     assert last(kstreams, "things") == (None, shown)
-
-
-@pytest.mark.spark
-def test_the_spark_engine_notes_the_same_types(kstreams):
-    pytest.importorskip("pyspark")
-    (kstreams.folder / "counting.py").write_text(COUNTS)
-    kstreams.ok("topics", "create", "words")
-    kstreams.ok("topics", "create", "lengths")
-    kstreams.ok("produce", "words", "--json", stdin='{"key":"a","value":"one","timestamp":61000}\n')
-    kstreams.ok("run", "counting.py", "--engine", "spark", "--once")
-    assert types(kstreams, "counts-by-minute") == ("windowed(str, 60000)", "int")
-    assert types(kstreams, "lengths") == ("str", "float")
-    assert last(kstreams, "counts-by-minute") == ({"key": "a", "window": MINUTE}, 1)
