@@ -238,8 +238,13 @@ COMMAND_LINE_INTRODUCTION = """# Command line
 listed; into a pipe, tables are tab-separated text. `NO_COLOR` is honoured. `kstreams --install-completion` sets up
 completion in the shell. `--debug`, anywhere on the line, shows stack traces and all log lines.
 
-Exit status: 0 done; 1 the command could not do what was asked, and one sentence on standard error says why; 2 it was
-asked wrongly; 130 it was interrupted."""
+| Exit status | Means |
+|---|---|
+| 0 | Done; also `run` that Ctrl-C or SIGTERM stops, and `consume` whose output nobody reads any more. |
+| 1 | The command could not do what was asked; one sentence on standard error says why. |
+| 2 | It was asked wrongly. |
+| 130 | It was interrupted (Ctrl-C). |
+| 143 | It was terminated (SIGTERM). |"""
 
 
 PAGES: dict[str, Callable[[], Page]] = {

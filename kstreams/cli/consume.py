@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -140,7 +141,7 @@ def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> I
 
 def _check_reader() -> None:
     if reader_is_gone(sys.stdout):
-        raise BrokenPipeError("nobody reads the output any more")
+        raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
 
 
 def _before(batch: Batch, end: int) -> Batch:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from kstreams.cli.engine import Engine
 from kstreams.cli.options import AppFile, AsJson, Settings, settings_of
+
+_NARROWEST = 40
 
 
 def explain(
@@ -18,13 +26,40 @@ def explain(
 ) -> None:
     """Say for every operator which path it takes, and why.
 
-    The native engine runs it on columns or record by record; Spark on the relational path or in tasks.
+    The native engine runs it on columns or record by record; Spark on the relational path or in tasks. A reason that
+    holds for several operators in a row stands below the last of them.
 
     Example: `kstreams explain app.py --engine spark`
     """
     from kstreams import app as application
-    from kstreams.cli.output import print_rows
+    from kstreams.cli.output import json_line
 
     loaded = application.load_app(app, settings_of(config))
     rows = application.explain(loaded, engine=engine.value)
-    print_rows((row._asdict() for row in rows), as_json=as_json, title=f"{loaded.path.name} on {engine.value}")
+    if as_json:
+        sys.stdout.writelines(json_line(row._asdict()) for row in rows)
+        return
+    width = max(shutil.get_terminal_size().columns, _NARROWEST)
+    sys.stdout.writelines(f"{line}\n" for line in _lines(f"{loaded.path.name} on {engine.value}", rows, width))
+
+
+def _lines(title: str, rows: Sequence[Any], width: int) -> Iterator[str]:
+    """A line per operator: its path, its name and where it was declared; below, why."""
+    counts = Counter(row.path for row in rows)
+    yield f"{title}: " + ", ".join(f"{count} {path}" for path, count in counts.items())
+    indent = " " * (max(map(len, counts), default=0) + 2)
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        yield _operator(row, len(indent), width)
+        if following is None or (following.path, following.why) != (row.path, row.why):
+            why = row.why.removeprefix(f"{row.operator} ")
+            yield from textwrap.wrap(why, width, initial_indent=indent + "  ", subsequent_indent=indent + "  ")
+
+
+def _operator(row: Any, name_at: int, width: int) -> str:
+    """`columns  KSTREAM-FILTER-0000000005   app.py:103`, on two lines where one is too short."""
+    start = f"{row.path:{name_at}}{row.operator}"
+    if row.declared_at is None:
+        return start
+    place = Path(row.declared_at).name
+    space = width - len(start) - len(place)
+    return f"{start}{' ' * space}{place}" if space > 0 else f"{start}\n{place:>{width}}"

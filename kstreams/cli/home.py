@@ -7,6 +7,8 @@ from pathlib import Path
 from kstreams.errors import LogError
 from kstreams.log.api import Log
 
+CATALOGUE = "catalogue.sqlite"
+
 
 def log_folder(folder: Path | None, *, create: bool = False) -> Path:
     """The given folder, else `log.dir` of the environment or of `kstreams.toml`, else the default.
@@ -19,7 +21,10 @@ def log_folder(folder: Path | None, *, create: bool = False) -> Path:
     from kstreams.config import Config
 
     found = folder or Path(Config.load()["log.dir"])
-    if not create and not found.is_dir():
+    above = next(place for place in (found, *found.absolute().parents) if place.exists())
+    if not above.is_dir():
+        raise LogError(f"{above} is a file, not a folder: name the folder of the log with --log-dir")
+    if not create and not (found / CATALOGUE).exists():
         raise LogError(f"there is no log in {found}: create a topic first, or name its folder with --log-dir")
     return found
 

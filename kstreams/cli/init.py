@@ -29,7 +29,7 @@ def init(
     _write_project(folder, name)
     _write_topic(folder / ".kstreams" / "log")
     typer.echo(f"wrote {folder}. Next:\n  cd {folder}\n  kstreams run app.py --until-end")
-    typer.echo("  kstreams consume word-counts --from-beginning --until-end --value-type int\n  pytest")
+    typer.echo("  kstreams consume word-counts --from-beginning --until-end\n  pytest")
 
 
 def _write_project(folder: Path, name: str) -> None:

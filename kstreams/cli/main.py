@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from kstreams.errors import KStreamsError
@@ -70,7 +70,7 @@ def sentence(error: BaseException) -> str:
         return str(error)
     if isinstance(error, OSError):
         text = _FILE_ERRORS.get(error.errno or 0, "{1}")
-        return text.format(error.filename or "what was to be opened or written", error)
+        return text.format(error.filename or "what was to be read or written", error)
     return f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it)"
 
 
@@ -97,10 +97,8 @@ def _run(arguments: list[str]) -> int:
         status = _status(done.code)
         if status:
             return status
-    try:
+    with suppress(BrokenPipeError):
         end_output()
-    except BrokenPipeError:
-        pass
     return 0
 
 

@@ -74,11 +74,9 @@ def produce(
     with home.admin() as admin:
         types = _types(admin, topic, TopicTypes(key_type, value_type), whole)
     with home.producer() as producer, ExitStack() as opened:
-        inputs = [opened.enter_context(path.open("rb")) for path in files or ()] or [_standard_input()]
-        if as_json:
-            send = _objects(producer, topic, types)
-        else:
-            send = _lines(producer, topic, separator, key, types)
+        named: list[IO[bytes]] = [opened.enter_context(path.open("rb")) for path in files or ()]
+        inputs = named or [_standard_input()]
+        send = _objects(producer, topic, types) if as_json else _lines(producer, topic, separator, key, types)
         count = _send_all(_whole(inputs) if whole else _lines_of(inputs), send)
         producer.flush()
     sys.stderr.write(f"wrote {count:,} record{'' if count == 1 else 's'} to {topic}\n")

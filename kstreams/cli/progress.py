@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Mapping
 from typing import Protocol, TextIO
@@ -30,7 +31,8 @@ class ProgressLine:
     Parameters
     ----------
     stream : text file
-        Standard error; a terminal gets one line that changes, anything else a line each five seconds.
+        Standard error; a terminal gets one line that changes, anything else a line each five seconds, unless it says
+        what the last one said.
     clock : Clock
         Where the rate's time comes from.
     """
@@ -41,6 +43,7 @@ class ProgressLine:
         self.shown_in = 0
         self.in_place = self.stream.isatty()
         self.seen: Counts | None = None
+        self.said: tuple[str, int] | None = None
 
     def show(self, progress: Counts) -> None:
         """Tell where the application stands; cheap enough for every second."""
@@ -49,22 +52,27 @@ class ProgressLine:
             return
         rate = (progress.records_in - self.shown_in) * 1000 / max(now_ms - self.shown_ms, 1)
         self.shown_ms, self.shown_in = now_ms, progress.records_in
-        self._write(f"{_counts(progress)}, {rate:,.0f}/s, lag {progress.lag:,}")
+        state = _counts(progress), progress.lag
+        if self.in_place or state != self.said:
+            self._write(f"{state[0]}, {rate:,.0f}/s, lag {state[1]:,}")
+        self.said = state
 
     def finish(self) -> None:
         """The closing line, and one for each operator and reason that dropped records; nothing if none was shown."""
         if self.seen is None:
             return
         seconds = (self.clock.now_ms() - self.start_ms) / 1000
-        self._write(f"done: {_counts(self.seen)}, {seconds:.1f} s")
-        if self.in_place:
-            self.stream.write("\n")
+        self._write(f"done: {_counts(self.seen)}, {seconds:.1f} s" + ("\n" if self.in_place else ""))
+        self.in_place = False
         for (operator, reason), count in sorted(self.seen.dropped.items()):
-            self.stream.write(f"  {count:,} dropped by {operator}: {reason}\n")
+            self._write(f"  {count:,} dropped by {operator}: {reason}")
 
     def _write(self, text: str) -> None:
-        self.stream.write(f"\r\x1b[2K{text}" if self.in_place else f"{text}\n")
-        self.stream.flush()
+        try:
+            self.stream.write(f"\r\x1b[2K{text}" if self.in_place else f"{text}\n")
+            self.stream.flush()
+        except OSError:  # nobody reads it any more: no reason to stop the application
+            self.in_place, self.stream = False, io.StringIO()
 
 
 def _counts(progress: Counts) -> str:

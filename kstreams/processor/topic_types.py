@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kstreams.log.topic_types import MIXED, TopicTypes
 from kstreams.processor.nodes import Sink, SubTopology
@@ -40,7 +41,7 @@ def _common(one: TopicTypes, other: TopicTypes) -> TopicTypes:
     return TopicTypes(one.key if one.key == other.key else MIXED, one.value if one.value == other.value else MIXED)
 
 
-def _changelog_key(store: StoreBuilder) -> Serde[object] | None:
+def _changelog_key(store: StoreBuilder) -> Serde[Any] | None:
     if store.key is None or store.kind in _BY_KEY:
         return store.key
     if store.kind in _BY_WINDOW:

@@ -89,6 +89,18 @@ def test_explain_says_for_every_operator_which_path_and_why(shout):
     assert why
 
 
+@pytest.mark.parametrize("engine", ["native", "spark"])
+def test_explain_fits_into_80_columns_and_names_every_operator_in_full(shout, monkeypatch, engine):
+    monkeypatch.setenv("COLUMNS", "80")
+    if engine == "spark":
+        pytest.importorskip("pyspark")
+    shown = shout.ok("explain", "shout.py", "--engine", engine).out
+    assert max(map(len, shown.splitlines())) <= 80
+    for row in shout.ok("explain", "shout.py", "--engine", engine, "--json").json_lines():
+        assert row["operator"] in shown
+        assert row["why"].removeprefix(row["operator"]).strip() in " ".join(shown.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

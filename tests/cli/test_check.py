@@ -60,3 +60,9 @@ def test_a_file_that_is_missing_is_named(versions):
     outcome = versions("check", "old.py", "gone.py")
     assert outcome.status == 1
     assert "gone.py" in outcome.err
+
+
+def test_its_arguments_have_names(versions):
+    assert "OLD" in versions("check").err
+    assert "OLD" in versions.ok("check", "--help").out
+    assert "NEW" in versions.ok("check", "--help").out

@@ -7,10 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kstreams.cli.commands import application
 from kstreams.cli.main import main, sentence
 from kstreams.errors import ConfigError
 
@@ -28,11 +31,69 @@ def test_version(kstreams):
     assert kstreams.ok("--version").out.startswith("kstreams 0.")
 
 
-@pytest.mark.parametrize("command", ["run", "submit", "topology", "explain", "produce", "consume", "init", "doctor"])
+def commands() -> list[str]:
+    """The names of all commands, those of groups included."""
+    root = application()
+    groups = [(group.name, group.typer_instance) for group in root.registered_groups]
+    found = [(prefix, each) for prefix, of in [("", root), *groups] for each in of.registered_commands]
+    return [f"{prefix} {each.name or each.callback.__name__}".strip() for prefix, each in found]
+
+
+@pytest.mark.parametrize("command", commands())
 def test_every_command_has_help_with_an_example(kstreams, command):
-    shown = kstreams.ok(command, "--help").out
+    shown = " ".join(kstreams.ok(*command.split(), "--help").out.split())
     assert "Example" in shown
-    assert f"kstreams {command}" in shown
+    assert f"kstreams {command}" in shown.partition("Example")[2]
+
+
+@pytest.fixture
+def another_user(kstreams):
+    """Rights of a user who owns nothing here, while the block runs."""
+
+    @contextmanager
+    def rights() -> Iterator[None]:
+        if os.getuid() != 0:
+            kstreams.folder.joinpath(".kstreams", "log").chmod(0)
+            kstreams.folder.chmod(0o500)
+            yield
+            return
+        for folder in (kstreams.folder, *kstreams.folder.parents[:2]):
+            folder.chmod(0o755)
+        os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    yield rights
+    kstreams.folder.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["topics list", "topics create x", "consume lines", "produce lines", "log verify", "log dump", "init new"],
+)
+def test_a_missing_permission_is_one_sentence_with_the_cure(kstreams, another_user, command):
+    kstreams.ok("topics", "create", "lines")
+    kstreams("log", "verify")
+    kstreams.ok("log", "dump")
+    with another_user():
+        refused = kstreams(*command.split())
+    assert refused.status == 1
+    assert "there is no permission for " in refused.err
+    assert "change its owner or mode, or name another place" in refused.err
+    assert len(refused.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [("topics", "list"), ("topics", "create", "a"), ("consume", "a"), ("log", "verify")]
+)
+def test_a_log_folder_that_is_a_file_is_said(kstreams, arguments):
+    (kstreams.folder / "file").write_text("")
+    for place in ("file", "file/below"):
+        refused = kstreams(*arguments, "--log-dir", place)
+        assert refused.status == 1
+        assert "file is a file, not a folder: name the folder of the log with --log-dir\n" in refused.err
 
 
 def test_an_error_of_ours_is_its_message_and_an_unexpected_one_asks_for_a_report():
@@ -76,7 +137,7 @@ def test_a_reader_that_goes_away_ends_the_command_silently(tmp_path):
     with start("consume", "lines", "--from-beginning", "--until-end", cwd=tmp_path) as reader:
         reader.stdout.readline()
         reader.stdout.close()
-        reader.wait(60)
+        assert reader.wait(60) == 0
         assert reader.stderr.read() == ""
 
 
@@ -88,5 +149,6 @@ def test_output_to_a_full_disk_is_an_error(tmp_path):
         listed = subprocess.run(
             [COMMAND, "topics", "list"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert listed.returncode != 0
-    assert "Traceback" not in listed.stderr
+    assert listed.returncode == 1
+    assert listed.stderr.startswith("kstreams: the disk is full")
+    assert len(listed.stderr.splitlines()) == 1

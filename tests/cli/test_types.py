@@ -11,11 +11,11 @@ topology = ks.StreamsBuilder()
 words = topology.stream("words", key=str, value=str)
 grouped = words.group_by_key()
 grouped.count("counts").to_stream().to("counts-by-word")
-grouped.windowed_by(ks.TimeWindows(60_000)).count("by-minute").to_stream().to("counts-by-minute")
-grouped.windowed_by(ks.SessionWindows(60_000)).count("by-session").to_stream().to("sessions")
+grouped.windowed_by(ks.TimeWindows(size=60_000)).count("by-minute").to_stream().to("counts-by-minute")
+grouped.windowed_by(ks.SessionWindows(gap=60_000)).count("by-session").to_stream().to("sessions")
 words.map_values(len, value=float).to("lengths")
 words.map_values(lambda word: {"word": word}, value=dict[str, str]).to("objects")
-words.group_by(lambda key, value: value).count("by-value")
+words.group_by(lambda key, value: value, key=str).count("by-value")
 """
 MINUTE = {"start_ms": 60_000, "end_ms": 120_000}
 

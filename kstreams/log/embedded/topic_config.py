@@ -19,7 +19,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 def _type(value: Any) -> str | None:
     """Reads the name of a type; None where it is not known."""
     if value is None or value == MIXED:
-        return value
+        return None if value is None else MIXED
     try:
         return type_name(serde_named(str(value)))
     except SerdeError as error:
