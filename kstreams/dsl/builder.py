@@ -85,10 +85,11 @@ class GraphBuilder:
         if name in self._nodes:
             taken = self._nodes[name]
             raise TopologyError(f"{name!r} at {line} is already the name of {taken}: give one of them another name=")
-        self._nodes[name] = declare(node, name, parents, line)
-        check_arguments(self._nodes[name])
-        refuse_async(self._nodes[name])
-        return self._nodes[name]  # type: ignore[return-value]  # what was put in comes out
+        declared = declare(node, name, parents, line)
+        check_arguments(declared)
+        refuse_async(declared)
+        self._nodes[name] = declared
+        return declared
 
     def repartition_of(self, node: Node, topic: str) -> Repartition | None:
         """The repartition of a node through a topic that an aggregation or join has asked for already."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from kstreams.arity import can_be_called, parameters_of
 from kstreams.errors import TopologyError
 from kstreams.processor.processor_context import FixedKeyProcessorContext, ProcessorContext
 from kstreams.record import FixedKeyRecord, Record
@@ -115,6 +116,8 @@ def check_supplier(supplier: Any, kind: type, place: str) -> None:
             f"{place} was given a {type(supplier).__name__}: give it a {kind.__name__} class, or a function that makes "
             "a new one for each task"
         )
+    if not can_be_called(supplier, 0):
+        raise TopologyError(f"{place} calls its supplier as supplier(), but it takes {parameters_of(supplier)}")
     made = supplier()
     if not isinstance(made, kind):
         raise TopologyError(
