@@ -32,6 +32,7 @@ from kstreams.dsl.kstream import KStream
 from kstreams.dsl.ktable import KTable
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.durations import Duration, to_ms
@@ -105,7 +106,7 @@ class GraphBuilder:
         return LogicalGraph(self._nodes.values())
 
 
-class StreamsBuilder:
+class StreamsBuilder(Explaining):
     """Declares streams and tables of topics, and builds the topology. Kafka Streams: `StreamsBuilder`.
 
     Parameters

@@ -43,7 +43,7 @@ class Processor(Generic[K, V, KOut, VOut]):
         """
         return ()
 
-    def init(self, context: ProcessorContext) -> None:
+    def init(self, context: ProcessorContext[KOut, VOut]) -> None:
         """Called once, before the first record: the place to get stores and to schedule punctuators."""
 
     def process(self, record: Record[K, V]) -> None:
@@ -73,7 +73,7 @@ class FixedKeyProcessor(Generic[K, V, VOut]):
         """Stores that the processor brings along, as those of a `Processor`."""
         return ()
 
-    def init(self, context: FixedKeyProcessorContext) -> None:
+    def init(self, context: FixedKeyProcessorContext[K, VOut]) -> None:
         """Called once, before the first record: the place to get stores and to schedule punctuators."""
 
     def process(self, record: FixedKeyRecord[K, V]) -> None:

@@ -67,7 +67,7 @@ def _class_of(kind: Any) -> type | None:
     if is_typeddict(kind):
         return dict
     found = typing.get_origin(kind) or kind
-    return found if isinstance(found, type) else None
+    return found if isinstance(found, type) and found is not types.UnionType else None
 
 
 def _said(kind: Any) -> str:

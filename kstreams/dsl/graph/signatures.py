@@ -34,7 +34,8 @@ def called_with(*arguments: str, key_first: bool = False) -> CalledWith:
 
 def check_calls(operator: object, part: Any) -> None:
     """Raise a TopologyError for a function of a node, or of a part of it, that cannot be called as it will be."""
-    for field, called in _called(type(part)).items():
+    kind: Any = type(part)
+    for field, called in _called(kind).items():
         given = getattr(part, field)
         role = field.removesuffix("s") if isinstance(given, tuple) else field
         for function in given if isinstance(given, tuple) else (given,):
