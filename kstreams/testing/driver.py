@@ -86,7 +86,7 @@ class TopologyTestDriver:
         self._global_tasks = [self._start(part, global_stores) for part in parts if part.is_global]
         self._task = self._start(_merged(self._own), global_stores)
         self._group = JavaTurns()
-        self._stores = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
+        self._views = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
         self._topology = topology
 
     # topics
@@ -167,7 +167,6 @@ class TopologyTestDriver:
 
     def get_state_store(self, name: str) -> Any:
         """The live store of this name, whatever its kind."""
-        self._check_open("get_state_store()")
         return self._stores.any(name)
 
     def get_all_state_stores(self) -> dict[str, Any]:
@@ -244,6 +243,11 @@ class TopologyTestDriver:
         state = open_task_state(part.stores, Path(directory), caching=self._config.caches)
         self._closing.callback(state.close)
         return state
+
+    @property
+    def _stores(self) -> StoreViews:
+        self._check_open("a look into a store")
+        return self._views
 
     def _check_open(self, call: str) -> None:
         if self._is_closed:

@@ -44,7 +44,7 @@ def handles():
         ("windowed", "suppress", "write suppress() on the KTable of an aggregation"),
         ("sessions", "emitStrategy", "it is called emit_strategy here"),
         ("regrouped", "to_stream", "a KTable has it, call count() first"),
-        ("cogrouped", "count", "there are aggregate, cogroup, windowed_by"),
+        ("cogrouped", "toStream", "a KTable has to_stream, call aggregate(...) first"),
         ("split", "to", "a KStream has it, call default_branch()[name] first"),
         ("builder", "globalTable", "it is called global_table here"),
         ("builder", "map", "a KStream has it, call stream(...) first"),
