@@ -33,7 +33,7 @@ from kstreams.dsl.ktable import KTable
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.meant_names import Explaining
-from kstreams.dsl.naming import Names, validate_name
+from kstreams.dsl.naming import Names, check_topic, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
@@ -206,6 +206,8 @@ class StreamsBuilder(Explaining):
             raise TopologyError(f"stream() at {declared_at()} reads a topic, several or a pattern, not {topics!r}")
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = () if isinstance(topics, re.Pattern) else (topics,) if isinstance(topics, str) else tuple(topics)
+        for topic in names:
+            check_topic(topic, "stream()")
         if not names and pattern is None:
             raise TopologyError(f"stream() at {declared_at()} was given no topic to read: name at least one")
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
@@ -246,6 +248,7 @@ class StreamsBuilder(Explaining):
         >>> import kstreams as ks
         >>> names = ks.StreamsBuilder().table("names", key=int, value=str, materialized="names")
         """
+        check_topic(topic, "table()")
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
         kept = Materialized.of(materialized)
         store, source, table = self._table_names(topic, kept, name)
@@ -287,6 +290,7 @@ class StreamsBuilder(Explaining):
         >>> visits = builder.stream("visits", key=str, value=str)
         >>> named = visits.join(countries, lambda code, name: name, key_selector=lambda user, code: code)
         """
+        check_topic(topic, "global_table()")
         kept = Materialized.of(materialized)
         if kept.history_retention_ms is not None:
             raise TopologyError(f"the global table of {topic!r} at {declared_at()} cannot be versioned: read a table()")

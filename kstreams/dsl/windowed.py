@@ -53,6 +53,11 @@ class WindowedKStream(Explaining, Generic[K, V]):
         >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
         >>> per_hour = clicks.windowed_by(ks.TimeWindows(size=3_600_000)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
         """
+        if not isinstance(emit, EmitStrategy):
+            raise TopologyError(
+                f"emit_strategy() at {declared_at()} takes EmitStrategy.ON_WINDOW_CLOSE or ON_WINDOW_UPDATE, "
+                f"not {emit!r}"
+            )
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
             raise ValueError("unlimited windows never close: emit them on update")
         return type(self)(self._grouped, self._windows, emit)

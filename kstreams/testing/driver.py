@@ -15,6 +15,7 @@ from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError, UnknownTopicError
+from kstreams.processor.built import built
 from kstreams.processor.error_handlers import writes_any_topic
 from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.nodes import SubTopology
@@ -25,7 +26,6 @@ from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 from kstreams.state.api import StoreKind, TaskState
 from kstreams.testing.batching import batches_keep_order
-from kstreams.testing.built import built
 from kstreams.testing.java_turns import JavaTurns
 from kstreams.testing.stores import StoreViews
 from kstreams.testing.times import Time, time_ms
@@ -73,7 +73,7 @@ class TopologyTestDriver:
         self._config = Config.of(
             {"application.id": "test", **(config or {})} if not isinstance(config, Config) else config
         )
-        topology = built(topology, self._config)
+        topology = built(topology, self._config, "TopologyTestDriver")
         self._is_closed = False
         self._clock = ManualClock(SystemClock().now_ms() if start_ms is None else time_ms(start_ms))
         self._names = {topic.name: f"{self._config.application_id}-{topic.name}" for topic in topology.internal_topics}

@@ -8,8 +8,8 @@ from typing import Any
 from kstreams.processor.topology import Topology
 
 
-def built(topology: Any, config: Mapping[str, Any]) -> Topology:
-    """The Topology of a function, of a builder under a configuration, or itself.
+def built(topology: Any, config: Mapping[str, Any], runner: str) -> Topology:
+    """The Topology of a function, of a builder under a configuration, or itself; `runner` names who asks.
 
     Raises
     ------
@@ -20,7 +20,6 @@ def built(topology: Any, config: Mapping[str, Any]) -> Topology:
     made = made.build(config) if hasattr(made, "build") else made
     if not isinstance(made, Topology):
         raise TypeError(
-            f"TopologyTestDriver runs a StreamsBuilder, a Topology, or a function that returns one, "
-            f"not a {type(made).__name__}"
+            f"{runner} runs a StreamsBuilder, a Topology, or a function that returns one, not a {type(made).__name__}"
         )
     return made
