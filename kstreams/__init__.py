@@ -184,12 +184,29 @@ __all__ = [
 ]
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("TopologyTestDriver", "MockProcessorContext"), "import it from kstreams.testing"),
+    **dict.fromkeys(
+        ("TopologyError", "ProcessingError", "ConfigError", "SerdeError"), "import it from kstreams.errors"
+    ),
+    **dict.fromkeys(
+        ("Consumed", "Produced", "Grouped", "Joined", "StreamJoined", "Repartitioned", "Serdes", "Named"),
+        "its place is taken by the keywords key=, value= and name=",
+    ),
+}
+"""Names that are looked for here: where they are, or what stands for them."""
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'kstreams' has no attribute {name!r}")
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, __all__, 1)
+        hint = _ELSEWHERE.get(name) or (f"did you mean {near[0]}?" if near else "help(kstreams) lists what it has")
+        raise AttributeError(f"module 'kstreams' has no attribute {name!r}: {hint}", name=name)
     found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

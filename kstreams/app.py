@@ -94,10 +94,9 @@ def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Ap
     """
     file, _, attribute = str(name).partition(":")
     path, attribute = Path(file), attribute or "topology"
-    if not path.is_file():
-        raise TopologyError(f"there is no file {path}: name the Python file that holds the topology")
+    _check_readable(path)
     module = _import(path)
-    config = Config.load(getattr(module, "config", None)).replace(overrides).over({"application.id": _id_of(path)})
+    config = _config(module, path).replace(overrides).over({"application.id": _id_of(path)})
     return App(_topology(module, path, attribute, config), config, path)
 
 
@@ -183,6 +182,54 @@ def stop_signals() -> Iterator[threading.Event]:
         restore()
 
 
+def _check_readable(path: Path) -> None:
+    """Raise a TopologyError unless the path is that of a file that may be read."""
+    try:
+        path.open("rb").close()
+    except FileNotFoundError:
+        near = next(iter(difflib.get_close_matches(path.name, _siblings(path), 1)), None)
+        hint = f"did you mean {path.with_name(near)}?" if near else "name the Python file that holds the topology"
+        raise TopologyError(f"there is no file {path}: {hint}") from None
+    except IsADirectoryError:
+        raise TopologyError(f"{path} is a folder: name the Python file in it, such as {path / 'app.py'}") from None
+    except PermissionError:
+        raise TopologyError(
+            f"{path} may not be read: give yourself the permission, with chmod u+r {path}, or run as its owner"
+        ) from None
+    except OSError as error:
+        raise TopologyError(f"{path} cannot be read: {error.strerror}; name the Python file of the topology") from error
+
+
+def _siblings(path: Path) -> list[str]:
+    return [file.name for file in path.parent.glob("*.py")]
+
+
+@contextmanager
+def _own_errors(path: Path, doing: str) -> Iterator[None]:
+    """What the code of an application raises becomes one sentence that names its line."""
+    try:
+        yield
+    except KStreamsError:
+        raise
+    except SystemExit as error:
+        raise TopologyError(
+            f"{_place(error, path)} ends the process by sys.exit() while {path.name} is loaded: leave it out, or "
+            'put it below if __name__ == "__main__":'
+        ) from error
+    except Exception as error:
+        raise TopologyError(f"{_place(error, path)} cannot be {doing}: {type(error).__name__}: {error}") from error
+
+
+def _config(module: ModuleType, path: Path) -> Config:
+    given = getattr(module, "config", None)
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(
+            f"'config' in {path} is a {type(given).__name__}, not a mapping: write config = {{\"application.id\": "
+            '"...", ...}'
+        )
+    return Config.load(given)
+
+
 def _import(path: Path) -> ModuleType:
     """Run the file as a module; its folder comes first where it imports from."""
     folder = str(path.resolve().parent)
@@ -197,16 +244,15 @@ def _import(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with _own_errors(path, "loaded"):
+            spec.loader.exec_module(module)
+    except KStreamsError:
         del sys.modules[name]
-        if isinstance(error, KStreamsError):
-            raise
-        raise TopologyError(f"{_place(error, path)} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise
     return module
 
 
-def _place(error: Exception, path: Path) -> str:
+def _place(error: BaseException, path: Path) -> str:
     """`app.py:12`: the line of the application where an error arose, or the file alone."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
@@ -221,7 +267,8 @@ def _topology(module: ModuleType, path: Path, attribute: str, config: Config) ->
         hint = f"did you mean {path}:{near[0]}?" if near else "name another one as app.py:name"
         raise TopologyError(f"{path} holds no {attribute!r}; {hint}")
     if callable(found) and not hasattr(found, "build"):
-        found = found()
+        with _own_errors(path, "called"):
+            found = found()
     if hasattr(found, "build"):
         found = found.build(config)
     if not isinstance(found, Topology):

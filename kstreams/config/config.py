@@ -182,6 +182,10 @@ def is_secret(key: str) -> bool:
 
 def _checked(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The settings with their values read; `place` says in errors where they stand."""
+    if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
+        raise ConfigError(
+            f'settings{place} are a mapping of keys to values, as {{"application.id": "app"}}, not {settings!r}'
+        )
     return dict(_read(name, value, place) for name, value in settings.items() if value is not None)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kstreams.dsl.graph import Function, Split
+from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import validate_name
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
@@ -20,7 +21,7 @@ Chain = Callable[[Any], Any]
 """What is done with a branch; its result stands in the dict of branches, nothing if it is None."""
 
 
-class BranchedKStream(Generic[K, V]):
+class BranchedKStream(Explaining, Generic[K, V]):
     """Collects branches; `default_branch()` or `no_default_branch()` gives them. Kafka Streams: `BranchedKStream`.
 
     Examples

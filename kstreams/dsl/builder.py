@@ -32,7 +32,8 @@ from kstreams.dsl.kstream import KStream
 from kstreams.dsl.ktable import KTable
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.naming import Names, validate_name
+from kstreams.dsl.meant_names import Explaining
+from kstreams.dsl.naming import Names, check_topic, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
@@ -85,10 +86,11 @@ class GraphBuilder:
         if name in self._nodes:
             taken = self._nodes[name]
             raise TopologyError(f"{name!r} at {line} is already the name of {taken}: give one of them another name=")
-        self._nodes[name] = declare(node, name, parents, line)
-        check_arguments(self._nodes[name])
-        refuse_async(self._nodes[name])
-        return self._nodes[name]  # type: ignore[return-value]  # what was put in comes out
+        declared = declare(node, name, parents, line)
+        check_arguments(declared)
+        refuse_async(declared)
+        self._nodes[name] = declared
+        return declared
 
     def repartition_of(self, node: Node, topic: str) -> Repartition | None:
         """The repartition of a node through a topic that an aggregation or join has asked for already."""
@@ -104,7 +106,7 @@ class GraphBuilder:
         return LogicalGraph(self._nodes.values())
 
 
-class StreamsBuilder:
+class StreamsBuilder(Explaining):
     """Declares streams and tables of topics, and builds the topology. Kafka Streams: `StreamsBuilder`.
 
     Parameters
@@ -204,6 +206,8 @@ class StreamsBuilder:
             raise TopologyError(f"stream() at {declared_at()} reads a topic, several or a pattern, not {topics!r}")
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = () if isinstance(topics, re.Pattern) else (topics,) if isinstance(topics, str) else tuple(topics)
+        for topic in names:
+            check_topic(topic, "stream()")
         if not names and pattern is None:
             raise TopologyError(f"stream() at {declared_at()} was given no topic to read: name at least one")
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
@@ -244,6 +248,7 @@ class StreamsBuilder:
         >>> import kstreams as ks
         >>> names = ks.StreamsBuilder().table("names", key=int, value=str, materialized="names")
         """
+        check_topic(topic, "table()")
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
         kept = Materialized.of(materialized)
         store, source, table = self._table_names(topic, kept, name)
@@ -285,6 +290,7 @@ class StreamsBuilder:
         >>> visits = builder.stream("visits", key=str, value=str)
         >>> named = visits.join(countries, lambda code, name: name, key_selector=lambda user, code: code)
         """
+        check_topic(topic, "global_table()")
         kept = Materialized.of(materialized)
         if kept.history_retention_ms is not None:
             raise TopologyError(f"the global table of {topic!r} at {declared_at()} cannot be versioned: read a table()")

@@ -16,7 +16,9 @@ from kstreams.dsl.graph.joins import (
     StreamTableJoin,
 )
 from kstreams.dsl.handle import Handle
+from kstreams.dsl.joined_keys import check_selected, check_sides
 from kstreams.dsl.naming import Names, validate_name
+from kstreams.dsl.sugar.known_types import types_of
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
@@ -42,13 +44,18 @@ class Joined:
     grace: Duration | None = None
 
 
-_OPTIONS = {"KStream": ("windows", "store_name"), "KTable": ("grace",), "GlobalKTable": ("key_selector",)}
+_OPTIONS = {
+    "KStream": ("windows", "store_name", "key", "other_value"),
+    "KTable": ("grace", "key", "other_value"),
+    "GlobalKTable": ("key_selector",),
+}
 """Which options belong to a join with what."""
 
 
 def refuse_options(other: Handle, joined: Joined, **given: Any) -> None:
     """Raise a TopologyError for an option that a join with `other` does not know."""
     given |= {"store_name": joined.store_name, "grace": joined.grace}
+    given |= {"key": joined.key, "other_value": joined.other_value}
     kind = type(other).__name__
     for option, value in given.items():
         if value is not None and option not in _OPTIONS[kind]:
@@ -57,6 +64,11 @@ def refuse_options(other: Handle, joined: Joined, **given: Any) -> None:
                 f"the join at {declared_at()} is with a {kind}, but {option}= belongs to a join with a {owner}: "
                 "leave it out"
             )
+
+
+def _left_value(left: Handle, joined: Joined) -> Typing:
+    """The type of this side's values where nothing else tells it: that of the result."""
+    return joined.value if types_of(left._graph, left._node).value.kind is None else None
 
 
 def join_streams(
@@ -73,8 +85,9 @@ def join_streams(
         raise TopologyError(
             f"the join of two streams at {declared_at()} needs windows=JoinWindows.of(...): which records may meet"
         )
-    graph, name = left._graph, joined.name
-    this = left._placed(_prefix(left, name, "left"), Grouped(key=joined.key, value=joined.value))
+    check_sides("the join of two streams", left, right, joined.key)
+    graph, name, value = left._graph, joined.name, _left_value(left, joined)
+    this = left._placed(_prefix(left, name, "left"), Grouped(key=joined.key, value=value))
     other = right._placed(_prefix(right, name, "right"), Grouped(key=joined.key, value=joined.other_value))
     names = stream_join_names(graph.names, name, joined.store_name, left_outer=left_outer, right_outer=right_outer)
     merge = _named(graph.names, name, "-merge", "KSTREAM-MERGE-")
@@ -84,8 +97,9 @@ def join_streams(
         "windows": windows,
         "names": names,
         "key": joined.key,
-        "value": joined.value,
+        "value": value,
         "other_value": joined.other_value,
+        "result": joined.value,
     }
     node = OuterStreamJoin(right_outer=right_outer, **fields) if left_outer else StreamJoin(**fields)
     return graph.add(node, merge, (this.name, other.name))
@@ -141,8 +155,10 @@ def join_table(
     grace_ms = None if joined.grace is None else to_ms(joined.grace)
     if grace_ms is not None and grace_ms < 0:
         raise TopologyError(f"the join at {declared_at()} cannot wait for a negative time: grace={joined.grace}")
+    check_sides("the join with a table", stream, table, joined.key)
+    value = _left_value(stream, joined)
     prefix = stream._node.name if joined.name is None else joined.name
-    placed = stream._placed(prefix, Grouped(key=joined.key, value=joined.value))
+    placed = stream._placed(prefix, Grouped(key=joined.key, value=value))
     graph = stream._graph
     name = graph.names.given_or_next(joined.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
     node = (LeftStreamTableJoin if left else StreamTableJoin)(
@@ -150,8 +166,9 @@ def join_table(
         with_key=joined.with_key,
         grace_ms=grace_ms,
         key=joined.key,
-        value=joined.value,
+        value=value,
         other_value=joined.other_value,
+        result=joined.value,
     )
     return graph.add(node, name, (placed.name, table._node.name))
 
@@ -169,8 +186,9 @@ def join_global_table(
         raise TopologyError(
             f"the join with a global table at {declared_at()} needs key_selector=: which key of the table a record has"
         )
+    check_selected("the join with a global table", key_selector, stream, table)
     node = (LeftGlobalTableJoin if left else GlobalTableJoin)(
-        key_selector=key_selector, joiner=joined.joiner, with_key=joined.with_key
+        key_selector=key_selector, joiner=joined.joiner, with_key=joined.with_key, result=joined.value
     )
     # Kafka Streams calls inner and left ones alike.
     return stream._then(node, "KSTREAM-LEFTJOIN-", joined.name, table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kstreams.dsl.graph import Function, Node, Typing
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, ForeignKeyNames, Partitioner, Passage, TableJoin
 from kstreams.dsl.handle import Handle
+from kstreams.dsl.joined_keys import check_selected, check_sides
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
 from kstreams.errors import TopologyError
@@ -60,6 +61,7 @@ def join_tables(left: Handle, right: Handle, asked: Asked, by: ForeignKey) -> No
 
 
 def _by_key(left: Handle, right: Handle, asked: Asked) -> TableJoin:
+    check_sides(f"{asked.operator}()", left, right, None)
     graph, kept = left._graph, Materialized.of(asked.materialized)
     if kept.name is None and asked.keeps_result:
         kept = kept.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
@@ -79,6 +81,7 @@ def _by_key(left: Handle, right: Handle, asked: Asked) -> TableJoin:
 
 
 def _by_foreign_key(left: Handle, right: Handle, asked: Asked, by: ForeignKey, foreign_key: Function) -> ForeignKeyJoin:
+    check_selected(f"{asked.operator}()", foreign_key, left, right)
     graph, kept = left._graph, Materialized.of(asked.materialized)
     names = foreign_key_names(graph.names, asked.name)
     result = _Given(graph.names, asked.name).next("-result", "KTABLE-FK-JOIN-OUTPUT-")

@@ -24,6 +24,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.grouped import KGroupedStream
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.naming import check_topic
 from kstreams.dsl.stream_functions import StreamFunctions
 from kstreams.dsl.stream_joins import StreamJoins
 from kstreams.dsl.stream_sugar import StreamSugar
@@ -183,6 +184,8 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         >>> words.to("all-words")
         >>> words.to(lambda key, word, record: f"words-of-{record.topic}")
         """
+        if isinstance(topic, str):
+            check_topic(topic, "to()")
         node = To(topic=topic, key=key, value=value, partitioner=partitioner)
         self._then(node, "KSTREAM-SINK-", name)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from kstreams.dsl.naming import validate_name
 from kstreams.durations import Duration, to_ms
+from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -84,6 +86,10 @@ class Materialized:
         """What stands in `materialized=`: a name, a Materialized, or nothing."""
         if isinstance(materialized, Materialized):
             return materialized
+        if not isinstance(materialized, str | None):
+            raise TopologyError(
+                f"materialized= at {declared_at()} takes a store's name or a Materialized, not {materialized!r}"
+            )
         return Materialized(materialized)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
 
 _VALID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}-repartition")
@@ -23,6 +24,17 @@ def validate_name(name: str) -> str:
             f"{name!r} cannot be a name: use 1 to 249 letters, digits, '.', '_' and '-', and neither '.' nor '..'"
         )
     return name
+
+
+def check_topic(topic: object, operator: str) -> None:
+    """Raise a TopologyError, which names the operator and its line, unless a topic may have this name."""
+    if not isinstance(topic, str):
+        raise TopologyError(f"{operator} at {declared_at()} takes the name of a topic, not {topic!r}")
+    if topic in {".", ".."} or not _VALID.fullmatch(topic):
+        raise TopologyError(
+            f"{operator} at {declared_at()} is given {topic!r}, which no topic can be called: use 1 to 249 letters, "
+            "digits, '.', '_' and '-'"
+        )
 
 
 class Names:

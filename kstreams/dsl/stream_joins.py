@@ -115,8 +115,11 @@ class StreamJoins(Handle, Generic[K, V]):
             For a stream: which records meet.
         key_selector : callable or expression
             For a global table: `(key, value) -> key of the table`.
-        key, value, other_value : type or Serde, optional
-            Of the key, this side's value and the other side's, where they are not known.
+        value : type or Serde, optional
+            Of the result, where the return annotation of the joiner does not tell; of this side's values as well where
+            nothing else tells.
+        key, other_value : type or Serde, optional
+            Of the keys and the other side's values, where they are not known; not for a global table.
         name : str, optional
             Names the operator and the repartition topics.
         store_name : str, optional

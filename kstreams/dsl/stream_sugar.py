@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kstreams.dsl.graph import Filter, ProcessValues, Typing
+from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.returned_types import returned_type
 from kstreams.dsl.sugar.deduplication import Deduplication
@@ -115,6 +116,8 @@ class StreamSugar(Handle, Generic[K, V]):
         return self._made(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
     def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, asker: str) -> Serde[Any]:
+        if by is not None:
+            check_call(f"{asker} at {declared_at()}", "by", by, "key", "value")
         if by is None:
             key = types_of(self._graph, self._node).key
             return serde_of(known(key.or_declared(declared, self._node), "key", asker))

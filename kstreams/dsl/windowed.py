@@ -9,6 +9,7 @@ from kstreams.dsl.aggregation import fold_or_expressions
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.meant_names import Explaining
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
@@ -25,7 +26,7 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
-class WindowedKStream(Generic[K, V]):
+class WindowedKStream(Explaining, Generic[K, V]):
     """A grouped stream and its windows: what does not depend on the kind of windows."""
 
     __slots__ = ("_emit", "_grouped", "_windows")
@@ -52,6 +53,11 @@ class WindowedKStream(Generic[K, V]):
         >>> clicks = ks.StreamsBuilder().stream("clicks", key=str, value=int).group_by_key()
         >>> per_hour = clicks.windowed_by(ks.TimeWindows(size=3_600_000)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
         """
+        if not isinstance(emit, EmitStrategy):
+            raise TopologyError(
+                f"emit_strategy() at {declared_at()} takes EmitStrategy.ON_WINDOW_CLOSE or ON_WINDOW_UPDATE, "
+                f"not {emit!r}"
+            )
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
             raise ValueError("unlimited windows never close: emit them on update")
         return type(self)(self._grouped, self._windows, emit)

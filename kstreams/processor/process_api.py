@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from kstreams.arity import can_be_called, parameters_of
 from kstreams.errors import TopologyError
 from kstreams.processor.processor_context import FixedKeyProcessorContext, ProcessorContext
 from kstreams.record import FixedKeyRecord, Record
@@ -42,7 +43,7 @@ class Processor(Generic[K, V, KOut, VOut]):
         """
         return ()
 
-    def init(self, context: ProcessorContext) -> None:
+    def init(self, context: ProcessorContext[KOut, VOut]) -> None:
         """Called once, before the first record: the place to get stores and to schedule punctuators."""
 
     def process(self, record: Record[K, V]) -> None:
@@ -72,7 +73,7 @@ class FixedKeyProcessor(Generic[K, V, VOut]):
         """Stores that the processor brings along, as those of a `Processor`."""
         return ()
 
-    def init(self, context: FixedKeyProcessorContext) -> None:
+    def init(self, context: FixedKeyProcessorContext[K, VOut]) -> None:
         """Called once, before the first record: the place to get stores and to schedule punctuators."""
 
     def process(self, record: FixedKeyRecord[K, V]) -> None:
@@ -115,6 +116,8 @@ def check_supplier(supplier: Any, kind: type, place: str) -> None:
             f"{place} was given a {type(supplier).__name__}: give it a {kind.__name__} class, or a function that makes "
             "a new one for each task"
         )
+    if not can_be_called(supplier, 0):
+        raise TopologyError(f"{place} calls its supplier as supplier(), but it takes {parameters_of(supplier)}")
     made = supplier()
     if not isinstance(made, kind):
         raise TopologyError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
@@ -15,6 +15,16 @@ from kstreams.processor.punctuation import Cancellable, PunctuationType
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 from kstreams.state.read_only import ReadOnlyView
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # with defaults: a context without types stays one of anything
+
+    KOut = TypeVar("KOut", default=Any)
+    VOut = TypeVar("VOut", default=Any)
+else:
+    from typing import TypeVar
+
+    KOut, VOut = TypeVar("KOut"), TypeVar("VOut")
 
 
 class ProcessingContext:
@@ -138,12 +148,12 @@ class ProcessingContext:
         return children[name]
 
 
-class ProcessorContext(ProcessingContext):
-    """What a `Processor` may ask for. Kafka Streams: `ProcessorContext`."""
+class ProcessorContext(ProcessingContext, Generic[KOut, VOut]):
+    """What a `Processor` may ask for; generic in what it forwards. Kafka Streams: `ProcessorContext`."""
 
     __slots__ = ()
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+    def forward(self, record: Record[KOut, VOut], child: str | None = None) -> None:
         """Pass a record on, with its own timestamp and headers.
 
         Parameters
@@ -162,12 +172,15 @@ class ProcessorContext(ProcessingContext):
         self._pass_on(record, child)
 
 
-class FixedKeyProcessorContext(ProcessingContext):
-    """What a `FixedKeyProcessor` may ask for. Kafka Streams: `FixedKeyProcessorContext`."""
+class FixedKeyProcessorContext(ProcessingContext, Generic[KOut, VOut]):
+    """What a `FixedKeyProcessor` may ask for; generic in what it forwards.
+
+    Kafka Streams: `FixedKeyProcessorContext`.
+    """
 
     __slots__ = ()
 
-    def forward(self, record: FixedKeyRecord[Any, Any], child: str | None = None) -> None:
+    def forward(self, record: FixedKeyRecord[KOut, VOut], child: str | None = None) -> None:
         """Pass a record on, with its own timestamp and headers; as `ProcessorContext.forward`.
 
         Raises
@@ -183,7 +196,7 @@ class FixedKeyProcessorContext(ProcessingContext):
         self._pass_on(record, child)
 
 
-class GlobalStoreContext(ProcessorContext):
+class GlobalStoreContext(ProcessorContext[Any, Any]):
     """What a processor that fills a global store may ask for: it has no children and no time of its own."""
 
     __slots__ = ()

@@ -76,8 +76,8 @@ def serde_of(kind: Any) -> Serde[Any]:
     ----------
     kind : type or Serde
         `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or anything that
-        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those. `T | None` has the
-        serde of `T`: None is Kafka's null and has no bytes.
+        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those; or a pydantic model.
+        `T | None` has the serde of `T`: None is Kafka's null and has no bytes.
 
     Raises
     ------
@@ -89,18 +89,28 @@ def serde_of(kind: Any) -> Serde[Any]:
     >>> serde_of(str).deserialize(b"hello")
     'hello'
     """
-    from kstreams.serdes.json import JsonSerde
-
     if isinstance(kind, Serde):
         return kind
+    if isinstance(kind, type) and issubclass(kind, Serde):
+        raise SerdeError(f"{kind.__name__} is a class of serdes: make one, as {kind.__name__}()")
     kind = without_none(kind)
     try:
         found = _BY_TYPE.get(kind)
     except TypeError:
         found = None
-    if found is None:
-        found = JsonSerde(kind)
-    return found
+    return _json_serde(kind) if found is None else found
+
+
+def _json_serde(kind: Any) -> Serde[Any]:
+    from kstreams.serdes.json import JsonSerde
+    from kstreams.serdes.plain_classes import plain_classes
+    from kstreams.serdes.pydantic_models import PydanticSerde, is_model
+
+    try:
+        plain = plain_classes(kind)
+    except (TypeError, NameError):
+        plain = frozenset()
+    return PydanticSerde(kind) if any(map(is_model, plain)) else JsonSerde(kind)
 
 
 def without_none(kind: Any) -> Any:

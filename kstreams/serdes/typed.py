@@ -8,6 +8,7 @@ import msgspec
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, decode_error
+from kstreams.serdes.plain_classes import plain_classes
 
 
 class TypedSerde(Serde[Any]):
@@ -19,9 +20,15 @@ class TypedSerde(Serde[Any]):
 
     def __init__(self, kind: Any) -> None:
         try:
-            self._decode = self.decoder(kind).decode
+            self._decode, unknown = self.decoder(kind).decode, plain_classes(kind)
         except (TypeError, NameError) as error:
             raise SerdeError(f"{kind!r} has no serde; declare a supported type or pass a Serde: {error}") from error
+        if unknown:
+            names = " and ".join(sorted(found.__name__ for found in unknown))
+            raise SerdeError(
+                f"no serde can write {names}: make it a dataclass, a msgspec.Struct or a pydantic model, or pass a "
+                "Serde of your own"
+            )
         self.type = kind
 
     def serialize(self, value: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -9,6 +10,8 @@ from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError
 from kstreams.serdes import Serde, serde_of
 from kstreams.state.api import CustomStore, StoreBuilder, StoreKind
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 WriteLog: TypeAlias = Callable[..., None]
 """Takes a key and a value as bytes (None: deleted), and a timestamp (ms) if there is one."""
@@ -210,6 +213,10 @@ def _builder(
 ) -> StoreBuilder:
     if not name:
         raise StateError("a store needs a name: it names its changelog topic")
+    if not _NAME.fullmatch(name):
+        raise StateError(
+            f"{name!r} cannot name a store and its changelog: use 1 to 249 letters, digits, '.', '_' and '-'"
+        )
     if store not in _HOMES:
         raise StateError(f'store {name!r} cannot live in {store!r}: choose store="rocksdb" or store="memory"')
     config = dict(logging) if isinstance(logging, Mapping) else {}

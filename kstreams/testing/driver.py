@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kstreams.batch import Batch, Row
 from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
 from kstreams.durations import Duration, to_ms
-from kstreams.errors import UnknownTopicError
+from kstreams.errors import StateError, UnknownTopicError
+from kstreams.processor.built import built
 from kstreams.processor.error_handlers import writes_any_topic
 from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.nodes import SubTopology
@@ -27,8 +28,12 @@ from kstreams.state.api import StoreKind, TaskState
 from kstreams.testing.batching import batches_keep_order
 from kstreams.testing.java_turns import JavaTurns
 from kstreams.testing.stores import StoreViews
+from kstreams.testing.times import Time, time_ms
 from kstreams.testing.topics import TestInputTopic, TestOutputTopic
 from kstreams.testing.wire import Wire
+
+if TYPE_CHECKING:
+    from kstreams.dsl.builder import StreamsBuilder
 
 
 class TopologyTestDriver:
@@ -40,13 +45,12 @@ class TopologyTestDriver:
 
     Parameters
     ----------
-    topology : Topology
-        From `StreamsBuilder.build()`, or put together by hand.
+    topology : Topology, StreamsBuilder or callable
+        What an application calls `topology`; a builder is built with `config`.
     config : mapping, optional
         Settings by Kafka Streams' keys; `application.id` is "test" unless given.
-    start_ms : int, optional
-        Wall-clock time at the start, in milliseconds; the time of the machine by default. It moves only by
-        `advance_wall_clock_time`.
+    start_ms : int (ms) or datetime, optional
+        Wall-clock time at the start; the time of the machine by default. It moves only by `advance_wall_clock_time`.
 
     Examples
     --------
@@ -60,16 +64,18 @@ class TopologyTestDriver:
     """
 
     def __init__(
-        self, topology: Topology, config: Mapping[str, Any] | None = None, *, start_ms: int | None = None
+        self,
+        topology: Topology | StreamsBuilder | Callable[[], Any],
+        config: Mapping[str, Any] | None = None,
+        *,
+        start_ms: Time | None = None,
     ) -> None:
-        if not isinstance(topology, Topology):
-            raise TypeError(
-                f"TopologyTestDriver runs a Topology, not a {type(topology).__name__}: give builder.build()"
-            )
         self._config = Config.of(
             {"application.id": "test", **(config or {})} if not isinstance(config, Config) else config
         )
-        self._clock = ManualClock(SystemClock().now_ms() if start_ms is None else start_ms)
+        topology = built(topology, self._config, "TopologyTestDriver")
+        self._is_closed = False
+        self._clock = ManualClock(SystemClock().now_ms() if start_ms is None else time_ms(start_ms))
         self._names = {topic.name: f"{self._config.application_id}-{topic.name}" for topic in topology.internal_topics}
         self._closing = ExitStack()
         parts = topology.sub_topologies
@@ -80,13 +86,13 @@ class TopologyTestDriver:
         self._global_tasks = [self._start(part, global_stores) for part in parts if part.is_global]
         self._task = self._start(_merged(self._own), global_stores)
         self._group = JavaTurns()
-        self._stores = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
+        self._views = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
         self._topology = topology
 
     # topics
 
     def create_input_topic(
-        self, name: str, *, key: Any, value: Any, start_ms: int | None = None, auto_advance: Duration = 0
+        self, name: str, *, key: Any, value: Any, start_ms: Time | None = None, auto_advance: Duration = 0
     ) -> TestInputTopic:
         """A topic that the topology reads, to write to.
 
@@ -94,7 +100,7 @@ class TopologyTestDriver:
         ----------
         name : str
         key, value : type or Serde
-        start_ms : int, optional
+        start_ms : int (ms) or datetime, optional
             Timestamp of the first record that is piped without one; by default the driver's wall-clock time.
         auto_advance : timedelta or int (ms)
             How far each such record moves it.
@@ -107,7 +113,7 @@ class TopologyTestDriver:
         if not self._is_read(name) and self._global_task(name) is None:
             known = ", ".join(sorted(self._input_names())) or "none"
             raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {known}.")
-        start_ms = self._clock.now_ms() if start_ms is None else start_ms
+        start_ms = self._clock.now_ms() if start_ms is None else time_ms(start_ms)
         return TestInputTopic(name, serde_of(key), serde_of(value), self._pipe, start_ms, to_ms(auto_advance))
 
     def create_output_topic(self, name: str, *, key: Any, value: Any) -> TestOutputTopic:
@@ -143,6 +149,7 @@ class TopologyTestDriver:
 
     def advance_wall_clock_time(self, duration: Duration) -> None:
         """Move the wall clock; wall-clock punctuators that are due are called once, and idle sources pass time."""
+        self._check_open("advance_wall_clock_time()")
         self._clock.advance(to_ms(duration))
         self._task.punctuate()
         self._task.pass_time()
@@ -151,6 +158,7 @@ class TopologyTestDriver:
 
     def end_of_input(self) -> None:
         """Treat all input as ended: windows close, suppressed updates and unmatched outer-join rows come out."""
+        self._check_open("end_of_input()")
         self._task.end_of_input()
         self._commit(self._task)
         self._run()
@@ -200,6 +208,7 @@ class TopologyTestDriver:
 
     def close(self) -> None:
         """Close processors and stores, and remove what they kept on disk."""
+        self._is_closed = True
         self._closing.close()
 
     def __enter__(self) -> TopologyTestDriver:
@@ -235,7 +244,17 @@ class TopologyTestDriver:
         self._closing.callback(state.close)
         return state
 
+    @property
+    def _stores(self) -> StoreViews:
+        self._check_open("a look into a store")
+        return self._views
+
+    def _check_open(self, call: str) -> None:
+        if self._is_closed:
+            raise StateError(f"{call} comes after the driver's close(): call it before, or within the with block")
+
     def _pipe(self, topic: str, rows: Sequence[Row]) -> None:
+        self._check_open(f"input for topic {topic!r}")
         whole = self._whole_batches
         for some in [list(rows)] if whole else [[row] for row in rows]:
             batch = self._wire.batch_of(topic, some)

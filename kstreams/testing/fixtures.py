@@ -33,16 +33,9 @@ def topology_test_driver() -> Iterator[DriverFactory]:
     drivers: list[TopologyTestDriver] = []
 
     def make(topology: Any, config: Mapping[str, Any] | None = None, **options: Any) -> TopologyTestDriver:
-        settings = {"application.id": "test", **(config or {})}
-        drivers.append(TopologyTestDriver(built(topology, settings), settings, **options))
+        drivers.append(TopologyTestDriver(topology, config, **options))
         return drivers[-1]
 
     yield make
     for driver in drivers:
         driver.close()
-
-
-def built(topology: Any, config: Mapping[str, Any]) -> Any:
-    """The Topology of a function, a builder under a configuration, or itself."""
-    made = topology() if callable(topology) else topology
-    return made.build(config) if hasattr(made, "build") else made

@@ -11,6 +11,7 @@ from kstreams.durations import Duration, to_ms
 from kstreams.errors import SerdeError
 from kstreams.record import Headers, Record
 from kstreams.serdes import Serde
+from kstreams.testing.times import Time, time_ms
 
 
 class TestInputTopic:
@@ -34,12 +35,12 @@ class TestInputTopic:
         self._key, self._value, self._pipe = key, value, pipe
         self._now_ms, self._step_ms = start_ms, auto_advance_ms
 
-    def pipe_input(self, key: Any, value: Any, timestamp: int | None = None, headers: Headers = ()) -> None:
-        """Process one record; `timestamp` is in milliseconds."""
-        time_ms = self._next_time() if timestamp is None else timestamp
-        self.pipe_record(Record(key=key, value=value, timestamp=time_ms, headers=headers))
+    def pipe_input(self, key: Any, value: Any, timestamp: Time | None = None, headers: Headers = ()) -> None:
+        """Process one record; `timestamp` is a datetime, or in milliseconds."""
+        at_ms = self._next_time() if timestamp is None else time_ms(timestamp)
+        self.pipe_record(Record(key=key, value=value, timestamp=at_ms, headers=headers))
 
-    def pipe_value(self, value: Any, timestamp: int | None = None) -> None:
+    def pipe_value(self, value: Any, timestamp: Time | None = None) -> None:
         """Process one record without a key."""
         self.pipe_input(None, value, timestamp)
 
@@ -55,15 +56,25 @@ class TestInputTopic:
         """
         self._pipe(self.name, [self.row_of(record)])
 
-    def pipe_key_values(self, rows: Iterable[tuple[Any, Any]]) -> None:
-        """Process these one by one, each a (key, value)."""
-        for key, value in rows:
-            self.pipe_input(key, value)
+    def pipe_key_values(
+        self, rows: Iterable[tuple[Any, Any]], start: Time | None = None, advance: Duration = 0
+    ) -> None:
+        """Process these one by one, each a (key, value).
 
-    def pipe_values(self, values: Iterable[Any]) -> None:
-        """Process these one by one, without keys."""
-        for value in values:
-            self.pipe_value(value)
+        Parameters
+        ----------
+        start : datetime or int (ms), optional
+            Time of the first one; by default they get the topic's own time.
+        advance : timedelta or int (ms)
+            How much later each further one is than the one before, counted from `start`.
+        """
+        first_ms, step_ms = None if start is None else time_ms(start), to_ms(advance)
+        for number, (key, value) in enumerate(rows):
+            self.pipe_input(key, value, None if first_ms is None else first_ms + number * step_ms)
+
+    def pipe_values(self, values: Iterable[Any], start: Time | None = None, advance: Duration = 0) -> None:
+        """Process these one by one, without keys; times as in `pipe_key_values`."""
+        self.pipe_key_values(((None, value) for value in values), start, advance)
 
     def pipe_records(self, records: Iterable[Record[Any, Any]]) -> None:
         """Process these one by one."""
@@ -77,7 +88,7 @@ class TestInputTopic:
     def row_of(self, record: Record[Any, Any]) -> Row:
         """The record in bytes."""
         key, value = self._bytes(self._key, record.key, "key"), self._bytes(self._value, record.value, "value")
-        return Row(key, value, record.timestamp, record.headers)
+        return Row(key, value, time_ms(record.timestamp), record.headers)
 
     def _bytes(self, serde: Serde[Any], item: Any, what: str) -> bytes | None:
         try:

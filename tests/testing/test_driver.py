@@ -250,8 +250,3 @@ class TestBatches:
         left, right = stream.select_key(lambda k, v: v, key=str), stream.select_key(lambda k, v: k, key=str)
         left.join(right, lambda a, b: a + b, windows=ks.JoinWindows.of(5)).to("out", value=str)
         assert not batches_keep_order(builder.build().sub_topologies)
-
-
-def test_a_builder_is_no_topology_yet():
-    with pytest.raises(TypeError, match=r"not a StreamsBuilder: give builder.build\(\)"):
-        TopologyTestDriver(ks.StreamsBuilder())

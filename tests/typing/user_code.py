@@ -34,16 +34,27 @@ def of_both(key: str, total: int, other: int) -> int:
 
 
 class Shout(ks.Processor[str, Order, str, bytes]):
+    def init(self, context: ks.ProcessorContext[str, bytes]) -> None:
+        context.forward(ks.Record(key="a", value=b"b"))
+        context.forward(ks.Record(key="a", value="b"))  # type: ignore[arg-type]
+        self.context = context
+
     def process(self, record: ks.Record[str, Order]) -> None:
         assert_type(record.value, Order)
 
 
 class Length(ks.FixedKeyProcessor[str, Order, int]):
+    def init(self, context: ks.FixedKeyProcessorContext[str, int]) -> None:
+        assert_type(context.forward(ks.FixedKeyRecord(key="a", value=5)), None)
+
     def process(self, record: ks.FixedKeyRecord[str, Order]) -> None:
         assert_type(record.with_timestamp(5).value, Order)
 
 
 class Named(ks.FixedKeyProcessor[str, User, str]):
+    def init(self, context: ks.FixedKeyProcessorContext) -> None:
+        """A context of anything."""
+
     def process(self, record: ks.FixedKeyRecord[str, User]) -> None:
         assert_type(record.value, User)
 

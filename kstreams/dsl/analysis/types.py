@@ -167,14 +167,19 @@ def _returned_pair(node: Node, function: g.PairFunction, parent: Types) -> tuple
 
 
 def _returned(node: Node, function: g.Function, parent: Types) -> Any:
+    with naming(node):
+        return type_given_by(function, parent)
+
+
+def type_given_by(function: g.Function, parent: Types) -> Any:
+    """The type of what a function of key or value says it gives, or an expression over both gives; None: not known."""
     if not isinstance(function, Expr):
         return returned_type(function)
-    with naming(node):
-        return expressions.result_type(function, key=parent.key.python, value=parent.value.python)
+    return expressions.result_type(function, key=parent.key.python, value=parent.value.python)
 
 
 @contextmanager
-def naming(node: Node) -> Iterator[None]:
+def naming(node: object) -> Iterator[None]:
     """Errors of expressions, which know no operator, become errors that name it and the user's line."""
     try:
         yield

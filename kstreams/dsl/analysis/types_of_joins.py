@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kstreams import expressions
+from kstreams.dsl.analysis.key_types import check_keys
 from kstreams.dsl.analysis.types import TypeOf, Types, naming, types, unchanged
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
@@ -25,6 +26,7 @@ types.rule(Suppress)(unchanged)
 
 @types.rule(StreamJoin, OuterStreamJoin, SelfJoin, OuterSelfJoin, StreamTableJoin, LeftStreamTableJoin)
 def joined(node: StreamJoin | SelfJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:
+    check_keys(str(node), parents[0].key, parents[1].key)
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))
 
 
@@ -34,7 +36,9 @@ def joined_globally(node: GlobalTableJoin, parents: tuple[Types, ...]) -> Types:
 
 
 def joined_type(node: Any, parents: tuple[Types, ...]) -> Any:
-    """The type of what the joiner of a node makes of both sides."""
+    """The type of what a join makes of both sides: as it declares, else as its joiner tells."""
+    if node.result is not None:
+        return node.result
     if not isinstance(node.joiner, Expr):
         return returned_type(node.joiner)
     left, right = side_types(node, parents[0], parents[1])

@@ -9,5 +9,4 @@ from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 
 @types.rule(TableJoin, ForeignKeyJoin)
 def joined(node: TableJoin | ForeignKeyJoin, parents: tuple[Types, ...]) -> Types:
-    kind = joined_type(node, parents) if node.result is None else node.result
-    return Types(parents[0].key.or_declared(node.key, node), TypeOf(kind, node))
+    return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.materialized import Materialized
 from kstreams.expressions import Expr
 from kstreams.windows import Windows
@@ -22,7 +23,7 @@ class Count:
 class Reduce:
     """Two values to one of the same type; the first value of a key stands for itself."""
 
-    reducer: Callable[[Any, Any], Any]
+    reducer: Annotated[Callable[[Any, Any], Any], called_with("aggregate", "value")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class Fold:
     Of two sessions that become one: `merger(key, aggregate, aggregate)`.
     """
 
-    initializer: Callable[[], Any]
-    aggregator: Callable[[Any, Any, Any], Any]
-    merger: Callable[[Any, Any, Any], Any] | None = None
+    initializer: Annotated[Callable[[], Any], called_with()]
+    aggregator: Annotated[Callable[[Any, Any, Any], Any], called_with("key", "value", "aggregate")]
+    merger: Annotated[Callable[[Any, Any, Any], Any] | None, called_with("key", "aggregate", "other")] = None
 
 
 @dataclass(frozen=True, slots=True)

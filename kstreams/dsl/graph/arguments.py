@@ -9,15 +9,20 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from kstreams.dsl.graph.node import Node
-from kstreams.errors import TopologyError
+from kstreams.dsl.graph.signatures import check_calls
+from kstreams.errors import SerdeError, TopologyError
 from kstreams.expressions import Expr
+from kstreams.serdes import serde_of
 
-_TYPINGS = {"key", "value", "other_value", "result"}
-"""Fields that declare types: whether these have serdes is asked where bytes are needed."""
+_TYPINGS = {"key": "key", "value": "value", "other_value": "other_value", "result": "value"}
+"""Fields that declare types, and the keywords they come from."""
 
 
 def check_arguments(node: Node) -> None:
-    """Raise a TopologyError when a function, a number or the like is none; names the operator and what it takes."""
+    """Raise a TopologyError when what the user gave cannot be meant; names the operator and what it takes.
+
+    A function must be one, and take what it will be called with; a type must have a serde.
+    """
     _check(node, node)
 
 
@@ -26,11 +31,22 @@ def _check(node: Node, part: Any) -> None:
     hints = _hints(kind)
     for field in fields(part):
         given = getattr(part, field.name)
-        if field.name not in _TYPINGS and not _fits(given, hints[field.name]):
+        if field.name in _TYPINGS:
+            _check_type(node, _TYPINGS[field.name], given)
+        elif not _fits(given, hints[field.name]):
             raise TopologyError(f"{node} takes {_said(hints[field.name])} as {field.name}, not {given!r}")
         for item in given if isinstance(given, tuple) else (given,):
             if is_dataclass(item) and not isinstance(item, type | Expr):
                 _check(node, item)
+    check_calls(node, part)
+
+
+def _check_type(node: Node, keyword: str, given: Any) -> None:
+    try:
+        serde_of(bytes if given is None else given)
+    except SerdeError as error:
+        if not isinstance(error.__cause__, NameError):  # what is named in text only may still be declared
+            raise TopologyError(f"{node} cannot use {keyword}={getattr(given, '__name__', given)}: {error}") from error
 
 
 @cache

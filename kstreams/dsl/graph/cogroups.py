@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from kstreams.dsl.graph.aggregates import Grouped
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.materialized import Materialized
 from kstreams.windows import Windows
 
@@ -18,7 +19,7 @@ class CogroupedInput:
 
     name: str
     grouped: Grouped
-    aggregator: Callable[[Any, Any, Any], Any]
+    aggregator: Annotated[Callable[[Any, Any, Any], Any], called_with("key", "value", "aggregate")]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -28,7 +29,7 @@ class Cogroup(Node):
     keys: ClassVar[Keys] = Keys.SETTLED
 
     inputs: tuple[CogroupedInput, ...]
-    initializer: Callable[[], Any]
+    initializer: Annotated[Callable[[], Any], called_with()]
     store: str
     key: Typing = None
     value: Typing = None
@@ -40,4 +41,4 @@ class WindowedCogroup(Cogroup):
     """One aggregate per key and window. `merger(key, aggregate, aggregate)`: of two sessions that become one."""
 
     windows: Windows
-    merger: Callable[[Any, Any, Any], Any] | None = None
+    merger: Annotated[Callable[[Any, Any, Any], Any] | None, called_with("key", "aggregate", "other")] = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import Function
 from kstreams.windows import JoinWindows
 
@@ -33,17 +34,20 @@ class StreamJoin(Node):
         `joiner(left, right)`, or with the key in front when `with_key`; or an expression over both values.
     key, value, other_value : type or Serde, optional
         Of the key, the left value and the right value, where they are not known.
+    result : type or Serde, optional
+        Of what comes out.
     """
 
     keys: ClassVar[Keys] = Keys.SETTLED
 
-    joiner: Function
+    joiner: Annotated[Function, called_with("left", "right", key_first=True)]
     with_key: bool
     windows: JoinWindows
     names: StreamJoinNames
     key: Typing = None
     value: Typing = None
     other_value: Typing = None
+    result: Typing = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -69,7 +73,7 @@ class SelfJoin(Node):
 
     keys: ClassVar[Keys] = Keys.SETTLED
 
-    joiner: Function
+    joiner: Annotated[Function, called_with("left", "right", key_first=True)]
     with_key: bool
     windows: JoinWindows
     windowed: str
@@ -77,6 +81,7 @@ class SelfJoin(Node):
     key: Typing = None
     value: Typing = None
     other_value: Typing = None
+    result: Typing = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -99,12 +104,13 @@ class StreamTableJoin(Node):
     keys: ClassVar[Keys] = Keys.SETTLED
     left: ClassVar[bool] = False
 
-    joiner: Function
+    joiner: Annotated[Function, called_with("left", "right", key_first=True)]
     with_key: bool
     grace_ms: int | None = None
     key: Typing = None
     value: Typing = None
     other_value: Typing = None
+    result: Typing = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -127,9 +133,10 @@ class GlobalTableJoin(Node):
 
     left: ClassVar[bool] = False
 
-    key_selector: Function
-    joiner: Function
+    key_selector: Annotated[Function, called_with("key", "value")]
+    joiner: Annotated[Function, called_with("left", "right", key_first=True)]
     with_key: bool
+    result: Typing = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

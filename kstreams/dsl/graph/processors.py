@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.sources import Consumed
 from kstreams.processor.process_api import stores_of
 from kstreams.state.api import StoreBuilder
@@ -27,7 +28,7 @@ class Process(Node):
     keys: ClassVar[Keys] = Keys.CHANGED
     changes_values: ClassVar[bool] = True
 
-    supplier: Callable[[], Any]
+    supplier: Annotated[Callable[[], Any], called_with()]
     stores: tuple[str, ...] = ()
     key: Typing = None
     value: Typing = None
@@ -54,5 +55,5 @@ class GlobalStore(Node):
     store: StoreBuilder
     topic: str
     source: str
-    supplier: Callable[[], Any]
+    supplier: Annotated[Callable[[], Any], called_with()]
     consumed: Consumed = field(default_factory=Consumed)

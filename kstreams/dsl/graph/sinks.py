@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import Function
 
 
@@ -14,10 +15,10 @@ from kstreams.dsl.graph.stateless import Function
 class To(Node):
     """Writes to a topic, fixed or chosen for each record."""
 
-    topic: str | Function
+    topic: Annotated[str | Function, called_with("key", "value", "record")]
     key: Typing = None
     value: Typing = None
-    partitioner: Callable[..., Any] | None = None
+    partitioner: Annotated[Callable[..., Any] | None, called_with("topic", "key", "value", "partitions")] = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -36,4 +37,4 @@ class Repartition(Node):
     key: Typing = None
     value: Typing = None
     partitions: int | None = None
-    partitioner: Callable[..., Any] | None = None
+    partitioner: Annotated[Callable[..., Any] | None, called_with("topic", "key", "value", "partitions")] = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.materialized import Materialized
 from kstreams.timestamps import TimestampExtractor
 
@@ -18,7 +19,7 @@ class Consumed:
 
     key: Typing = None
     value: Typing = None
-    timestamp_extractor: TimestampExtractor | None = None
+    timestamp_extractor: Annotated[TimestampExtractor | None, called_with("record", "partition_time_ms")] = None
     offset_reset: str | timedelta | None = None
     idle_ms: int | None = None
 

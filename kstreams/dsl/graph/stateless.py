@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from kstreams.dsl.graph.calls import Calls
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.expressions import Expr
 from kstreams.processor.frames import Frames
 
@@ -21,7 +22,7 @@ PairFunction: TypeAlias = Callable[[Any, Any], tuple[Any, Any]] | tuple[Expr, Ex
 class Filter(Node):
     """Keeps the records for which the predicate holds, or for which it does not."""
 
-    predicate: Function
+    predicate: Annotated[Function, called_with("key", "value")]
     negate: bool = False
     calls: Calls | None = None
 
@@ -32,7 +33,7 @@ class Map(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: PairFunction
+    function: Annotated[PairFunction, called_with("key", "value")]
     key: Typing = None
     value: Typing = None
     calls: Calls | None = None
@@ -44,7 +45,7 @@ class MapValues(Node):
 
     changes_values: ClassVar[bool] = True
 
-    function: Function
+    function: Annotated[Function, called_with("value", key_first=True)]
     with_key: bool = False
     value: Typing = None
     calls: Calls | None = None
@@ -56,7 +57,7 @@ class MapBatch(Node):
 
     changes_values: ClassVar[bool] = True
 
-    function: Callable[[Any], Any]
+    function: Annotated[Callable[[Any], Any], called_with("batch")]
     frames: Frames
     max_rows: int
     value: Typing = None
@@ -68,7 +69,7 @@ class FlatMap(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Callable[[Any, Any], Any]
+    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value")]
     key: Typing = None
     value: Typing = None
     calls: Calls | None = None
@@ -80,7 +81,7 @@ class FlatMapValues(Node):
 
     changes_values: ClassVar[bool] = True
 
-    function: Function
+    function: Annotated[Function, called_with("value", key_first=True)]
     with_key: bool = False
     value: Typing = None
     calls: Calls | None = None
@@ -92,7 +93,7 @@ class SelectKey(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: Function
+    function: Annotated[Function, called_with("key", "value")]
     key: Typing = None
     calls: Calls | None = None
 
@@ -101,7 +102,7 @@ class SelectKey(Node):
 class Peek(Node):
     """Lets a function look at each record."""
 
-    function: Callable[[Any, Any], Any]
+    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value")]
     calls: Calls | None = None
 
 
@@ -109,7 +110,7 @@ class Peek(Node):
 class Foreach(Node):
     """Gives each record to a function; nothing comes out."""
 
-    function: Callable[[Any, Any], Any]
+    function: Annotated[Callable[[Any, Any], Any], called_with("key", "value")]
     calls: Calls | None = None
 
 
@@ -118,7 +119,7 @@ class Print(Node):
     """Prints each record as `[label]: key, value`, or what `mapper` makes of these, to a file, path or the console."""
 
     label: str
-    mapper: Callable[[Any, Any], Any] | None = None
+    mapper: Annotated[Callable[[Any, Any], Any] | None, called_with("key", "value")] = None
     file: Any = None
 
 
@@ -135,7 +136,7 @@ class Merge(Node):
 class Split(Node):
     """Sends each record to the branch of the first predicate that holds, else to the default branch if there is one."""
 
-    predicates: tuple[Function, ...]
+    predicates: Annotated[tuple[Function, ...], called_with("key", "value")]
     branches: tuple[str, ...]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from kstreams.dsl.graph.aggregates import Grouped
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import PairFunction
 from kstreams.dsl.materialized import Materialized
 
@@ -18,7 +19,7 @@ class TableGroupBy(Node):
 
     keys: ClassVar[Keys] = Keys.CHANGED
 
-    function: PairFunction
+    function: Annotated[PairFunction, called_with("key", "value")]
     grouped: Grouped = field(default_factory=Grouped)
 
 
@@ -41,17 +42,17 @@ class TableCount:
 class TableReduce:
     """Values to one of the same type: `adder(aggregate, new)`, `subtractor(aggregate, old)`."""
 
-    adder: Callable[[Any, Any], Any]
-    subtractor: Callable[[Any, Any], Any]
+    adder: Annotated[Callable[[Any, Any], Any], called_with("aggregate", "new")]
+    subtractor: Annotated[Callable[[Any, Any], Any], called_with("aggregate", "old")]
 
 
 @dataclass(frozen=True, slots=True)
 class TableFold:
     """From `initializer()`: `adder(key, new, aggregate)`, `subtractor(key, old, aggregate)`."""
 
-    initializer: Callable[[], Any]
-    adder: Callable[[Any, Any, Any], Any]
-    subtractor: Callable[[Any, Any, Any], Any]
+    initializer: Annotated[Callable[[], Any], called_with()]
+    adder: Annotated[Callable[[Any, Any, Any], Any], called_with("key", "row", "aggregate")]
+    subtractor: Annotated[Callable[[Any, Any, Any], Any], called_with("key", "row", "aggregate")]
 
 
 TableAggregation: TypeAlias = TableCount | TableReduce | TableFold

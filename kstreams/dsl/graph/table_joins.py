@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import Function
 from kstreams.dsl.materialized import Materialized
 
@@ -32,7 +33,7 @@ class TableJoin(Node):
 
     keys: ClassVar[Keys] = Keys.SETTLED
 
-    joiner: Function
+    joiner: Annotated[Function, called_with("left", "right")]
     left_outer: bool
     right_outer: bool
     this_join: str
@@ -87,14 +88,14 @@ class ForeignKeyJoin(Node):
 
     keys: ClassVar[Keys] = Keys.SETTLED
 
-    foreign_key: Function
+    foreign_key: Annotated[Function, called_with("left", key_first=True)]
     with_key: bool
-    joiner: Function
+    joiner: Annotated[Function, called_with("left", "right")]
     left_outer: bool
     names: ForeignKeyNames
     store: str
     key: Typing = None
     result: Typing = None
     materialized: Materialized = field(default_factory=Materialized)
-    partitioner: Partitioner | None = None
-    other_partitioner: Partitioner | None = None
+    partitioner: Annotated[Partitioner | None, called_with("topic", "key", "value", "partitions")] = None
+    other_partitioner: Annotated[Partitioner | None, called_with("topic", "key", "value", "partitions")] = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from kstreams.dsl.graph.node import Keys, Node, Typing
+from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import Function
 from kstreams.dsl.materialized import Materialized
 from kstreams.processor.process_api import stores_of
@@ -34,7 +35,7 @@ class ToStream(Node):
 class TableFilter(Node):
     """The rows of a table for which the predicate holds, or for which it does not; kept only if a store is named."""
 
-    predicate: Function
+    predicate: Annotated[Function, called_with("key", "value")]
     negate: bool = False
     key: Typing = None
     value: Typing = None
@@ -45,7 +46,7 @@ class TableFilter(Node):
 class TableMapValues(Node):
     """A new value for each row of a table; kept only if a store is named."""
 
-    function: Function
+    function: Annotated[Function, called_with("value", key_first=True)]
     with_key: bool = False
     key: Typing = None
     value: Typing = None
@@ -64,7 +65,7 @@ class TableTransformValues(Node):
         Names of the state stores it uses, beside those that the supplier brings.
     """
 
-    supplier: Callable[[], Any]
+    supplier: Annotated[Callable[[], Any], called_with()]
     stores: tuple[str, ...] = ()
     key: Typing = None
     value: Typing = None

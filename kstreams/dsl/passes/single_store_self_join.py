@@ -26,5 +26,6 @@ def _rewritten(node: Node) -> Node:
         key=node.key,
         value=node.value,
         other_value=node.other_value,
+        result=node.result,
     )
     return declare(joined, node.name, node.parents, node.declared_at)

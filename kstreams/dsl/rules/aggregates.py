@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kstreams import expressions
 from kstreams.dsl.analysis.types import expression_aggregation
-from kstreams.dsl.graph import Count, Expressions, Fold, Reduce, StreamAggregate, WindowedAggregate
+from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAggregate, WindowedAggregate
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.processor import columns
+from kstreams.processor.advice import Advice
 from kstreams.processor.operator import TableView
 from kstreams.processor.operators.aggregate import AggregateOperator, Aggregator, ResultView
 from kstreams.processor.operators.table import KeptRows, StoreView
@@ -59,7 +60,16 @@ def _fold(node: Aggregate, build: Lowering) -> Lowered:
     fold = node.aggregation
     assert isinstance(fold, Fold)
     serde = build.value_serde(node, "to keep its aggregates")
-    return Lowered(Aggregator(fold.initializer, fold.aggregator), serde, None)
+    aggregator = Aggregator(fold.initializer, fold.aggregator, gave_nothing=gave_nothing(node))
+    return Lowered(aggregator, serde, None)
+
+
+def gave_nothing(node: Node) -> Advice:
+    """What is told of an aggregator that gives None where there is no aggregate to delete."""
+    return Advice(
+        f"the function of {node} gave None for a key that had no aggregate: nothing is kept. If it changes the "
+        "aggregate in place, let it return the aggregate as well."
+    )
 
 
 class NoValue:
@@ -78,7 +88,8 @@ def _reduce(node: Aggregate, build: Lowering) -> Lowered:
     def step(key: Any, value: Any, aggregate: Any) -> Any:
         return value if aggregate is NoValue else reducer(aggregate, value)
 
-    return Lowered(Aggregator(_no_value, step, has_initial=False), serde, None)
+    aggregator = Aggregator(_no_value, step, has_initial=False, gave_nothing=gave_nothing(node))
+    return Lowered(aggregator, serde, None)
 
 
 def _expressions(node: Aggregate, build: Lowering) -> Lowered:

@@ -8,6 +8,7 @@ from typing import Any
 from kstreams.dsl.analysis.types_of_windows import TO_KEEP, cogrouped_key
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.windows import WINDOWING, window_store
 from kstreams.processor.operator import Operator, TableView
@@ -49,6 +50,6 @@ def _together(
     copartition(node, build)
     kept = KeptRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
     for given, parent in zip(node.inputs, build.outputs(node), strict=True):
-        aggregate = operator(Aggregator(node.initializer, given.aggregator), kept)
+        aggregate = operator(Aggregator(node.initializer, given.aggregator, gave_nothing=gave_nothing(node)), kept)
         build.step(node, aggregate, name=given.name, parents=(parent,), stores=view.stores)
     return build.step(node, PassOperator(), parents=tuple(given.name for given in node.inputs))

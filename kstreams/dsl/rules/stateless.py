@@ -24,6 +24,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
+from kstreams.processor.advice import Advice
 from kstreams.processor.columns import Batched, Project
 from kstreams.processor.operators import stateless as op
 from kstreams.processor.operators.map_batch import MapBatchOperator
@@ -69,7 +70,14 @@ def map_batch(node: MapBatch, build: Lowering) -> str:
 def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
     given = takes(node.function, with_key=node.with_key)
     function = build.function(node, node.function, given.value)
-    return build.step(node, op.FlatMapValuesOperator(function, given))
+    return build.step(node, op.FlatMapValuesOperator(function, given, gave_text(node)))
+
+
+def gave_text(node: FlatMapValues) -> Advice:
+    """What is told of a function that gives a text where several values are expected."""
+    return Advice(
+        f"the function of {node} gave a text, whose letters go on one by one: to pass it on whole, return [text]"
+    )
 
 
 @topology.rule(SelectKey)

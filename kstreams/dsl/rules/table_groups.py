@@ -7,6 +7,7 @@ from typing import Any
 
 from kstreams.dsl.graph import TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
 from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.processor.internal_topics import repartition_topic
 from kstreams.processor.operators.table import KeptRows, StoreView
 from kstreams.processor.operators.table_aggregate import GroupRowsOperator, TableAggregateOperator
@@ -44,7 +45,7 @@ def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     build.set_view(node, StoreView(store))
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
     functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)
-    return build.step(node, TableAggregateOperator(*functions, kept), stores=(store,))
+    return build.step(node, TableAggregateOperator(*functions, kept, gave_nothing(node)), stores=(store,))
 
 
 def _count(count: TableCount) -> Functions:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.types import TypeOf
+from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.sugar.known_types import known
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
@@ -40,7 +41,8 @@ def best_of(n: int, score: Callable[[Any], Any]) -> Aggregator:
 
 
 def ranked(score: Callable[[Any], Any]) -> Aggregator:
-    """An aggregator that keeps all values, best first."""
+    """An aggregator that keeps all values, best first; raises TopologyError when `score` does not take a value."""
+    check_call(f"top_n() at {declared_at()}", "by", score, "value")
     return lambda key, value, values: sorted([*values, value], key=score, reverse=True)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.advice import no_advice
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward, TableView, ValueGetter
 from kstreams.processor.operators.emission import Emit, emitter, make_tuple
@@ -30,6 +31,8 @@ class Aggregator:
         Whether `initial` gives an aggregate that others may see; a `reduce` has none before its first value.
     result : callable, optional
         What others see of the aggregate that is stored.
+    gave_nothing : callable
+        Called when `step` gives None where there was no aggregate, so that there is nothing to delete.
     """
 
     initial: Callable[[], Any]
@@ -37,6 +40,7 @@ class Aggregator:
     timed: bool = False
     has_initial: bool = True
     result: Callable[[Any], Any] | None = None
+    gave_nothing: Callable[[], None] = no_advice
 
     def bind(self) -> tuple[Callable[[Any, Any, Any], Any], Callable[[Forward], Forward]]:
         """`step(key, value, aggregate)`, and what to do with the closure that calls it."""
@@ -106,7 +110,7 @@ class AggregateOperator:
     def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
         initial, task, dropped = self.aggregator.initial, context.task, context.dropped
         get, put, emit, before_first = live.store.get, live.store.put, live.emit, live.before_first
-        cached = self.kept.caching and context.caching
+        cached, gave_nothing = self.kept.caching and context.caching, self.aggregator.gave_nothing
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:
@@ -121,6 +125,8 @@ class AggregateOperator:
                 latest = timestamp if timestamp > latest else latest
                 new = step(key, value, old)
             if new is None:
+                if row is None:
+                    gave_nothing()
                 put(key, None)
                 latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
             else:

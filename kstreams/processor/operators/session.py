@@ -62,7 +62,7 @@ class SessionAggregateOperator:
         initial, merger, dropped = self.aggregator.initial, self.merger, context.dropped
         gap_ms, closes_after_ms = self.windows.gap_ms, self.windows.closes_after_ms
         near, put, note = live.store.touched, live.store.put, self._note(context, live)
-        cached = self._caches(context)
+        cached, gave_nothing = self._caches(context), self.aggregator.gave_nothing
 
         def process(key: Any, value: Any, timestamp: int) -> None:
             if key is None:
@@ -86,6 +86,8 @@ class SessionAggregateOperator:
                     note(session, None, earlier)
                 aggregate = merger(key, aggregate, earlier)
             aggregate = step(key, value, aggregate)
+            if aggregate is None and not touched:
+                gave_nothing()
             session = make_tuple(Windowed, (key, window))
             put(session, aggregate)
             note(session, aggregate, old)

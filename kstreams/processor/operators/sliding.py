@@ -84,6 +84,7 @@ class SlidingAggregateOperator:
         initial, put, emit, task = self.aggregator.initial, live.store.put, live.emit, context.task
         cached, difference_ms = self._caches(context), self.windows.difference_ms
         before_first = self.aggregator.before_first(self.kept, cached=cached)
+        gave_nothing = self.aggregator.gave_nothing
 
         def place(key: Any, value: Any, timestamp: int, start_ms: int, row: Any, is_kept: bool) -> None:
             if row is None:
@@ -93,6 +94,8 @@ class SlidingAggregateOperator:
                 latest = timestamp if timestamp > latest else latest
                 new = step(key, value, old)
             if new is None:
+                if row is None:
+                    gave_nothing()
                 put(key, None, start_ms)
                 latest = timestamp if cached else latest
             else:

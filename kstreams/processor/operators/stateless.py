@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
+from kstreams.processor.advice import no_advice
 from kstreams.processor.chain import Statement, StatementOperator
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
@@ -61,12 +62,22 @@ class FlatMapValuesOperator:
 
     function: Callable[..., Any]
     takes: Takes = Takes.VALUE
+    gave_text: Callable[[], None] = no_advice
+    """Called when the first result is a text, whose letters go on."""
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
-        return _VALUE_FLAT_MAPPERS[self.takes](self.function, forward)
+        return _VALUE_FLAT_MAPPERS[self.takes](self.function, forward, self.gave_text)
 
 
-def _flat_map_value(function: Callable[..., Any], forward: Forward) -> Forward:
+def _flat_map_value(given: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
+    function = given
+
+    def know() -> None:
+        nonlocal function
+        function = given
+
+    function = first_looked_at(given, gave_text, know)
+
     def process(key: Any, value: Any, timestamp: int) -> None:
         for new in function(value):
             forward(key, new, timestamp)
@@ -74,7 +85,15 @@ def _flat_map_value(function: Callable[..., Any], forward: Forward) -> Forward:
     return process
 
 
-def _flat_map_key_value(function: Callable[..., Any], forward: Forward) -> Forward:
+def _flat_map_key_value(given: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
+    function = given
+
+    def know() -> None:
+        nonlocal function
+        function = given
+
+    function = first_looked_at(given, gave_text, know)
+
     def process(key: Any, value: Any, timestamp: int) -> None:
         for new in function(key, value):
             forward(key, new, timestamp)
@@ -82,12 +101,35 @@ def _flat_map_key_value(function: Callable[..., Any], forward: Forward) -> Forwa
     return process
 
 
-def _flat_map_record(function: Callable[..., Any], forward: Forward) -> Forward:
+def _flat_map_record(given: Callable[..., Any], forward: Forward, gave_text: Callable[[], None]) -> Forward:
+    function = given
+
+    def know() -> None:
+        nonlocal function
+        function = given
+
+    function = first_looked_at(given, gave_text, know)
+
     def process(key: Any, value: Any, timestamp: int) -> None:
         for new in function(key, value, timestamp):
             forward(key, new, timestamp)
 
     return process
+
+
+def first_looked_at(
+    function: Callable[..., Any], gave_text: Callable[[], None], know: Callable[[], None]
+) -> Callable[..., Any]:
+    """Stands for a function in its first call; `know` then puts the function itself in its place, which costs less."""
+
+    def first(*arguments: Any) -> Any:
+        know()
+        result = function(*arguments)
+        if isinstance(result, str | bytes):
+            gave_text()
+        return result
+
+    return first
 
 
 _VALUE_FLAT_MAPPERS = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.advice import no_advice
 from kstreams.processor.context import NodeContext
 from kstreams.processor.operator import Forward
 from kstreams.processor.operators.emission import emitter
@@ -66,19 +67,22 @@ class TableAggregateOperator:
         The aggregate before the first row.
     add, subtract : callable
         `(key, row, aggregate) -> aggregate`; None deletes.
+    gave_nothing : callable
+        Called when `add` gives None where there was no aggregate.
     """
 
     initial: Callable[[], Any]
     add: Callable[[Any, Any, Any], Any]
     subtract: Callable[[Any, Any, Any], Any]
     kept: KeptRows
+    gave_nothing: Callable[[], None] = no_advice
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
         initial, add, subtract, task = self.initial, self.add, self.subtract, context.task
         store = context.state_store(self.kept.store)
         get, put = store.get, store.put
         emit = emitter(context, forward, caching=self.kept.caching, sends_old=self.kept.sends_old)
-        cached = self.kept.caching and context.caching
+        cached, gave_nothing = self.kept.caching and context.caching, self.gave_nothing
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change
@@ -88,6 +92,8 @@ class TableAggregateOperator:
                 after = subtract(key, old, after)
             if new is not None:
                 after = add(key, new, initial() if after is None else after)
+                if after is None and before is None:
+                    gave_nothing()
             elif old is None or before is None:
                 latest = timestamp  # no stored value took part
             at = max(timestamp, latest)

@@ -36,6 +36,7 @@ class Parts(NamedTuple):
     initial: Callable[[], Any]
     before_first: Callable[[], Any]
     cached: bool
+    gave_nothing: Callable[[], None]
 
 
 class Windows(Protocol):
@@ -115,7 +116,8 @@ class WindowedAggregateOperator:
         context.live = live
         step, wrap = self.aggregator.bind()
         build = _tumbling if self._holds_frames(context, live) else _window_by_window
-        parts = Parts(step, self.aggregator.initial, before_first, self._caches(context))
+        aggregator = self.aggregator
+        parts = Parts(step, aggregator.initial, before_first, self._caches(context), aggregator.gave_nothing)
         process = build(self.windows, live, parts, context)
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
 
@@ -203,7 +205,7 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
 
 def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
-    step, initial, before_first, cached = parts
+    step, initial, before_first, cached, gave_nothing = parts
     size_ms, until_closed_ms = windows.size_ms, windows.size_ms + windows.grace_ms
     task, dropped = context.task, context.dropped
     held_ms = -1
@@ -232,6 +234,8 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeCo
             row = entries[key]  # it may lie below
         if row is None:
             old, latest, new = before_first(), timestamp, step(key, value, initial())
+            if new is None:
+                gave_nothing()
         else:
             old, latest = row
             latest = timestamp if timestamp > latest else latest
@@ -245,7 +249,7 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeCo
 
 
 def _updater(live: LiveWindows, parts: Parts, context: NodeContext) -> Update:
-    step, initial, before_first, cached = parts
+    step, initial, before_first, cached, gave_nothing = parts
     get, put, emit_of, task = live.store.get, live.store.put, live.emit_of, context.task
 
     def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
@@ -257,6 +261,8 @@ def _updater(live: LiveWindows, parts: Parts, context: NodeContext) -> Update:
             latest = timestamp if timestamp > latest else latest
             new = step(key, value, old)
         if new is None:
+            if row is None:
+                gave_nothing()
             put(key, None, start_ms)
             latest = timestamp if cached else latest
         else:

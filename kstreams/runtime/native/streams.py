@@ -14,6 +14,7 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
 from kstreams.log.api import Log
+from kstreams.processor.built import built
 from kstreams.processor.layout import Layout
 from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.topology import Topology
@@ -98,7 +99,7 @@ class KafkaStreams:
         on_restore: OnRestore | None = None,
     ) -> None:
         self._config = Config.of(config)
-        self._topology: Topology = topology.build(self._config) if hasattr(topology, "build") else topology
+        self._topology: Topology = built(topology, self._config, "KafkaStreams")
         self._config.application_id  # noqa: B018  (raises when it is not set)
         self._clock, self._given_log = clock or SystemClock(), log
         self._tell_of_restore = on_restore or _ignore

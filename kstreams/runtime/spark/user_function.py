@@ -11,6 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from kstreams.errors import KStreamsError, ProcessingError
+from kstreams.processor.advice import no_advice
+from kstreams.processor.operators.stateless import first_looked_at
 from kstreams.serdes import Serde
 
 _TOPICS, _PARTITIONS = 1 << 20, 1 << 20
@@ -62,9 +64,16 @@ class UserFunction(NamedTuple):
             raise ProcessingError(self.name, self.declared_at, place, error) from error
         return found
 
-    def listed(self) -> UserFunction:
+    def listed(self, gave_text: Callable[[], None] = no_advice) -> UserFunction:
         """The same for a function that gives any number of results: each list is complete before the next row."""
+
         function = self.function
+
+        def know() -> None:
+            nonlocal function
+            function = self.function
+
+        function = first_looked_at(self.function, gave_text, know)
         return self._replace(function=lambda *row: list(function(*row)))
 
     def _place(self, origin: int, offset: int) -> str:

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from kstreams.dsl import graph as g
+from kstreams.dsl.rules.stateless import gave_text
 from kstreams.expressions import Expr
 from kstreams.runtime.spark.frame import EVENT_TIME, Frame, arrow_call, encoded
 from kstreams.runtime.spark.relational import Lowering, relational
@@ -63,7 +64,7 @@ def flat_map(node: g.FlatMap, build: Lowering) -> Frame:
 def flat_map_values(node: g.FlatMapValues, build: Lowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
     function = build.function(node, node.function, _reads(frame, node.with_key))
-    made = arrow_call("array<binary>", _flat_values, (function, serde), *_columns(node.with_key))
+    made = arrow_call("array<binary>", _flat_values, (function, serde, gave_text(node)), *_columns(node.with_key))
     return frame.with_value(F.explode(made), serde)
 
 
@@ -176,8 +177,10 @@ def _flat_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *
     return pa.ListArray.from_arrays(_ends(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
 
 
-def _flat_values(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
-    lists = function.listed().results(*columns)
+def _flat_values(
+    function: UserFunction, serde: Serde[Any], gave_text: Callable[[], None], *columns: pa.Array
+) -> pa.Array:
+    lists = function.listed(gave_text).results(*columns)
     return pa.ListArray.from_arrays(_ends(lists), serde.encode_rows([value for values in lists for value in values]))
 
 

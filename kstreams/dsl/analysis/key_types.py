@@ -1,0 +1,75 @@
+"""Whether keys of two types can ever be equal: joins of those that cannot would match nothing."""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any, is_typeddict
+
+from kstreams.dsl.analysis.types import TypeOf
+from kstreams.errors import TopologyError
+from kstreams.record import Windowed
+from kstreams.serdes import Serde
+
+
+def check_keys(place: str, left: TypeOf, right: TypeOf) -> None:
+    """Raise a TopologyError when both types of keys are known, and no key of one is one of the other.
+
+    Parameters
+    ----------
+    place : str
+        Names the join and its line.
+    """
+    if can_be_equal(left.kind, right.kind):
+        return
+    raise TopologyError(
+        f"{place} joins keys of {_said(left.kind)}, from {left.origin}, with keys of {_said(right.kind)}, from "
+        f"{right.origin}, which are never equal: give one side the other's keys by select_key(), or correct the type "
+        "that was declared"
+    )
+
+
+def can_be_equal(left: Any, right: Any) -> bool:
+    """Whether values of two types can be equal, and be the same bytes; True where a type is not known.
+
+    Examples
+    --------
+    >>> can_be_equal(str, int), can_be_equal(str, None), can_be_equal(bool, int), can_be_equal(int | str, str)
+    (False, True, False, True)
+    """
+    left, right = _plain(left), _plain(right)
+    one, other = _class_of(left), _class_of(right)
+    if one is None or other is None:
+        return True
+    if one is other is Windowed:
+        return all(map(can_be_equal, typing.get_args(left), typing.get_args(right)))
+    related = issubclass(one, other) or issubclass(other, one)
+    return related and (one is other or bool not in {one, other})
+
+
+def _plain(kind: Any) -> Any:
+    """The type within a serde, an `Annotated`, a `NewType` or `T | None`."""
+    kind = kind.type if isinstance(kind, Serde) else kind
+    while True:
+        members = [member for member in typing.get_args(kind) if member is not types.NoneType]
+        if typing.get_origin(kind) in {types.UnionType, typing.Union} and len(members) == 1:
+            kind = members[0]
+        elif isinstance(kind, typing.NewType):
+            kind = kind.__supertype__
+        elif typing.get_origin(kind) is typing.Annotated:
+            kind = members[0]
+        else:
+            return kind
+
+
+def _class_of(kind: Any) -> type | None:
+    """The class of the values of a type; None where they may be of several."""
+    if is_typeddict(kind):
+        return dict
+    found = typing.get_origin(kind) or kind
+    return found if isinstance(found, type) and found is not types.UnionType else None
+
+
+def _said(kind: Any) -> str:
+    kind = kind.type if isinstance(kind, Serde) else kind
+    return kind.__name__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)

@@ -1,0 +1,27 @@
+"""Whether both sides of a join have keys that can meet; asked when the join is declared."""
+
+from __future__ import annotations
+
+from kstreams.dsl.analysis.key_types import check_keys
+from kstreams.dsl.analysis.types import TypeOf, naming, type_given_by
+from kstreams.dsl.graph import Function, Typing
+from kstreams.dsl.handle import Handle
+from kstreams.dsl.sugar.known_types import types_of
+from kstreams.source_line import declared_at
+
+
+def check_sides(join: str, left: Handle, right: Handle, declared: Typing) -> None:
+    """Raise a TopologyError when the keys of two sides, or those that the join declares, are never equal."""
+    place = f"{join} at {declared_at()}"
+    keys = [types_of(side._graph, side._node).key for side in (left, right)]
+    check_keys(place, *keys)
+    for key in keys:
+        check_keys(place, TypeOf(declared, key.origin), key)
+
+
+def check_selected(join: str, selector: Function, left: Handle, right: Handle) -> None:
+    """The same for a join by what a function of the left side gives."""
+    place = f"{join} at {declared_at()}"
+    with naming(place):
+        kind = type_given_by(selector, types_of(left._graph, left._node))
+    check_keys(place, TypeOf(kind, left._node), types_of(right._graph, right._node).key)

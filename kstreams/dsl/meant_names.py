@@ -1,0 +1,149 @@
+"""Names that are not there, and the ones that are meant: Kafka Streams' in Java, those of other handles, near ones."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+_WAYS: dict[str, tuple[tuple[str, str], ...]] = {
+    "StreamsBuilder": (("stream(...)", "KStream"), ("table(...)", "KTable")),
+    "KStream": (("group_by_key()", "KGroupedStream"), ("to_table()", "KTable"), ("split()", "BranchedKStream")),
+    "KTable": (("to_stream()", "KStream"), ("group_by(...)", "KGroupedTable")),
+    "KGroupedStream": (
+        ("windowed_by(...)", "TimeWindowedKStream"),
+        ("windowed_by(SessionWindows(...))", "SessionWindowedKStream"),
+        ("count()", "KTable"),
+        ("cogroup(...)", "CogroupedKStream"),
+    ),
+    "KGroupedTable": (("count()", "KTable"),),
+    "TimeWindowedKStream": (("count()", "KTable"),),
+    "SessionWindowedKStream": (("count()", "KTable"),),
+    "CogroupedKStream": (
+        ("windowed_by(...)", "TimeWindowedCogroupedKStream"),
+        ("windowed_by(SessionWindows(...))", "SessionWindowedCogroupedKStream"),
+        ("aggregate(...)", "KTable"),
+    ),
+    "TimeWindowedCogroupedKStream": (("aggregate(...)", "KTable"),),
+    "SessionWindowedCogroupedKStream": (("aggregate(...)", "KTable"),),
+    "BranchedKStream": (("default_branch()[name]", "KStream"),),
+}
+"""By handle: which calls lead to which other handles."""
+
+_OTHER_WORDS = {
+    "through": "repartition() or to() a topic and read it again",
+    "transform": "process()",
+    "flat_transform": "process()",
+    "flat_transform_values": "process_values()",
+    "transform_values": "process_values()",
+    "suppress": "suppress() on the KTable of an aggregation",
+    "select": "map_values()",
+    "where": "filter()",
+    "union": "merge()",
+    "write": "to()",
+    "sink": "to()",
+    "window": "group_by_key().windowed_by()",
+    "groupby": "group_by()",
+    "sum": "aggregate(total=ks.value.sum())",
+    "min": "aggregate(least=ks.value.min())",
+    "max": "aggregate(most=ks.value.max())",
+    "mean": "aggregate(mean=ks.value.mean())",
+    "avg": "aggregate(mean=ks.value.mean())",
+    "agg": "aggregate()",
+    "each": "foreach()",
+    "for_each": "foreach()",
+    "key_by": "select_key()",
+    "with_serdes": "key= and value= where a type enters or changes",
+}
+"""What other libraries, and older versions, call what is here."""
+
+
+def explain(handle: object, name: str) -> AttributeError:
+    """The error for a name that a handle does not have: says which one is meant, and how to come to it.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.StreamsBuilder().table("users", key=str, value=str).to("out")
+    Traceback (most recent call last):
+        ...
+    AttributeError: KTable has no to: a KStream has it, call to_stream() first
+    """
+    kind = type(handle)
+    return AttributeError(f"{kind.__name__} has no {name}: {_meant(kind, name)}", name=name)
+
+
+def _meant(kind: type, name: str) -> str:
+    plain, own = snake_case(name), public_names(kind)
+    if plain in own:
+        return f"it is called {plain} here"
+    if plain in _OTHER_WORDS:
+        return f"write {_OTHER_WORDS[plain]}"
+    way = _way_to(kind.__name__, plain)
+    if way is not None:
+        calls, owner = way
+        return f"a {owner} has {'it' if plain == name else plain}, call {calls} first"
+    near = difflib.get_close_matches(plain, own, 1, 0.7)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(own)}"
+
+
+def _way_to(start: str, name: str) -> tuple[str, str] | None:
+    """One call or two to a handle that has a name, and the handle."""
+    handles = _handles()
+    waiting, seen = deque([("", start)]), {start}
+    while waiting:
+        calls, at = waiting.popleft()
+        for call, owner in _WAYS.get(at, ()):
+            chain = f"{calls}.{call}".removeprefix(".")
+            if name in public_names(handles[owner]):
+                return chain, owner
+            if owner not in seen and not calls:
+                seen.add(owner)
+                waiting.append((chain, owner))
+    return None
+
+
+def _handles() -> dict[str, type]:
+    from kstreams.dsl import branched, cogrouped, grouped, grouped_table, kstream, ktable, session_windowed, windowed
+
+    modules: tuple[Any, ...] = (
+        branched,
+        cogrouped,
+        grouped,
+        grouped_table,
+        kstream,
+        ktable,
+        session_windowed,
+        windowed,
+    )
+    return {name: kind for module in modules for name, kind in vars(module).items() if isinstance(kind, type)}
+
+
+def public_names(kind: type) -> list[str]:
+    """What a user may write behind the dot."""
+    return sorted(name for name in dir(kind) if not name.startswith("_"))
+
+
+def snake_case(name: str) -> str:
+    """A name of Java as Python writes it.
+
+    Examples
+    --------
+    >>> snake_case("flatMapValues"), snake_case("map_values")
+    ('flat_map_values', 'map_values')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+class Explaining:
+    """What has no attribute of a name says which one is meant."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # a type checker would take every name to be there
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            raise explain(self, name)

@@ -1,0 +1,70 @@
+"""Pydantic models by their own JSON, alone or in lists, dicts and the like. Pydantic is used, not imported."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.base import Serde, decode_error
+
+
+def is_model(kind: Any) -> bool:
+    """Whether a type is a pydantic model: whoever has one has imported pydantic."""
+    pydantic = sys.modules.get("pydantic")
+    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+
+
+class PydanticSerde(Serde[Any]):
+    """Values of a type that is, or holds, pydantic models, as JSON; fields that have an alias go by it.
+
+    Parameters
+    ----------
+    kind : type
+        A model, or for example a list of one.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        pydantic = sys.modules["pydantic"]
+        try:
+            self._adapter = pydantic.TypeAdapter(kind)
+        except Exception as error:
+            raise SerdeError(f"{kind!r} has no serde: {str(error).partition(chr(10))[0]}") from error
+        self.type = kind
+
+    def serialize(self, value: Any) -> bytes:
+        if is_model(self.type) and not isinstance(value, self.type):
+            name = self.type.__name__
+            raise SerdeError(f"{value!r} is no {name}: make one, as {name}(...), or {name}.model_validate(value)")
+        try:
+            data: bytes = value.model_dump_json(by_alias=True).encode() if is_model(self.type) else self._dump(value)
+        except Exception as error:
+            raise SerdeError(f"{value!r} cannot be written as JSON: {error}") from error
+        return data
+
+    def _dump(self, value: Any) -> bytes:
+        data: bytes = self._adapter.dump_json(value, by_alias=True, warnings="error")
+        return data
+
+    def deserialize(self, data: bytes) -> Any:
+        try:
+            return self._adapter.validate_json(data)
+        except ValueError as error:
+            raise decode_error(f"JSON of {self.type}", data, _said(error)) from error
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.type,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PydanticSerde) and self.type == other.type
+
+    def __hash__(self) -> int:
+        return hash(str(self.type))
+
+    def __repr__(self) -> str:
+        return f"PydanticSerde({getattr(self.type, '__name__', self.type)})"
+
+
+def _said(error: Any) -> str:
+    """A validation error in one line."""
+    return "; ".join(f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors())
