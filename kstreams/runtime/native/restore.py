@@ -72,7 +72,7 @@ def restore_task(
     StateError
         When a store claims to know more than its changelog holds, which is then not the one it was written with.
     """
-    found = {store.name: _changelog_of(store, plan, config.application_id) for store in plan.sub_topology.stores}
+    found = {store.name: changelog_of(store, plan, config.application_id) for store in plan.sub_topology.stores}
     sources = {store: source for store, source in found.items() if source is not None}
     begins, ends = admin.beginning_offsets(list(sources.values())), admin.end_offsets(list(sources.values()))
     ends |= {
@@ -87,7 +87,7 @@ def restore_task(
             restore_store(plan, state, store, source, span, take, consumer, on_restore, stopping)
 
 
-def _changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
+def changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
     """What a store is restored from; None when it has no changelog."""
     if store.source_topic is not None:
         source = TopicPartition(store.source_topic, plan.partition)

@@ -133,7 +133,9 @@ class StreamThread:
         with self._job.global_tables.reading():
             for task in self.tasks:
                 task.settle(self._read_up_to)
+            worked = [task.plan for task in self.tasks if task.uncommitted]
             self.committer.commit(self.tasks)
+        self._job.rebuilds.committed(worked)
         self._committed_ms = self._job.clock.now_ms()
         self._commit_took_ms = self._committed_ms - started_ms
         self._purge.after_commit(self.tasks)
