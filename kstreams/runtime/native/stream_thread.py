@@ -55,9 +55,7 @@ class StreamThread:
         self._consumer, self._admin = job.consumer("main"), job.log.admin()
         self._producer = job.producer(index)
         group = job.config.application_id
-        guarantee = (
-            ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, self._admin, group)
-        )
+        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._admin, group)
         merged = [job.layout.topic_names[name] for name in _written(plans, job)]
         patience = Patience(job.config, job.clock)
         count = partial(_partitions, self._admin)
