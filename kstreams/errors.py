@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from kstreams.source_line import operator_at
 
 
@@ -55,6 +57,21 @@ class FencedError(LogError):
 
 class StateError(KStreamsError):
     """A state store that cannot be opened, read, written or restored."""
+
+
+class CorruptStateError(StateError):
+    """Files of state stores that are damaged or missing; the task that owns them restores them from changelogs.
+
+    Parameters
+    ----------
+    message : str
+    folder : Path or None
+        Holds the damaged files and nothing else; None when another process found them.
+    """
+
+    def __init__(self, message: str, folder: Path | None = None) -> None:
+        super().__init__(message)
+        self.folder = folder
 
 
 class ProcessingError(KStreamsError):

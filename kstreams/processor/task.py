@@ -17,7 +17,7 @@ import numpy as np
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import ProcessingError, SerdeError
+from kstreams.errors import CorruptStateError, ProcessingError, SerdeError
 from kstreams.processor.binding import bind, failed_operator, in_order_of
 from kstreams.processor.columns.region import Bound, Region, live_regions
 from kstreams.processor.context import Callbacks, Run, TaskContext
@@ -391,7 +391,7 @@ class Task:
         """Turn what an operator raises into an error that names it, its line and the record."""
         try:
             yield
-        except ProcessingError:
+        except (ProcessingError, CorruptStateError):
             raise
         except _NotSent as failed:
             raise failed.error from failed.error.__cause__

@@ -8,6 +8,7 @@ then on a key that is not in the dict is looked up below.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from typing import Any
 
@@ -16,6 +17,7 @@ from kstreams.state.family import Chunk, Family, after_prefix
 from kstreams.state.sorted_keys import SortedKeys
 
 _ABSENT = object()
+_UNSHARED = nullcontext()
 
 
 class Entries(dict[Any, Any]):
@@ -36,6 +38,9 @@ class Entries(dict[Any, Any]):
         Whether nothing lies below yet.
     on_read : callable
         Called before something is read from below: the place to load everything, or to make room.
+    lock : context manager
+        Held while something comes from below or is evicted. Several threads may read at once, none beside a writer;
+        what is live is read without it, so a value goes only after `complete`, and `complete` comes only after all.
     """
 
     __slots__ = (
@@ -44,6 +49,7 @@ class Entries(dict[Any, Any]):
         "_family",
         "_handed",
         "_keys",
+        "_lock",
         "_on_read",
         "_ordered",
         "_prefix",
@@ -61,9 +67,10 @@ class Entries(dict[Any, Any]):
         prefix: bytes = b"",
         complete: bool = True,
         on_read: Callable[[], None] = lambda: None,
+        lock: AbstractContextManager[Any] = _UNSHARED,
     ) -> None:
         self._keys, self._values, self._family, self._prefix = keys, values, family, prefix
-        self.complete, self._on_read = complete, on_read
+        self.complete, self._on_read, self._lock = complete, on_read, lock
         self.changed: dict[Any, None] = {}
         self._earlier: dict[Any, None] = {}  # changed too, and in the order below already
         self._handed: dict[Any, None] = {}  # given out as changes, not written below yet
@@ -72,14 +79,17 @@ class Entries(dict[Any, Any]):
 
     def __missing__(self, key: Any) -> Any:
         if self.complete:
-            return None
-        if self._is_all():
-            return self.get(key)
-        data = self._family.get(self._prefix + self._keys.to_bytes(key))
-        if data is None:
-            return None
-        value = self[key] = self._values.of_bytes(data)
-        return value
+            value = self.get(key)  # another thread may have loaded it just now
+            if self.complete:
+                return value
+        with self._lock:
+            if self._is_all() or key in self:
+                return self.get(key)
+            data = self._family.get(self._prefix + self._keys.to_bytes(key))
+            if data is None:
+                return None
+            value = self[key] = self._values.of_bytes(data)
+            return value
 
     def _is_all(self) -> bool:
         if not self.complete:
@@ -88,13 +98,14 @@ class Entries(dict[Any, Any]):
 
     def read_many(self, keys: list[Any]) -> list[Any]:
         """The values of keys, in their order; what is not live is read from below at once."""
-        if self._is_all():
-            return list(map(self.get, keys))
-        missing = [key for key in dict.fromkeys(keys) if key not in self]
-        found = dict(zip(missing, self._read_below(missing), strict=True))
-        values = [found[key] if key in found else self.get(key) for key in keys]
-        self.update((key, value) for key, value in found.items() if value is not None)
-        return values
+        with self._lock:
+            if self._is_all():
+                return list(map(self.get, keys))
+            missing = [key for key in dict.fromkeys(keys) if key not in self]
+            found = dict(zip(missing, self._read_below(missing), strict=True))
+            values = [found[key] if key in found else self.get(key) for key in keys]
+            self.update((key, value) for key, value in found.items() if value is not None)
+            return values
 
     def _read_below(self, keys: list[Any]) -> list[Any]:
         prefix, to_bytes, of_bytes = self._prefix, self._keys.to_bytes, self._values.of_bytes
@@ -106,11 +117,12 @@ class Entries(dict[Any, Any]):
 
         Keys that are written behind the place a scan has reached may be missed, deleted ones are left out.
         """
-        if not self._is_all():
+        with self._lock:
+            keys = self._in_order().between(low, high) if self._is_all() else None
+        if keys is None:
             yield from self._merged(low, high, reverse)
             return
         of_bytes = self._keys.of_bytes
-        keys = self._in_order().between(low, high)
         for data in reversed(keys) if reverse else keys:
             key = of_bytes(data)
             value = self[key]
@@ -122,7 +134,8 @@ class Entries(dict[Any, Any]):
         start = len(self._prefix)
         for chunk in self._family.chunks(*self._span_below(low, high), reverse):
             below = {key[start:]: value for key, value in chunk.rows}
-            pending = self._in_order().between(*self._span_here(chunk, high))
+            with self._lock:
+                pending = self._in_order().between(*self._span_here(chunk, high))
             for data in sorted({*below, *pending}, reverse=reverse):
                 key = self._keys.of_bytes(data)
                 value = self.get(key, _ABSENT)
@@ -198,18 +211,19 @@ class Entries(dict[Any, Any]):
 
     def evict(self, count: int) -> int:
         """Forget up to `count` entries that lie below, the oldest first; answers how many."""
-        pending = self._pending()
-        clean = list(islice((key for key in self if key not in pending), count))
-        for key in clean:
-            del self[key]
-        if clean and self.complete:
-            self.complete, self._ordered = False, None
+        with self._lock:
+            pending = self._pending()
+            clean = list(islice((key for key in self if key not in pending), count))
+            if clean and self.complete:
+                self.complete, self._ordered = False, None
+            for key in clean:
+                del self[key]
         return len(clean)
 
     def forget(self) -> None:
         """Drop everything live: what lies below was changed from outside."""
-        self.clear()
         self.complete, self._ordered = False, None
+        self.clear()
 
     def load(self, keys: list[Any], values: list[Any]) -> None:
         """Take over rows from below or from a changelog; None deletes. What is pending here is newer and stays."""

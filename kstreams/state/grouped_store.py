@@ -37,7 +37,8 @@ class GroupedStore(LiveStore):
             raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
         self._retention_ms = builder.retention_ms
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
-        self._groups = Groups(self._keys, self._values, family, self.second, self._times, self.on_read)
+        below = family, self.second, self._times, self.on_read, self._lock
+        self._groups = Groups(self._keys, self._values, *below)
         self._segment_ms = segment_ms(builder)
         self._swept_ms = -1
 
@@ -145,8 +146,8 @@ class GroupedStore(LiveStore):
 
     def load(self, everything: bool) -> None:
         if everything:
-            for chunk in self.family.chunks(b"", None):
-                self._take(chunk.columns())
+            rows = [chunk.columns() for chunk in self.family.chunks(b"", None)]
+            self._take(Rows(*(pa.concat_arrays(columns) for columns in zip(*rows, strict=True))))
             self._groups.complete = True
 
     def dump(self) -> Changes:

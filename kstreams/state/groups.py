@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -86,6 +87,8 @@ class Groups(dict[Any, Group]):
         The first and the last time that a row may have: nothing else is read from below.
     on_read : callable
         Called before something is read from below.
+    lock : context manager
+        Held while groups are made, loaded or evicted (see `Entries`).
     """
 
     def __init__(
@@ -96,10 +99,11 @@ class Groups(dict[Any, Group]):
         second: str,
         alive: Callable[[], tuple[int, int]],
         on_read: Callable[[], None],
+        lock: AbstractContextManager[Any],
     ) -> None:
         self._keys, self._values, self._family, self._alive, self._on_read = keys, values, family, alive, on_read
         self.place = struct.Struct(">q" + second)
-        self.complete = not family.durable
+        self.complete, self._lock = not family.durable, lock
         self.num_rows = 0
         self._changed: dict[tuple[Any, Place], Any] = {}  # values of rows
         self._fresh: set[tuple[Any, Place]] = set()  # those of them that do not lie below: removed, they leave no trace
@@ -108,13 +112,14 @@ class Groups(dict[Any, Group]):
         self._untimed: list[tuple[Any, Place]] = []  # rows that it lacks
 
     def __missing__(self, key: Any) -> Group:
-        if not self.complete:
-            self._on_read()
+        with self._lock:
+            if not self.complete:
+                self._on_read()
             found = self.get(key)
             if found is not None:
                 return found
-        group = self[key] = Group() if self.complete else self._read(key)
-        return group
+            group = self[key] = Group() if self.complete else self._read(key)
+            return group
 
     def _read(self, key: Any) -> Group:
         group, data, size = Group(), self._keys.to_bytes(key), self.place.size
@@ -129,10 +134,10 @@ class Groups(dict[Any, Group]):
 
     def peek(self, key: Any) -> Group:
         """The group of a key, to be read only: a key that has none gets none."""
-        found = self.get(key)
+        was_complete, found = self.complete, self.get(key)
         if found is not None:
             return found
-        return _NOTHING if self.complete else self[key]
+        return _NOTHING if was_complete and self.complete else self[key]
 
     def put(self, key: Any, place: Place, value: Any) -> None:
         """Set the value of a key at a place; None removes it."""
@@ -213,16 +218,18 @@ class Groups(dict[Any, Group]):
 
     def load(self, keys: list[Any], places: list[Place], values: list[Any]) -> None:
         """Take over rows; None removes."""
+        fresh: dict[Any, Group] = {}  # the rows of a key appear together: others may read meanwhile
         for key, place, value in zip(keys, places, values, strict=True):
-            group = self.get(key)
+            group = fresh.get(key) or self.get(key)
             if group is None:
-                group = self[key] = Group()
+                group = fresh[key] = Group()
             self.num_rows -= len(group)
             if place in group:
                 group.remove(place)
             if value is not None:
                 group.add(place, value)
             self.num_rows += len(group)
+        self.update(fresh)
         self._timeline = None
 
     def drop_until(self, time: int) -> None:
@@ -236,20 +243,21 @@ class Groups(dict[Any, Group]):
 
     def forget(self) -> None:
         """Drop everything live: what lies below was changed from outside."""
-        self.clear()
         self.complete, self.num_rows, self._timeline = False, 0, None
+        self.clear()
 
     def evict(self, count: int) -> int:
         """Forget the groups of keys that wait for nothing, about `count` rows; answers how many."""
-        pending = {key for key, _ in (*self._changed, *self._handed)}
-        evicted = 0
-        for key in list(islice((key for key in self if key not in pending), count)):
-            if evicted >= count:
-                break
-            evicted += len(self.pop(key))
-        self.num_rows -= evicted
-        if evicted:
-            self.complete = False
+        with self._lock:
+            pending = {key for key, _ in (*self._changed, *self._handed)}
+            clean = list(islice((key for key in self if key not in pending), count))
+            self.complete = self.complete and not clean
+            evicted = 0
+            for key in clean:
+                if evicted >= count:
+                    break
+                evicted += len(self.pop(key))
+            self.num_rows -= evicted
         return evicted
 
 

@@ -23,7 +23,8 @@ class LiveKeyValueStore(LiveStore):
     def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
-        self._entries = Entries(self._keys, self._values, family, complete=not family.durable, on_read=self.on_read)
+        complete = not family.durable
+        self._entries = Entries(self._keys, self._values, family, complete=complete, **self._access)
         # where objects are kept as they are, a read is one subscript of a dict, without a Python frame
         plain = self._keys.direct and self._values.public is None
         self.get = self._entries.__getitem__ if plain else self._get

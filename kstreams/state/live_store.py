@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,6 +48,9 @@ class LiveStore:
         self._budget, self._reads = budget, 0
         self._weight, self._least_row_bytes = RowWeight(self.sample, self.row_slots), _FIRST_GUESS + self.object_bytes
         self._loaded = not family.durable
+        self._lock = threading.RLock()
+        """Held while live objects are loaded, read from below or evicted (see `Entries`)."""
+        self._access: dict[str, Any] = {"on_read": self.on_read, "lock": self._lock}
         self.observed_ms = self._handed_ms = family.observed_ms
         """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""
 
@@ -113,13 +117,14 @@ class LiveStore:
 
     def on_read(self) -> None:
         """Called before something is read from below: the first time all of it is loaded when it fits."""
-        if not self._loaded:
-            self._loaded = True
-            self._least_row_bytes = self.object_bytes + self._sampled_bytes()
-            self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._least_row_bytes))
-        self._reads += 1
-        if self._reads % _READS_PER_LOOK == 0:
-            self.make_room()
+        with self._lock:
+            if not self._loaded:
+                self._least_row_bytes = self.object_bytes + self._sampled_bytes()
+                self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._least_row_bytes))
+                self._loaded = True
+            self._reads += 1
+            if self._reads % _READS_PER_LOOK == 0:
+                self.make_room()
 
     def _sampled_bytes(self) -> int:
         """Bytes of a row, by the first ones that lie below."""

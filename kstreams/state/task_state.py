@@ -134,8 +134,10 @@ def open_task_state(
 
     Raises
     ------
+    CorruptStateError
+        When its files are damaged.
     StateError
-        When another process holds the directory, or when its files cannot be read.
+        When another process holds the directory, or when nothing can be written there.
 
     Examples
     --------

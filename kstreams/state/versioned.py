@@ -85,7 +85,7 @@ class LiveVersionedStore(LiveStore):
         self._keys, self._values = Keys(builder.name, builder.key), PlainValues(builder.name, builder.value)
         self._histories = Histories(self._values)
         complete = not family.durable
-        self._entries = Entries(self._keys, self._histories, family, complete=complete, on_read=self.on_read)
+        self._entries = Entries(self._keys, self._histories, family, complete=complete, **self._access)
         self._puts: dict[tuple[Any, int], Any] = {}
         self._deleted: dict[Any, int] = {}  # keys whose latest version is a deletion, and since when
         self._rows = Rows(pa.array([], pa.binary()), pa.array([], pa.binary()))

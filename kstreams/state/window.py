@@ -97,9 +97,8 @@ class LiveWindowStore(LiveStore):
         """The values of many windows, in their order."""
         found: list[Any] = [None] * len(keys)
         live, public = self._keys.live, self._values.public
-        limit_ms = self._limit_ms()
         for start_ms, places in _by_start(starts_ms):
-            frame = self._known(start_ms) if start_ms > limit_ms else None
+            frame = self._known(start_ms) if start_ms > self._limit_ms() else None
             if frame is None:
                 continue
             wanted = [keys[place] for place in places]
@@ -147,13 +146,14 @@ class LiveWindowStore(LiveStore):
         self.ready()
         from_ms = max(from_ms, self._limit_ms() + 1)
         near = bisect_left(self._starts, from_ms), bisect_right(self._starts, to_ms)
-        if self._starts_of is None:
-            by_start = near[1] - near[0] <= _MANY_STARTS or self._is_written_in_place
-            if by_start or not all(frame.complete for frame in self._frames.values()):
-                return self._starts[slice(*near)]
-            self._starts_of = self._index()
+        starts_of = self._starts_of
+        if starts_of is None and near[1] - near[0] > _MANY_STARTS and not self._is_written_in_place:
+            with self._lock:  # nothing is evicted meanwhile
+                starts_of = self._starts_of = self._index()
+        if starts_of is None:
+            return self._starts[slice(*near)]
         live = self._keys.live
-        starts = self._starts_of.get(key if live is None else live(key), [])
+        starts = starts_of.get(key if live is None else live(key), [])
         return starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
 
     def _note_start(self, key: Any, start_ms: int) -> None:
@@ -163,8 +163,10 @@ class LiveWindowStore(LiveStore):
         if starts[place : place + 1] != [start_ms]:
             starts.insert(place, start_ms)
 
-    def _index(self) -> dict[Any, list[int]]:
-        """The starts of every key: what makes fetches cheap where nearly every record has a start of its own."""
+    def _index(self) -> dict[Any, list[int]] | None:
+        """The starts of every key, if live: what makes fetches cheap where nearly every record has its own start."""
+        if not all(frame.complete for frame in self._frames.values()):
+            return None
         starts_of: dict[Any, list[int]] = {}
         for start_ms in self._starts:
             for key in self._frames[start_ms]:
@@ -273,7 +275,7 @@ class LiveWindowStore(LiveStore):
         if start_ms < 0:
             raise StateError(f"window store {self.name!r} takes no window that starts before the epoch: {start_ms}")
         prefix = start_ms.to_bytes(8, "big")
-        frame = Entries(self._keys, self._values, self.family, prefix=prefix, complete=complete, on_read=self.on_read)
+        frame = Entries(self._keys, self._values, self.family, prefix=prefix, complete=complete, **self._access)
         self._frames[start_ms] = frame
         insort(self._starts, start_ms)
         return frame
@@ -344,10 +346,9 @@ class LiveWindowStore(LiveStore):
         gone_ms = self._gone_ms()
         for start_ms, places in _by_start(starts):
             if start_ms > gone_ms:
-                frame = self._frames.get(start_ms)
-                if frame is None:
-                    frame = self._add_frame(start_ms, complete=True)
-                frame.load([keys[place] for place in places], [values[place] for place in places])
+                if start_ms not in self._frames:
+                    self._add_frame(start_ms, complete=not self.family.durable)
+                self._frames[start_ms].load([keys[place] for place in places], [values[place] for place in places])
 
     def load(self, everything: bool) -> None:
         low = max(0, self._gone_ms() + 1).to_bytes(8, "big")
@@ -356,6 +357,8 @@ class LiveWindowStore(LiveStore):
                 rows = chunk.columns()
                 keys, starts = self._keys.decode(cut(rows.keys, 8)), integers(cut(rows.keys, 0, 8)).to_pylist()
                 self._take(keys, starts, self._values.of_stored(rows.values))
+            for frame in self._frames.values():
+                frame.complete = True
             return
         while (found := self.family.first_from(low)) is not None:  # the first key of a start leads to the next start
             start_ms = int.from_bytes(found[:8], "big")
@@ -363,13 +366,10 @@ class LiveWindowStore(LiveStore):
             low = (start_ms + 1).to_bytes(8, "big")
 
     def dump(self) -> Changes:
-        keys, starts, values = [], [], []
         hidden_ms = self._gone_ms() if self.builder.time_ordered else self._hidden_ms()
-        for start_ms in self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False):
-            for key, value in self._frames[start_ms].scan(b"", None):
-                keys.append(key)
-                starts.append(start_ms)
-                values.append(value)
+        kept = self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False)
+        rows = [(key, start_ms, value) for start_ms in kept for key, value in self._frame_rows(start_ms, (b"", None))]
+        keys, starts, values = ([row[part] for row in rows] for part in range(3))
         return self._records(keys, starts, values, 0)
 
     def num_pending(self) -> int:

@@ -147,3 +147,24 @@ def test_a_reduce_knows_its_first_value_in_another_process(tmp_path: Path) -> No
 
 def test_a_program_survives_its_way_to_the_workers(tmp_path: Path) -> None:
     assert run_all(unpack(pack(counting(tmp_path)))) == EXPECTED
+
+
+def break_what_is_kept() -> None:
+    """Damage the local files of every state; what is live of them is forgotten, as under pressure."""
+    for live in LIVE._kept.values():
+        for store in live.state._live.values():  # type: ignore[attr-defined]
+            store.family._rows.flush()
+            store._entries.forget()
+        for table in live.folder.glob("rocksdb/*.sst"):
+            table.write_bytes(bytes(byte ^ 1 for byte in table.read_bytes()))
+
+
+def test_a_damaged_local_state_is_rebuilt_from_the_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    app, found = counting(tmp_path), list[tuple[str, int]]()
+    for number, word in enumerate(WORDS):
+        if number in (3, 7):
+            break_what_is_kept()
+        found += run(app, Step(2 * number, 2 * number - 2 if number else -1), rows(word, start=number))
+    assert found == EXPECTED
+    said = [record.getMessage() for record in caplog.records if "rebuilt from the state files" in record.getMessage()]
+    assert len(said) == 2

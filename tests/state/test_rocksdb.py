@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import pyarrow as pa
 import pytest
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import StateError
+from kstreams.errors import CorruptStateError, StateError
 from kstreams.record import ValueAndTimestamp
+from kstreams.runtime.native.uncaught import let_go
 from kstreams.state import StateLimits, Stores, TaskState, open_task_state
+from kstreams.state.rocksdb.database import unreadable
 
 PLAIN = Stores.key_value("plain", key=str, value=int)
 TABLE = Stores.timestamped_key_value("table", key=str, value=int)
@@ -291,28 +294,78 @@ def filled(directory: Path) -> dict[str, int]:
     return model
 
 
-def read_all(directory: Path) -> dict[str, int]:
-    state = open_task_state([PLAIN], directory, limits=StateLimits(live_max_bytes=1))
-    try:
-        return dict(state.stores["plain"].all())
-    finally:
-        state.close()
+def flipped(path: Path, places: Iterable[int]) -> None:
+    data = bytearray(path.read_bytes())
+    for place in places:
+        data[place] ^= 0x10
+    path.write_bytes(bytes(data))
 
 
-def test_a_damaged_table_is_never_read_as_if_it_were_whole(tmp_path: Path) -> None:
-    model = filled(tmp_path)
-    table = max((tmp_path / "rocksdb").glob("*.sst"), key=lambda path: path.stat().st_size)
-    data = bytearray(table.read_bytes())
-    for place in range(100, len(data) - 100, 997):
-        data[place] ^= 0xFF
-    table.write_bytes(bytes(data))
-    with pytest.raises(StateError, match="delete the directory"):
-        assert read_all(tmp_path) == model
+def largest_table(directory: Path) -> Path:
+    return max((directory / "rocksdb").glob("*.sst"), key=lambda path: path.stat().st_size)
 
 
-def test_a_damaged_database_does_not_open_and_lets_go_of_the_directory(tmp_path: Path) -> None:
+READS: dict[str, Callable[[Any], Any]] = {
+    "all": lambda store: list(store.all()),
+    "reverse_all": lambda store: list(store.reverse_all()),
+    "range": lambda store: list(store.range("key-010000", "key-010400")),
+    "get": lambda store: [store.get(f"key-{n:06}") for n in range(20_000)],
+    "get_many": lambda store: store.get_many([f"key-{n:06}" for n in range(20_000)]),
+    "first_from": lambda store: [store.family.first_from(f"key-{n:06}".encode()) for n in range(0, 20_000, 50)],
+    "chunks": lambda store: list(store.family.chunks(b"", None)),
+    "dump": lambda store: store.dump(),
+}
+
+
+@pytest.mark.parametrize("how", READS)
+@pytest.mark.parametrize("limits", [StateLimits(), StateLimits(live_max_bytes=1)], ids=["live", "read below"])
+def test_no_way_of_reading_takes_a_flipped_bit_for_the_end(tmp_path: Path, how: str, limits: StateLimits) -> None:
     filled(tmp_path)
-    (tmp_path / "rocksdb" / "CURRENT").write_bytes(b"nonsense")
-    for _ in range(2):
-        with pytest.raises(StateError, match="cannot be read or written"):
+    table = largest_table(tmp_path)
+    flipped(table, [table.stat().st_size * 2 // 5])
+    state = open_task_state([PLAIN], tmp_path, limits=limits)
+    with pytest.raises(CorruptStateError, match=f"{tmp_path}/rocksdb are damaged: Corruption"):
+        READS[how](state.stores["plain"])
+    state.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [(n, h) for n in ("CURRENT", "MANIFEST-*", "*.sst") for h in ("flipped", "missing")] + [("*.sst", "cut")],
+)
+def test_damage_that_shows_at_open_is_an_error_that_names_the_folder(tmp_path: Path, name: str, how: str) -> None:
+    filled(tmp_path)
+    for path in (tmp_path / "rocksdb").glob(name):
+        if how == "missing":
+            path.unlink()
+        elif how == "cut":
+            path.write_bytes(path.read_bytes()[:-1])
+        else:
+            flipped(path, [path.stat().st_size - 3])
+    for _ in range(2):  # and the directory is let go
+        with pytest.raises(CorruptStateError) as found:
             open_task_state([PLAIN], tmp_path)
+        assert found.value.folder == tmp_path / "rocksdb"
+
+
+def test_a_damaged_database_can_be_closed_deleted_and_opened_anew(tmp_path: Path) -> None:
+    filled(tmp_path)
+    table = largest_table(tmp_path)
+    flipped(table, [table.stat().st_size * 2 // 5])
+    state = open_task_state([PLAIN], tmp_path)
+    with pytest.raises(CorruptStateError) as found:
+        list(state.stores["plain"].all())
+    let_go(found.value)
+    state.close()
+    shutil.rmtree(tmp_path / "rocksdb")
+    reopened = open_task_state([PLAIN], tmp_path)
+    assert reopened.changelog_offset("plain") is None
+    reopened.close()
+
+
+def test_a_full_disk_is_not_damage(tmp_path: Path) -> None:
+    reasons = ["No space left on device", "Too many open files", "Permission denied"]
+    for reason in reasons:
+        found = unreadable(tmp_path, Exception(f"IO error: {reason}: While open a file: x.sst: {reason}"))
+        assert type(found) is StateError
+        assert reason in str(found)

@@ -11,6 +11,7 @@ from kstreams.log.api import OffsetAndMetadata
 from kstreams.processor.layout import TaskPlan
 from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
+from kstreams.runtime.native.lost_changelogs import note_of_changelogs
 from kstreams.runtime.native.memo import encode_memo
 from kstreams.state.api import TaskState
 
@@ -90,6 +91,8 @@ class ActiveTask:
         self.plan, self.task, self.state, self.group = plan, task, state, group
         self.next_offsets = dict(starts)
         self.ended = ended
+        self.changelog_ends: dict[str, int] = {}
+        """Up to where the changelogs of its stores are written, by store."""
         self.uncommitted = False
         self.records_in = 0
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
@@ -169,7 +172,7 @@ class ActiveTask:
 
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What to commit for its inputs; the memo lies with the first of them."""
-        memo = {**self.task.memo(), ENDED: int(self.ended)}
+        memo = {**self.task.memo(), ENDED: int(self.ended), **note_of_changelogs(self.changelog_ends)}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
         first = self.plan.inputs[0]
         found[first] = OffsetAndMetadata(found[first].offset, encode_memo(memo))

@@ -31,22 +31,21 @@ class Guarantee(Protocol):
         ...
 
     def seal(self, offsets: Offsets) -> None:
-        """Make all that was sent durable, and the offsets with or after it."""
+        """Make what was sent, and is written, count: together with the offsets or before them."""
         ...
 
 
 class AtLeastOnce:
     """Outputs first, then offsets: after a crash between the two, records are processed again."""
 
-    def __init__(self, producer: Producer, admin: Admin, group: str) -> None:
-        self._producer, self._admin, self._group = producer, admin, group
+    def __init__(self, admin: Admin, group: str) -> None:
+        self._admin, self._group = admin, group
 
     def begin(self) -> None:
         """Nothing to open."""
 
     def seal(self, offsets: Offsets) -> None:
-        """Wait for the outputs, then commit the offsets."""
-        self._producer.flush()
+        """Commit the offsets."""
         self._admin.commit(self._group, offsets)
 
 
@@ -105,6 +104,9 @@ class Committer:
             for store, rows in change.items():
                 self._write_changes(task, store, rows, known)
         self._outbox.flush()  # dead letters of what changelogs refused
+        self._producer.flush()  # now the ends are known
+        for task, end in zip(tasks, ends, strict=True):
+            task.changelog_ends |= {store: end[store] for store in end.keys() & task.changelog_ends.keys()}
         offsets = {source: at for task in tasks for source, at in task.offsets().items()}
         self._guarantee.seal(offsets)
         for task, change, end in zip(tasks, changes, ends, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import LogError, TopologyError
+from kstreams.errors import CorruptStateError, LogError, TopologyError
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.task import Task
 from kstreams.processor.topology import SubTopology
@@ -51,6 +51,9 @@ class GlobalTables:
         admin: Admin,
     ) -> None:
         self._consumer, self._admin, self._poll_s = consumer, admin, config["poll.ms"] / 1000
+        self._folder, self._closed = folder, threading.Event()
+        self.is_damaged = False
+        """Whether they are to be opened anew."""
         self._lock = SharedLock()
         self._task_of: dict[str, Task] = {}
         self._states: list[TaskState] = []
@@ -73,9 +76,13 @@ class GlobalTables:
             self._take(0.0)
 
     def follow(self, stopping: threading.Event) -> None:
-        """Keep the tables fresh until `stopping`."""
-        while self._task_of and not stopping.is_set():
+        """Keep the tables fresh until `stopping`, or until they are closed."""
+        while self._task_of and not (stopping.is_set() or self._closed.is_set()):
             self._take(self._poll_s)
+
+    def own(self, damage: CorruptStateError) -> bool:
+        """Whether it is their stores that are damaged."""
+        return damage.folder is not None and self._folder in damage.folder.parents
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -96,14 +103,18 @@ class GlobalTables:
 
     def close(self) -> None:
         """Release the stores."""
-        for state in self._states:
-            state.close()
+        self._closed.set()
+        with self._lock.exclusive(), ExitStack() as closing:
+            for state in self._states:
+                closing.callback(state.close)
 
     def _take(self, timeout: float) -> None:
         batches = self._consumer.poll(timeout, _ROWS)
         if not batches:
             return
         with self._lock.exclusive():
+            if self._closed.is_set():
+                return
             for batch in batches:
                 task = self._task_of[batch.source.topic]
                 task.process(task.stamp(batch))
@@ -135,8 +146,9 @@ class SharedLock:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody reads inside; for one writing thread."""
+        """Nobody else reads or writes inside."""
         with self._changed:
+            self._changed.wait_for(lambda: not self._writer)
             self._writer = True
             self._changed.wait_for(lambda: self._readers == 0)
         try:

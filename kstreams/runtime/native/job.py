@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config, MemoryShares
-from kstreams.errors import ConfigError
+from kstreams.errors import ConfigError, CorruptStateError
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.api import Admin, Consumer, Log, Producer
 from kstreams.processor.layout import Layout
@@ -21,6 +21,7 @@ from kstreams.runtime.native.bounded import Bounds
 from kstreams.runtime.native.global_tables import GlobalTables
 from kstreams.runtime.native.known_topology import KnownTopology
 from kstreams.runtime.native.locks import state_folder
+from kstreams.runtime.native.rebuilds import Rebuilds
 from kstreams.runtime.native.restore import OnRestore
 from kstreams.runtime.native.time_slices import aligned_sub_topologies
 from kstreams.runtime.native.topics import prepare_topics
@@ -55,6 +56,8 @@ class Job:
         Told how restores go.
     shutdown : ShutdownSignal
         The call to all members to stop.
+    rebuilds : Rebuilds
+        Clears damaged stores away.
     """
 
     config: Config
@@ -70,6 +73,7 @@ class Job:
     aligned: frozenset[int]
     on_restore: OnRestore
     shutdown: ShutdownSignal
+    rebuilds: Rebuilds
 
     @property
     def exactly_once(self) -> bool:
@@ -114,13 +118,33 @@ def open_job(
     bounds = _bounds(layout, admin, until_end) if once or until_end else None
     memory, folder = MemoryShares.of(config), state_folder(config)
     limits = StateLimits.of(memory)
-    reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
-    tables = GlobalTables(layout.globals, folder / "global", config, clock, limits, reader, admin)
-    resources.callback(tables.close)
-    tables.load()
+    tables = _open_global_tables(layout, config, limits, clock, log, admin, resources)
+    rebuilds = Rebuilds(config.application_id, folder)
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
     shutdown = ShutdownSignal(admin, config.application_id, clock)
-    return Job(config, clock, log, admin, layout, folder, memory, limits, tables, bounds, aligned, on_restore, shutdown)
+    shared = tables, bounds, aligned, on_restore, shutdown, rebuilds
+    return Job(config, clock, log, admin, layout, folder, memory, limits, *shared)
+
+
+def shared_anew(job: Job, layout: Layout, resources: ExitStack) -> Job:
+    """The job over a new layout; global tables whose stores were damaged are loaded anew."""
+    if not job.global_tables.is_damaged:
+        return replace(job, layout=layout)
+    with suppress(CorruptStateError):
+        job.global_tables.close()
+    tables = _open_global_tables(layout, job.config, job.limits, job.clock, job.log, job.admin, resources)
+    return replace(job, layout=layout, global_tables=tables)
+
+
+def _open_global_tables(
+    layout: Layout, config: Config, limits: StateLimits, clock: Clock, log: Log, admin: Admin, resources: ExitStack
+) -> GlobalTables:
+    reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
+    folder = state_folder(config) / "global"
+    tables = GlobalTables(layout.globals, folder, config, clock, limits, reader, admin)
+    resources.callback(tables.close)
+    tables.load()
+    return tables
 
 
 def consumer_settings(config: Config, role: str) -> dict[str, Any]:

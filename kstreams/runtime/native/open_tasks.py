@@ -35,9 +35,10 @@ def open_tasks(
         state = open_task_state(stores, folder, limits=job.limits, caching=job.config.caches)
         try:
             clients = job.config, job.clock, committed, consumer, admin
-            restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
+            ends = restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
             starts = positions.at_start(plan, committed)
             task = _open(plan, state, committed, starts, job, outbox)
+            task.changelog_ends = ends
         except BaseException:
             state.close()
             raise

@@ -31,6 +31,8 @@ class Progress:
         Changelog records that were applied to stores before the start.
     stalls : int
         How often a task was seen to make no progress for `task.timeout.ms`.
+    rebuilt : int
+        How often the stores of a task were found damaged and were rebuilt from their changelogs.
     """
 
     records_in: int
@@ -40,6 +42,7 @@ class Progress:
     lag: int
     restored: int
     stalls: int
+    rebuilt: int = 0
 
 
 def together(now: Progress, former: Iterable[Progress]) -> Progress:
@@ -53,11 +56,12 @@ def together(now: Progress, former: Iterable[Progress]) -> Progress:
             now.lag,
             now.restored,
             now.stalls + before.stalls,
+            now.rebuilt,
         )
     return now
 
 
-def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int) -> Progress:
+def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int = 0, rebuilt: int = 0) -> Progress:
     """Sum up what the threads have done."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
@@ -75,4 +79,5 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
         sum(max(0, ends[source] - at) for source, at in positions.items()),
         restored,
         sum(thread.watch.stalls for thread in threads),
+        rebuilt,
     )

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from kstreams.errors import StateError
+from kstreams.errors import CorruptStateError, StateError
 
 _WAIT_S = 30.0
 
@@ -57,6 +57,9 @@ class Questions:
             question, future = waiting
             try:
                 future.set_result(question())
+            except CorruptStateError as damage:
+                future.set_exception(damage)
+                raise  # it is the thread that rebuilds its stores
             except Exception as error:
                 future.set_exception(error)
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import StateError
 from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
 from kstreams.processor.layout import TaskPlan
 from kstreams.processor.rereading import Rereading
+from kstreams.runtime.native.lost_changelogs import Changelog, check_changelog, written_changelogs
+from kstreams.runtime.native.positions import committed_memo
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import StoreBuilder, TaskState
 
@@ -47,7 +48,7 @@ def restore_task(
     admin: Admin,
     on_restore: OnRestore,
     stopping: Callable[[], bool] = lambda: False,
-) -> None:
+) -> dict[str, int]:
     """Restore the stores of one task, from their changelogs or from the topics that they keep.
 
     Parameters
@@ -67,12 +68,17 @@ def restore_task(
     stopping : callable
         Asked between batches; a restore that is left goes on from there the next time.
 
+    Returns
+    -------
+    dict of str to int
+        Where the changelogs of logged stores end.
+
     Raises
     ------
     StateError
-        When a store claims to know more than its changelog holds, which is then not the one it was written with.
+        When a changelog has lost records that the store or the committed offsets stand for.
     """
-    found = {store.name: _changelog_of(store, plan, config.application_id) for store in plan.sub_topology.stores}
+    found = {store.name: changelog_of(store, plan, config.application_id) for store in plan.sub_topology.stores}
     sources = {store: source for store, source in found.items() if source is not None}
     begins, ends = admin.beginning_offsets(list(sources.values())), admin.end_offsets(list(sources.values()))
     ends |= {
@@ -80,14 +86,19 @@ def restore_task(
         for source in sources.values()
         if source in plan.inputs
     }
-    starts = {store: _start(plan, state, store, source, begins, ends) for store, source in sources.items()}
+    logged = {store.name for store in plan.sub_topology.stores if store.logging and store.name in sources}
+    written = written_changelogs(committed_memo(plan, committed))
+    for store in logged:
+        check_changelog(Changelog(store, sources[store], state.changelog_offset(store), written.get(store, 0)), admin)
+    starts = {store: max(begins[source], state.changelog_offset(store) or 0) for store, source in sources.items()}
     for store, source in sources.items():
         if starts[store] < ends[source] and not stopping():
             span, take = (starts[store], ends[source]), _taken(plan, source, config, clock)
             restore_store(plan, state, store, source, span, take, consumer, on_restore, stopping)
+    return {store: ends[sources[store]] for store in logged}
 
 
-def _changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
+def changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
     """What a store is restored from; None when it has no changelog."""
     if store.source_topic is not None:
         source = TopicPartition(store.source_topic, plan.partition)
@@ -125,20 +136,3 @@ def _taken(plan: TaskPlan, topic: TopicPartition, config: Config, clock: Clock) 
     """What a store takes of the topic it is restored from: of its changelog all, of an input what its source took."""
     reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
     return (lambda batch: batch) if reader is None else Rereading(reader, config, clock)
-
-
-def _start(
-    plan: TaskPlan,
-    state: TaskState,
-    store: str,
-    source: TopicPartition,
-    begins: Mapping[TopicPartition, int],
-    ends: Mapping[TopicPartition, int],
-) -> int:
-    known = state.changelog_offset(store)
-    if known is not None and known > ends[source]:
-        raise StateError(
-            f"The store {store} of task {plan.id} is complete up to offset {known} of {source}, which ends at "
-            f"{ends[source]}: it was written with another log. Delete the state folder, or run once with --reset."
-        )
-    return max(begins[source], known or 0)

@@ -55,9 +55,7 @@ class StreamThread:
         self._consumer, self._admin = job.consumer("main"), job.log.admin()
         self._producer = job.producer(index)
         group = job.config.application_id
-        guarantee = (
-            ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, self._admin, group)
-        )
+        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._admin, group)
         merged = [job.layout.topic_names[name] for name in _written(plans, job)]
         patience = Patience(job.config, job.clock)
         count = partial(_partitions, self._admin)
@@ -133,7 +131,9 @@ class StreamThread:
         with self._job.global_tables.reading():
             for task in self.tasks:
                 task.settle(self._read_up_to)
+            worked = [task.plan for task in self.tasks if task.uncommitted]
             self.committer.commit(self.tasks)
+        self._job.rebuilds.committed(worked)
         self._committed_ms = self._job.clock.now_ms()
         self._commit_took_ms = self._committed_ms - started_ms
         self._purge.after_commit(self.tasks)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
-from kstreams.errors import ConfigError, StateError
+from kstreams.errors import ConfigError, CorruptStateError, StateError
 from kstreams.log.api import Log
 from kstreams.processor.built import built
-from kstreams.processor.layout import Layout
+from kstreams.processor.layout import Layout, TaskPlan
 from kstreams.processor.metrics import Measured, merged
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.assignment import assign
 from kstreams.runtime.native.global_tables import GlobalTables
-from kstreams.runtime.native.job import Job, open_job
+from kstreams.runtime.native.job import Job, open_job, shared_anew
 from kstreams.runtime.native.lifecycle import Lifecycle, State, StateListener, ThreadState
 from kstreams.runtime.native.locks import lock_application
 from kstreams.runtime.native.new_topics import NewTopics
@@ -240,8 +239,9 @@ class KafkaStreams:
             return self._count()
 
     def _count(self) -> Progress:
-        admin = self._job.admin if self._job else None
-        return together(progress_of(self._threads, admin, sum(self._restored.values())), self._former)
+        job, restored = self._job, sum(self._restored.values())
+        now = progress_of(self._threads, job.admin, restored, job.rebuilds.count) if job else progress_of([], None)
+        return together(now, self._former)
 
     def _restoring(self, progress: RestoreProgress) -> None:
         self._restored[progress.task, progress.store] = progress.restored
@@ -265,11 +265,14 @@ class KafkaStreams:
         self._job = job = open_job(*parts, self._resources, once=once, until_end=until_end)
         self._make_threads(job)
         if job.bounds is None:
-            threading.Thread(target=self._follow, args=(job.global_tables,), daemon=True).start()
+            self._start_following(job.global_tables)
             topics = NewTopics(self._topology, self._config, job.log)
             self._awaits_topics = topics.are_awaited
             if self._awaits_topics:
                 threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
+
+    def _start_following(self, tables: GlobalTables) -> None:
+        threading.Thread(target=self._follow, args=(tables,), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
         shares = assign(job.layout.tasks, self._config["num.stream.threads"], job.aligned)
@@ -299,8 +302,8 @@ class KafkaStreams:
                     self._end()
 
     def _begin_anew(self) -> None:
-        """Other topics match the patterns: stop the threads, which commit, and share out what there is now."""
-        logger.info("other topics match the patterns: the tasks are shared out anew")
+        """Stop the threads, which commit, and share out what there is now: other topics, other global tables."""
+        logger.info("the tasks are shared out anew")
         with self._change:
             self._is_renewed = True
             idle = not self._alive
@@ -315,11 +318,14 @@ class KafkaStreams:
         self._life.move(State.REBALANCING)
         with self._job.log.admin() as admin:
             layout = prepare_topics(self._topology, self._config, admin)
+        tables = self._job.global_tables
         with self._change:
-            self._former.append(progress_of(self._threads, None, 0))
+            self._former.append(progress_of(self._threads, None))
             self._is_renewed, self._threads = False, []
-            self._job = replace(self._job, layout=layout)
+            self._job = shared_anew(self._job, layout, self._resources)
             self._make_threads(self._job)
+        if self._job.global_tables is not tables and self._job.bounds is None:
+            self._start_following(self._job.global_tables)
         self._start_threads()
 
     def _run(self, thread: StreamThread) -> None:
@@ -336,12 +342,24 @@ class KafkaStreams:
     def _dies(self, thread: StreamThread) -> bool:
         """Run a thread to its end; whether an error ended it and another thread is to go on."""
         try:
-            thread.run(lambda: self._is_running(thread))
+            return self._rebuilding(lambda: thread.run(lambda: self._is_running(thread)), thread.plans)
         except BaseException as error:
             logger.error("%s died: %s", thread.name, error)
             replace = self._answer(error)
             let_go(error)
             return replace
+
+    def _rebuilding(self, work: Callable[[], None], plans: Sequence[TaskPlan]) -> bool:
+        """Do work; whether it came upon damaged stores and is to begin anew, since they are restored then."""
+        try:
+            work()
+        except CorruptStateError as damage:
+            assert self._job is not None
+            let_go(damage)
+            self._job.rebuilds.clear_away(damage, plans, self._job.global_tables)
+            if self._job.global_tables.is_damaged:
+                self._begin_anew()  # all threads work with them
+            return self._life.is_alive() and not self._job.global_tables.is_damaged
         return False
 
     def _answer(self, error: BaseException) -> bool:
@@ -359,7 +377,7 @@ class KafkaStreams:
         assert self._job is not None
         new = StreamThread(thread.name, thread.index, thread.plans, self._job)
         with self._change:
-            self._former.append(progress_of([thread], None, 0))
+            self._former.append(progress_of([thread], None))
             self._threads[self._threads.index(thread)] = new
             self._waiting.add(new.name)
         if not self._life.move(State.REBALANCING) and not self._life.is_alive():
@@ -409,7 +427,7 @@ class KafkaStreams:
 
     def _follow(self, tables: GlobalTables) -> None:
         try:
-            tables.follow(self._stop_globals)
+            self._rebuilding(lambda: tables.follow(self._stop_globals), ())
         except Exception as error:
             if not self._stop_globals.is_set():
                 logger.error("the thread of the global tables died: %s", error)

@@ -7,12 +7,14 @@ import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import CorruptStateError
 from kstreams.runtime.spark.state_files import EMPTY, Memo, StateFile, StateFiles, Version
 from kstreams.state import open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
@@ -89,7 +91,8 @@ class LiveStates:
         """Forget a state that holds half a step, or another history."""
         live = self._kept.pop(name, None)
         if live is not None:
-            live.state.close()
+            with suppress(CorruptStateError):  # nothing of it is kept
+                live.state.close()
             shutil.rmtree(live.folder, ignore_errors=True)
 
     def clear(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import ManualClock
-from kstreams.errors import KStreamsError
+from kstreams.errors import CorruptStateError, KStreamsError
 from kstreams.processor.interleaved import Interleaved
 from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
@@ -31,6 +32,8 @@ from kstreams.runtime.spark.source import Topics
 from kstreams.runtime.spark.spans import Span, decode_spans
 from kstreams.runtime.spark.state_files import StateFiles, moment
 from kstreams.state.api import StateStore
+
+logger = logging.getLogger(__name__)
 
 RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -75,17 +78,32 @@ def run_task(
     pyarrow RecordBatch
         Its output, columns as in `ARROW_OUT_SCHEMA`, and one row with its counts.
     """
-    name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
-    version = files.version_at(step.before(sub.id))
-    live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
+    name, given, num_given_out = f"{program.checkpoint}/{sub.id}_{partition}", list(given), 0
     try:
-        yield from _Run(program, sub, partition, step, live).outputs(given, files)
+        try:
+            for output in _attempt(program, sub, partition, step, given):
+                yield output
+                num_given_out += 1
+        except CorruptStateError as damage:
+            logger.warning("%s. They are rebuilt from the state files, and the step is run again", damage)
+            LIVE.clear()  # a global table's may be meant
+            yield from islice(_attempt(program, sub, partition, step, given), num_given_out, None)
     except KStreamsError as error:
         LIVE.drop(name)
         yield report(partition, error=describe(error))
     except BaseException:
         LIVE.drop(name)  # it holds half a step
         raise
+
+
+def _attempt(
+    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch]
+) -> Iterator[pa.RecordBatch]:
+    """What a task gives in one step: the same whenever it is run."""
+    name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
+    version = files.version_at(step.before(sub.id))
+    live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
+    yield from _Run(program, sub, partition, step, live).outputs(given, files)
 
 
 class _Run:

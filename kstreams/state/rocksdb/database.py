@@ -10,9 +10,12 @@ entries at once stop every other thread for 75 ms.
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -20,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 import rocksdict
 
-from kstreams.errors import StateError
+from kstreams.errors import CorruptStateError, StateError
 from kstreams.state.byte_columns import prefixed
 from kstreams.state.byte_order import last_of_each
 from kstreams.state.directory_lock import DirectoryLock
@@ -38,6 +41,9 @@ _BULK_ROWS = 20_000
 _COPIES = 4  # of a row while a restore writes it: gathered, joined, in order, and in RocksDB's hands
 
 
+_LOST = errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR  # what other errors name is well again when there is room
+
+
 class RocksDatabase:
     """The families of a task's stores.
 
@@ -52,8 +58,10 @@ class RocksDatabase:
 
     Raises
     ------
+    CorruptStateError
+        When its files are damaged.
     StateError
-        When another process holds the directory, or its files cannot be read.
+        When another process holds the directory, or RocksDB cannot work there.
     """
 
     def __init__(self, directory: Path, stores: Sequence[str], limits: StateLimits) -> None:
@@ -61,20 +69,28 @@ class RocksDatabase:
         self._lock = DirectoryLock(directory)
         try:
             self._db = self._open(stores, limits)
-            self._families = {
-                store: RocksFamily(
-                    self._db, store, directory / f"restore-{number}.sst", limits.restore_bytes // _COPIES
-                )
-                for number, store in enumerate(stores)
-            }
         except BaseException:
             self._lock.release()
+            raise
+        self._families = {
+            store: RocksFamily(self._db, store, directory / f"restore-{number}.sst", limits.restore_bytes // _COPIES)
+            for number, store in enumerate(stores)
+        }
+        try:
+            for family in self._families.values():
+                family.read_mark()
+        except BaseException:
+            with suppress(StateError):
+                self.close()
             raise
 
     def _open(self, stores: Sequence[str], limits: StateLimits) -> Any:
         path, options = self._directory / "rocksdb", _options(limits)
+        is_known = (path / "CURRENT").exists()
+        if not is_known and any(path.glob("*.sst")):  # RocksDB would begin anew beside them
+            raise damaged(path, "the file CURRENT is missing")
         try:
-            known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
+            known = rocksdict.Rdict.list_cf(str(path), options) if is_known else []
             families = {_family_name(store): options for store in stores}
             families |= {name: options for name in known if name != "default"}
             path.mkdir(mode=0o700, exist_ok=True)
@@ -86,17 +102,29 @@ class RocksDatabase:
         return self._families[store]
 
     def close(self) -> None:
-        """Flush every family, then let go of the files; a handle that lives on would keep RocksDB's own lock."""
-        try:
+        """Flush every family, then let go of the files; a handle that lives on would keep RocksDB's own lock.
+
+        Everything is let go also where files turn out to be damaged; the error comes afterwards.
+        """
+        with ExitStack() as closing:
+            closing.callback(self._lock.release)
+            closing.callback(self._restrict)
+            closing.callback(self._let_go)
             for family in self._families.values():
-                family.close()
-            self._families.clear()
+                closing.callback(family.close)
+
+    def _let_go(self) -> None:
+        self._families.clear()
+        try:
             self._db.close()
-            del self._db
-            for file in (self._directory / "rocksdb").iterdir():
-                file.chmod(0o600)
+        except Exception as error:
+            raise unreadable(self._directory / "rocksdb", error) from error
         finally:
-            self._lock.release()
+            del self._db
+
+    def _restrict(self) -> None:
+        for file in (self._directory / "rocksdb").iterdir():
+            file.chmod(0o600)
 
 
 class RocksFamily:
@@ -111,9 +139,14 @@ class RocksFamily:
         self._handle = db.get_column_family_handle(_family_name(store))
         self._gathered: list[Rows] = []
         self._bytes_gathered, self._most_gathered = 0, most_gathered
+        self.offset: int | None = None
+        self.observed_ms = -1
+
+    def read_mark(self) -> None:
+        """Learn what the bytes stand for."""
         mark = self._guarded(self._rows.get, _ABOUT)
         offset, self.observed_ms = (-1, -1) if mark is None else _MARK.unpack(mark)
-        self.offset: int | None = None if offset < 0 else offset
+        self.offset = None if offset < 0 else offset
 
     def get(self, key: bytes) -> bytes | None:
         self._settle()
@@ -185,9 +218,11 @@ class RocksFamily:
 
     def close(self) -> None:
         """Bring everything to disk and drop the handles."""
-        self._settle()
-        self._guarded(self._rows.flush)
-        self._rows = self._handle = self._db = None
+        try:
+            self._settle()
+            self._guarded(self._rows.flush)
+        finally:
+            self._rows = self._handle = self._db = None
 
     def _note(self, offset: int | None, observed_ms: int) -> None:
         self.offset = self.offset if offset is None else offset
@@ -261,12 +296,24 @@ class RocksFamily:
 
 
 def unreadable(path: Path, error: Exception) -> StateError:
-    """The error for a database that RocksDB cannot read or write."""
+    """The error for a database that RocksDB cannot read or write: because of its files, or of the machine."""
     reason = str(error).rstrip(". ")
-    return StateError(
-        f"RocksDB at {path} cannot be read or written: {reason}. When its files are damaged, delete the directory "
-        f"{path.parent}: its stores are restored from their changelogs"
-    )
+    if _is_damage(error, reason):
+        return damaged(path, reason)
+    return StateError(f"RocksDB at {path} cannot be read or written: {reason}. Mend that, then start again.")
+
+
+def damaged(path: Path, reason: str) -> CorruptStateError:
+    """The error for damaged files of a database."""
+    return CorruptStateError(f"the state stores in {path} are damaged: {reason}", path)
+
+
+def _is_damage(error: Exception, reason: str) -> bool:
+    """Whether files are to blame; rocksdict raises plain exceptions that carry RocksDB's words."""
+    if type(error) is not Exception:
+        return False
+    is_of_system = reason.startswith("IO error") or "(os error " in reason
+    return not is_of_system or any(os.strerror(code) in reason for code in _LOST)
 
 
 def _end(high: bytes | None) -> bytes:
@@ -276,7 +323,7 @@ def _end(high: bytes | None) -> bytes:
 def _taken(
     rows: Any, step: Callable[[], None], is_within: Callable[[bytes], bool], size: int
 ) -> list[tuple[bytes, bytes]]:
-    """Up to `size` rows from where an iterator stands. What RocksDB cannot read looks like the end: its status tells."""
+    """Up to `size` rows from where an iterator stands. What cannot be read looks like the end: its status tells."""
     value_of, taken = rows.value, list[tuple[bytes, bytes]]()
     take = taken.append
     for key in islice(takewhile(is_within, iter(rows.key, None)), size):
@@ -319,6 +366,7 @@ def _options(limits: StateLimits) -> Any:
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
+    options.set_paranoid_checks(True)  # damage ends writes too, and missing files are noticed at once
     options.set_atomic_flush(True)  # what one batch wrote to several families reaches the disk together
     options.set_write_buffer_manager(buffers)
     options.set_write_buffer_size(min(32 * MIB, limits.write_buffer_bytes // 2))
