@@ -127,10 +127,10 @@ _USED = (
         "memory.max.bytes",
         SIZE,
         640 * 1024**2,
-        "What data may take in the memory of a process, beside Python and its libraries. Two fifths are for live values "
-        "of stores and what waits in buffers, a tenth each for uncommitted changes, RocksDB's cache, its write buffers, "
-        "and records on their way. What exceeds its share goes to RocksDB, is committed early or is read later; only "
-        "stores in memory cannot give way.",
+        "What data may take in the memory of a process, beside Python and its libraries. Two fifths are for live "
+        "values of stores and what waits in buffers, a tenth each for uncommitted changes, RocksDB's cache, its write "
+        "buffers, and records on their way. What exceeds its share goes to RocksDB, is committed early or is read "
+        "later; only stores in memory cannot give way.",
         own=True,
     ),
     Key(

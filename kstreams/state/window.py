@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -334,10 +334,9 @@ class LiveWindowStore(LiveStore):
             self._frames, self._starts, self._starts_of = {}, [], None
             self.reload()
             return
-        keys = self._keys.decode(cut(changes.keys, 0, -12))
-        values = self._values.of_stored(self._values.stored(changes.values, changes.timestamps))
         self._starts_of = None
-        self._take(keys, starts.to_pylist(), values)
+        values = self._values.of_stored(self._values.stored(changes.values, changes.timestamps))
+        self._take(self._keys.decode(cut(changes.keys, 0, -12)), starts.to_pylist(), values)
         self._expire()
 
     def _take(self, keys: list[Any], starts: list[int], values: list[Any]) -> None:
@@ -363,13 +362,10 @@ class LiveWindowStore(LiveStore):
             low = (start_ms + 1).to_bytes(8, "big")
 
     def dump(self) -> Changes:
-        keys, starts, values = [], [], []
         hidden_ms = self._gone_ms() if self.builder.time_ordered else self._hidden_ms()
-        for start_ms in self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False):
-            for key, value in self._frames[start_ms].scan(b"", None):
-                keys.append(key)
-                starts.append(start_ms)
-                values.append(value)
+        known = self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False)
+        rows = [(key, start_ms, value) for start_ms in known for key, value in self._frame_rows(start_ms, (b"", None))]
+        keys, starts, values = ([row[part] for row in rows] for part in range(3))
         return self._records(keys, starts, values, 0)
 
     def num_pending(self) -> int:
@@ -379,12 +375,8 @@ class LiveWindowStore(LiveStore):
         return sum(map(len, self._frames.values()))
 
     def sample(self) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = []
-        for start_ms in reversed(self._starts):
-            found += self._frames[start_ms].sample(SAMPLE - len(found))
-            if len(found) >= SAMPLE:
-                break
-        return found
+        rows = (row for start_ms in reversed(self._starts) for row in self._frames[start_ms].sample(SAMPLE))
+        return list(islice(rows, SAMPLE))
 
     def evict(self, count: int) -> int:
         """The earliest windows first."""

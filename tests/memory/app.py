@@ -1,4 +1,4 @@
-"""An application in a process of its own that tells how much memory it took: `python -m tests.memory.app CASE FOLDER`."""
+"""Applications, each run in a process of its own that tells how much memory it took."""
 
 from __future__ import annotations
 

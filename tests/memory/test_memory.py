@@ -45,7 +45,7 @@ def write(folder: Path, records: int) -> None:
 
 def taken(case: str, folder: Path) -> int:
     """The memory that a case takes, run in a process of its own."""
-    command = [sys.executable, "-m", "tests.memory.app", case, str(folder), str(MOST)]
+    command = [sys.executable, str(Path(__file__).with_name("app.py")), case, str(folder), str(MOST)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1])
