@@ -11,8 +11,8 @@ from kstreams.config.config import Config
 class MemoryShares:
     """What each part may take, in bytes. All threads and tasks of the process share it.
 
-    Live values get two fifths of the whole, and each other part a tenth. A fifth is left for what nobody counts: dicts
-    that grow, gaps between objects, a batch at work.
+    Live values get a third of the whole, and each other part a twelfth. A third is left for what nobody counts: dicts
+    that grow, gaps between objects, a batch at work, RocksDB's compactions.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class MemoryShares:
     Examples
     --------
     >>> MemoryShares.of(Config.of({"memory.max.bytes": 60_000})).live
-    24000
+    20000
     >>> MemoryShares.of(Config.of({"memory.max.bytes": 60_000, "statestore.live.max.bytes": 5_000})).live
     5000
     """
@@ -49,14 +49,14 @@ class MemoryShares:
         live, uncommitted = config["statestore.live.max.bytes"], config["statestore.uncommitted.max.bytes"]
         total: int = config["memory.max.bytes"]
         if "memory.max.bytes" not in config.explicit:
-            total = max(total, 5 * (live or 0) // 2, 10 * (uncommitted or 0))
-        tenth = total // 10
+            total = max(total, 3 * (live or 0), 12 * (uncommitted or 0))
+        twelfth = total // 12
         return cls(
-            live=_capped(4 * tenth, live),
-            uncommitted=_capped(tenth, uncommitted),
-            block_cache=tenth,
-            write_buffers=tenth,
-            buffered=tenth,
+            live=_capped(4 * twelfth, live),
+            uncommitted=_capped(twelfth, uncommitted),
+            block_cache=twelfth,
+            write_buffers=twelfth,
+            buffered=twelfth,
         )
 
 

@@ -43,6 +43,12 @@ def write(folder: Path, records: int) -> None:
                 producer.send_batch(Batch(source, np.arange(len(keys)), keys, values, times))
 
 
+def append(folder: Path, key: bytes) -> None:
+    """One record more, of a key that was there, in its partition."""
+    with open_log(folder) as log, log.producer() as producer:
+        producer.send("in", key, b"again", timestamp=SPAN_MS, partition=0)
+
+
 def taken(case: str, folder: Path) -> int:
     """The memory that a case takes, run in a process of its own."""
     command = [sys.executable, str(Path(__file__).with_name("app.py")), case, str(folder), str(MOST)]
@@ -81,6 +87,18 @@ def run(case: str, folder: Path, records: int) -> None:
     assert taken(case, folder) < ALLOWED
     check(case, folder / "large", records)
     shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_a_restore_of_ten_times_the_load_stays_within_the_budget(tmp_path: Path) -> None:
+    write(tmp_path / "small", 100)
+    write(tmp_path / "large", 10 * LOAD)
+    assert taken("count", tmp_path) < ALLOWED
+    shutil.rmtree(tmp_path / "large-state")
+    append(tmp_path / "large", key_of(7))
+    assert taken("count", tmp_path) < ALLOWED
+    [*_, (key, value)] = (row for row in output(tmp_path / "large") if row[0] == key_of(7))
+    assert (key, serde_of(int).deserialize(value)) == (key_of(7), 2)
 
 
 @pytest.mark.slow
