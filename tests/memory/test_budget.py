@@ -62,7 +62,7 @@ def test_large_values_are_taken_in_short_runs(tmp_path: Path) -> None:
 def test_who_gives_live_values_more_gives_the_whole_more() -> None:
     large = MemoryShares.of(Config.of({"statestore.live.max.bytes": "1 GiB"}))
     assert (large.live, large.uncommitted) == (1024 * MIB, 256 * MIB)
-    within = MemoryShares.of(Config.of({"statestore.live.max.bytes": "1 GiB", "memory.max.bytes": 124 * MIB}))
+    within = MemoryShares.of(Config.of({"statestore.live.max.bytes": "1 GiB", "memory.max.bytes": 120 * MIB}))
     assert within.live == 40 * MIB
 
 
