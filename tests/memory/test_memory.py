@@ -17,8 +17,8 @@ from kstreams.log import open_log
 from kstreams.serdes import serde_of
 
 MIB = 1024 * 1024
-MOST, ALLOWED = 64 * MIB, 96 * MIB
-LOAD, PARTITIONS = 60_000, 2
+MOST = 64 * MIB
+LOAD, PARTITIONS = 30_000, 2
 ROWS = 5_000
 SPAN_MS = 30_000  # of event time: all in one window, so that nothing leaves before the end
 
@@ -49,9 +49,9 @@ def append(folder: Path, key: bytes) -> None:
         producer.send("in", key, b"again", timestamp=SPAN_MS, partition=0)
 
 
-def taken(case: str, folder: Path) -> int:
-    """The memory that a case takes, run in a process of its own."""
-    command = [sys.executable, str(Path(__file__).with_name("app.py")), case, str(folder), str(MOST)]
+def taken(case: str, folder: Path, most: int = MOST) -> int:
+    """The memory that a case takes above a small run before it, in a process of its own."""
+    command = [sys.executable, str(Path(__file__).with_name("app.py")), case, str(folder), str(most)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1])
@@ -81,22 +81,26 @@ def check(case: str, folder: Path, records: int) -> None:
     assert {key: read(value) for key, value in found} == expected
 
 
-def run(case: str, folder: Path, records: int) -> None:
+def run(case: str, folder: Path, records: int, most: int = MOST) -> None:
     write(folder / "small", 100)
     write(folder / "large", records)
-    assert taken(case, folder) < ALLOWED
+    assert taken(case, folder, most) < 1.5 * most
     check(case, folder / "large", records)
     shutil.rmtree(folder)
+
+
+def test_a_small_budget_holds_a_hundred_thousand_keys(tmp_path: Path) -> None:
+    run("count", tmp_path / "run", 100_000, 32 * MIB)
 
 
 @pytest.mark.slow
 def test_a_restore_of_ten_times_the_load_stays_within_the_budget(tmp_path: Path) -> None:
     write(tmp_path / "small", 100)
     write(tmp_path / "large", 10 * LOAD)
-    assert taken("count", tmp_path) < ALLOWED
+    assert taken("count", tmp_path) < 1.5 * MOST
     shutil.rmtree(tmp_path / "large-state")
     append(tmp_path / "large", key_of(7))
-    assert taken("count", tmp_path) < ALLOWED
+    assert taken("count", tmp_path) < 1.5 * MOST
     [*_, (key, value)] = (row for row in output(tmp_path / "large") if row[0] == key_of(7))
     assert (key, serde_of(int).deserialize(value)) == (key_of(7), 2)
 
