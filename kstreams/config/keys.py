@@ -126,26 +126,26 @@ _USED = (
     Key(
         "memory.max.bytes",
         SIZE,
-        512 * 1024**2,
-        "What data may take in the memory of a process, beside Python and its libraries. Half is for live values of "
-        "stores and what waits in buffers; an eighth each for uncommitted changes, RocksDB's cache, its write buffers, "
-        "and records on their way. What exceeds its share goes to RocksDB, is committed early or is read later; only "
-        "stores in memory cannot give way.",
+        768 * 1024**2,
+        "What data may take in the memory of a process, beside Python and its libraries. A third is for live values of "
+        "stores and what waits in buffers, a twelfth each for uncommitted changes, RocksDB's cache, its write buffers, "
+        "and records on their way; the rest is for what cannot be counted. What exceeds its share goes to RocksDB, is "
+        "committed early or is read later; only stores in memory cannot give way.",
         own=True,
     ),
     Key(
         "statestore.live.max.bytes",
         SIZE,
         None,
-        "Memory for live values that stores keep over RocksDB, all tasks together, where half of `memory.max.bytes` is "
-        "too much.",
+        "Memory for live values that stores keep over RocksDB, all tasks together, where a third of "
+        "`memory.max.bytes` is too much.",
         own=True,
     ),
     Key(
         "statestore.uncommitted.max.bytes",
         SIZE,
         None,
-        "Uncommitted changes of all tasks beyond which a commit is made early, where an eighth of `memory.max.bytes` "
+        "Uncommitted changes of all tasks beyond which a commit is made early, where a twelfth of `memory.max.bytes` "
         "is too much.",
         own=True,
     ),

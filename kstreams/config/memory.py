@@ -11,6 +11,9 @@ from kstreams.config.config import Config
 class MemoryShares:
     """What each part may take, in bytes. All threads and tasks of the process share it.
 
+    Live values get a third of the whole, and each other part a twelfth. A third is left for what nobody counts: dicts
+    that grow, gaps between objects, a batch at work, RocksDB's compactions.
+
     Parameters
     ----------
     live : int
@@ -25,9 +28,9 @@ class MemoryShares:
 
     Examples
     --------
-    >>> MemoryShares.of(Config.of({"memory.max.bytes": 64_000})).live
-    32000
-    >>> MemoryShares.of(Config.of({"memory.max.bytes": 64_000, "statestore.live.max.bytes": 5_000})).live
+    >>> MemoryShares.of(Config.of({"memory.max.bytes": 60_000})).live
+    20000
+    >>> MemoryShares.of(Config.of({"memory.max.bytes": 60_000, "statestore.live.max.bytes": 5_000})).live
     5000
     """
 
@@ -46,14 +49,14 @@ class MemoryShares:
         live, uncommitted = config["statestore.live.max.bytes"], config["statestore.uncommitted.max.bytes"]
         total: int = config["memory.max.bytes"]
         if "memory.max.bytes" not in config.explicit:
-            total = max(total, 2 * (live or 0), 8 * (uncommitted or 0))
-        eighth = total // 8
+            total = max(total, 3 * (live or 0), 12 * (uncommitted or 0))
+        twelfth = total // 12
         return cls(
-            live=_capped(total // 2, live),
-            uncommitted=_capped(eighth, uncommitted),
-            block_cache=eighth,
-            write_buffers=eighth,
-            buffered=total - total // 2 - 3 * eighth,
+            live=_capped(4 * twelfth, live),
+            uncommitted=_capped(twelfth, uncommitted),
+            block_cache=twelfth,
+            write_buffers=twelfth,
+            buffered=twelfth,
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from kstreams.state.api import BufferedRecord, Changes, StoreBuilder
 from kstreams.state.codecs import Keys, PlainValues
 from kstreams.state.family import Family
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.live_store import LiveStore
+from kstreams.state.live_store import SAMPLE, LiveStore
 from kstreams.state.packing import packed, packed_headers, unpacked, unpacked_headers
 
 Place: TypeAlias = tuple[int, bytes, int]
@@ -30,6 +31,8 @@ _LAST_NUMBER = 2**31 - 1
 
 class LiveRecordBuffer(LiveStore):
     """Records that wait (see `RecordBuffer`)."""
+
+    row_slots, object_bytes = 4, 700  # slots of a dict and a set, and the place, which takes as much as two
 
     def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
@@ -131,3 +134,6 @@ class LiveRecordBuffer(LiveStore):
 
     def num_live(self) -> int:
         return len(self._waiting)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return list(islice(reversed(self._waiting.items()), SAMPLE))

@@ -136,8 +136,8 @@ class Spilled:
 class Places:
     """The order of rows that lie below by key: their places, in a family of their own.
 
-    It is made anew whenever a store is opened, so that it need not be true after a crash. A place may be out of date: it
-    counts only if the row below has that time still.
+    It is made anew whenever a store is opened, so that it need not be true after a crash. A place may be out of date:
+    it counts only if the row below has that time still.
 
     Parameters
     ----------

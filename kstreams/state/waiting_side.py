@@ -221,4 +221,5 @@ class WaitingSide:
 
 
 def _row_at(place: bytes) -> WaitingRow:
-    return WaitingRow(*PLACE.unpack_from(place), place[PLACE.size :])
+    timestamp, left_side = PLACE.unpack_from(place)
+    return WaitingRow(timestamp, left_side, place[PLACE.size :])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -336,10 +336,9 @@ class LiveWindowStore(LiveStore):
             self._frames, self._starts, self._starts_of = {}, [], None
             self.reload()
             return
-        keys = self._keys.decode(cut(changes.keys, 0, -12))
-        values = self._values.of_stored(self._values.stored(changes.values, changes.timestamps))
         self._starts_of = None
-        self._take(keys, starts.to_pylist(), values)
+        values = self._values.of_stored(self._values.stored(changes.values, changes.timestamps))
+        self._take(self._keys.decode(cut(changes.keys, 0, -12)), starts.to_pylist(), values)
         self._expire()
 
     def _take(self, keys: list[Any], starts: list[int], values: list[Any]) -> None:
@@ -379,12 +378,8 @@ class LiveWindowStore(LiveStore):
         return sum(map(len, self._frames.values()))
 
     def sample(self) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = []
-        for start_ms in reversed(self._starts):
-            found += self._frames[start_ms].sample(SAMPLE - len(found))
-            if len(found) >= SAMPLE:
-                break
-        return found
+        rows = (row for start_ms in reversed(self._starts) for row in self._frames[start_ms].sample(SAMPLE))
+        return list(islice(rows, SAMPLE))
 
     def evict(self, count: int) -> int:
         """The earliest windows first."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
-from kstreams.processor.context import NodeContext
+from kstreams.processor.context import NodeContext, TaskContext
 from kstreams.processor.operator import Forward
 from kstreams.record import Change, Headers, Window, Windowed
 from kstreams.state.footprint import RowWeight
@@ -161,14 +161,18 @@ def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | Non
             pending.clear()
             if window is not None:
                 del waiting[window]
-        for _, key, window, new, old, timestamp, headers in task.in_parts(_taken(updates)):
-            if new is not None or old is not None:
-                task.headers = headers
-                at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
+        _emit_all(task.in_parts(_taken(updates)), task, at_once)
 
     context.at_flush(flush)
     task.uncommitted.append(num_bytes)
     return of_window
+
+
+def _emit_all(updates: Iterator[Update], task: TaskContext, at_once: Emit) -> None:
+    for _, key, window, new, old, timestamp, headers in updates:
+        if new is not None or old is not None:
+            task.headers = headers
+            at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
 
 
 def _taken(updates: list[Update]) -> Iterator[Update]:

@@ -41,7 +41,7 @@ class RunLength:
     _grown: int = 0
 
     def learn(self, records: int, took_ms: int, grown: int) -> None:
-        """Adapt to a run of `records` that took `took_ms` milliseconds, after which `grown` bytes more wait for a commit.
+        """Adapt to a run: its records, the milliseconds it took, and how many bytes more wait for a commit after it.
 
         Short runs are taken together.
         """

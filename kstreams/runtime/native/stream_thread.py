@@ -273,10 +273,12 @@ class StreamThread:
         return sum(task.bytes_pending for task in self.tasks) > self._most_pending
 
     def _commit_is_due(self) -> bool:
-        if any(task.task.commit_requested for task in self.tasks) or self._commit_early():
+        if any(task.task.commit_requested for task in self.tasks):
             return True
         if any(slices.is_open for slices in self._slices):
             return False  # what was written of a slice cannot be put in order before it is complete
+        if self._commit_early():
+            return True
         # In a bounded run nobody waits for single results: there commits may take a twentieth of the time, no more.
         rest_ms = self._commit_took_ms * 20 if self._job.bounds is not None else 0
         elapsed_ms = self._job.clock.now_ms() - self._committed_ms

@@ -53,7 +53,7 @@ class TimeSlices:
     def _end(self, task: ActiveTask, source: TopicPartition, drained: Drained) -> int:
         group = task.group
         count = group.buffered(source)
-        records = min(task.run_length, count)
+        records = min(max(1, task.run_length // len(self._tasks)), count)  # no commit is made before a slice is over
         if records == count and drained(source):
             return EVERYTHING_MS
         if not count:
