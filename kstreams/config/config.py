@@ -115,8 +115,7 @@ class Config(Mapping[str, Any]):
     @property
     def caches(self) -> bool:
         """Whether the record cache is on: `statestore.cache.max.bytes` above 0."""
-        found: int = self._values["statestore.cache.max.bytes"]
-        return found > 0
+        return bool(self["statestore.cache.max.bytes"] > 0)
 
     @property
     def explicit(self) -> dict[str, Any]:

@@ -65,6 +65,11 @@ class StoreBuilder:
     source_topic: str | None = None
     make: Callable[[Any], CustomStore] | None = None  # CUSTOM: of its log, the store
 
+    @property
+    def caches(self) -> bool:
+        """Whether Kafka Streams has a cache before it, which still finds what has expired: none where closing emits."""
+        return self.caching and not self.time_ordered
+
 
 class Changes(NamedTuple):
     """What a store changed since its last commit: one entry per key, exactly the records of its changelog."""

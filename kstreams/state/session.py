@@ -22,10 +22,10 @@ class LiveSessionStore(GroupedStore):
     def put(self, session: Windowed[Any], value: Any) -> None:
         """Set the value of a session; None removes it. Nothing happens when the session has expired.
 
-        A None for a session that is not there lets no time pass: a cache of Kafka Streams tells the store nothing of it.
+        A None for what is not there lets no time pass: a cache of Kafka Streams tells the store below nothing of it.
         """
         key, (start_ms, end_ms) = session
-        if value is None and self.builder.caching and (end_ms, start_ms) not in self._groups.peek(self._key(key)):
+        if value is None and self.builder.caches and (end_ms, start_ms) not in self._groups.peek(self._key(key)):
             return
         if end_ms > self.observed_ms:
             self.observed_ms = end_ms
@@ -144,8 +144,7 @@ class LiveSessionStore(GroupedStore):
     def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """Everything that is kept, ordered by (end, start, serialized key); a caching store shows expired rows too."""
         first_ms, last_ms = self._times()
-        clips = self.builder.time_ordered or not self.builder.caching
-        return self._between(self._limit_ms() + 1 if clips else first_ms, last_ms)
+        return self._between(first_ms if self.builder.caches else self._limit_ms() + 1, last_ms)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
         """`all` in descending order."""

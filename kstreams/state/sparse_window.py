@@ -23,15 +23,16 @@ class SparseWindowStore(KeyedWindows):
             self._groups.put(self._key(key), (start_ms, 0), self._held(value))
 
     def get(self, key: Any, start_ms: int) -> Any:
-        """The value of a key's window, or None."""
-        if start_ms <= self._limit_ms():
+        """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        if start_ms <= self._hidden_ms():
             return None
         return self._public(self._groups.peek(self._key(key)).get((start_ms, 0)))
 
     def latest_first(self, key: Any, from_ms: int, to_ms: int) -> dict[int, Any]:
-        """What `backward_fetch` gives, by start."""
+        """What `get` gives of all windows that start between two times, by start, the latest first."""
         group, public = self._groups.peek(self._key(key)), self._values.public
-        places = group.span(max(from_ms, self.observed_ms - self._retention_ms + 1), to_ms)
+        limit_ms = self.observed_ms - self._retention_ms
+        places = group.span(from_ms if from_ms > limit_ms else max(from_ms, self._hidden_ms() + 1), to_ms)
         places.reverse()
         if public is None:
             return {place[0]: group[place] for place in places}
@@ -48,6 +49,5 @@ class SparseWindowStore(KeyedWindows):
                 yield self._shown(key, place[0], value)
 
     def _hidden_ms(self) -> int:
-        """A cache of Kafka Streams looks past the clip of its store."""
-        shows_expired = self.builder.caching and not self.builder.time_ordered
-        return self._gone_ms(self.observed_ms) if shows_expired else self._limit_ms()
+        """A cache of Kafka Streams still finds what has expired."""
+        return self._gone_ms(self.observed_ms) if self.builder.caches else self._limit_ms()

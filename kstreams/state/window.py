@@ -65,8 +65,8 @@ class LiveWindowStore(LiveStore):
         frame.changed[key] = None
 
     def get(self, key: Any, start_ms: int) -> Any:
-        """The value of a key's window, or None."""
-        if start_ms <= self.observed_ms - self._retention_ms:
+        """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        if start_ms <= self.observed_ms - self._retention_ms and start_ms <= self._hidden_ms():
             return None
         frame = self._frames.get(start_ms)
         if frame is None:
@@ -97,8 +97,9 @@ class LiveWindowStore(LiveStore):
         """The values of many windows, in their order."""
         found: list[Any] = [None] * len(keys)
         live, public = self._keys.live, self._values.public
+        hidden_ms = self._hidden_ms()
         for start_ms, places in _by_start(starts_ms):
-            frame = self._known(start_ms) if start_ms > self._limit_ms() else None
+            frame = self._known(start_ms) if start_ms > hidden_ms else None
             if frame is None:
                 continue
             wanted = [keys[place] for place in places]
@@ -204,9 +205,8 @@ class LiveWindowStore(LiveStore):
         return self._scan(self._hidden_ms() + 1, self.observed_ms, reverse=True)
 
     def _hidden_ms(self) -> int:
-        """`all` hides windows that start here or before; a cache of Kafka Streams looks past the clip of its store."""
-        shows_expired = self.builder.caching and not self.builder.time_ordered
-        return self._gone_ms() if shows_expired else self._limit_ms()
+        """`get` and `all` hide windows that start here or before; a cache of Kafka Streams finds what has expired."""
+        return self._gone_ms() if self.builder.caches else self._limit_ms()
 
     def _scan(
         self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None] = (b"", None), reverse: bool = False

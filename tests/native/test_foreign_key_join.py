@@ -83,3 +83,23 @@ def test_answers_go_to_the_partition_that_asked_however_the_left_table_is_partit
     world.run(topology())
     known = expected(1, 10)
     assert world.table("out") == {f"o{i}": known[f"o{i}"] for i in range(30) if f"o{i}" in known}
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1_000_000], ids=["uncached", "cached"])
+@pytest.mark.parametrize("kind", ["join", "left_join"])
+def test_rows_that_change_before_their_answers_come_leave_no_result_behind(
+    world: World, kind: str, cache_bytes: int
+) -> None:
+    """Every order has a price, is deleted or changed, and then names a product that has none."""
+    world.create("orders", 2)
+    world.create("prices", 2)
+    world.create("out", 2)
+    world.write("prices", prices(10))
+    missing = [(f"o{i}", f"none:{i}", ROWS + i) for i in range(0, ROWS, 2)]
+    world.write("orders", orders(1))
+    world.write("orders", [(key, None if i % 2 else "none:0", at) for i, (key, _, at) in enumerate(missing)])
+    world.write("orders", missing)
+    world.run(topology(kind), max_poll_records=17, statestore_cache_max_bytes=cache_bytes)
+    kept = {key: value for key, value in expected(1, 10, kind).items() if int(key[1:]) % 2}
+    found = {key: f"{order}@None" for key, order, _ in missing} if kind == "left_join" else {}
+    assert world.table("out") == kept | found

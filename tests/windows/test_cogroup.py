@@ -56,6 +56,19 @@ def test_every_stream_has_its_own_stream_time_by_which_windows_close(rows, size,
     assert latest(run(builder, rows, UNCACHED)) == table
 
 
+@pytest.mark.parametrize(("config", "text"), [({}, "+x-z"), (UNCACHED, "-z")], ids=["cached", "uncached"])
+@pytest.mark.parametrize(
+    "windows",
+    [ks.TimeWindows(size=20), ks.TimeWindows(size=20, advance=10), ks.SlidingWindows(difference=20)],
+    ids=["tumbling", "hopping", "sliding"],
+)
+def test_only_with_the_cache_a_stream_that_lags_finds_what_has_expired(windows, config, text):
+    builder, streams = cogrouped()
+    written(streams.windowed_by(windows).aggregate(str, value=str))
+    rows = [("in", "a", "x", 0), ("in", "a", "p", 58), ("in", "a", "q", 63), ("two", "a", "z", 0)]
+    assert run(builder, rows, config)[-1] == ("a@0/20", text, 0)
+
+
 @few
 @given(rows_, st.integers(1, 12))
 def test_sessions_take_in_the_records_of_all_streams(rows, gap):

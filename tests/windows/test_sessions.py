@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams import expressions as ex
 from kstreams.errors import TopologyError
+from kstreams.testing import TopologyTestDriver
 from tests.dsl.driven import UNCACHED, run
 from tests.windows.aggregating import ON_CLOSE, ON_UPDATE, counts, few, latest, records_of, windowed, written
 
@@ -78,6 +79,16 @@ def test_with_the_cache_a_session_of_nothing_lets_no_other_expire():
     written(stream.reduce(lambda a, b: b))
     rows = [("c", "x", 550), ("c", "x", 568), ("d", None, 631), ("c", "y", 597)]
     assert run(builder, rows)[-2:] == [("c@550/568", None, 568), ("c@550/597", "y", 597)]
+
+
+def test_on_close_there_is_no_cache_and_a_session_of_nothing_lets_others_expire():
+    builder, stream = windowed(ks.SessionWindows(gap=15, grace=50), ON_CLOSE)
+    stream.reduce(lambda a, b: b, materialized="store")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        for value, time in (("x", 4657), ("y", 4710), (None, 4727)):
+            topic.pipe_input("k", value, time)
+        assert [session.window.end_ms for session, _ in driver.get_session_store("store").all()] == [4710]
 
 
 @few

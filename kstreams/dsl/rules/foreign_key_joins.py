@@ -31,11 +31,13 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     foreign_key = build.key_serde(node, PURPOSE, right)
     row = build.value_serde(node, PURPOSE, left)
     versioned = build.is_versioned(build.parent(node))
-    send = Subscribe(_foreign_key(node, build, left, right), foreign_key, row, node.left_outer, versioned)
+    select, join = _foreign_key(node, build, left, right), node.names.send
+    send = Subscribe(select, foreign_key, row, node.left_outer, join, versioned)
     build.step(node, send, name=node.names.send, parents=build.outputs(node)[:1])
     _right_side(node, build, left, right)
     view, names = build.view_of_table(node), node.names
-    resolve = Resolve(view, row, keyed_joiner(node, build), node.left_outer)
+    primary_key = build.key_serde(node, PURPOSE, left)
+    resolve = Resolve(view, row, keyed_joiner(node, build), node.left_outer, select, primary_key, join)
     build.step(node, resolve, name=names.resolver, parents=(names.response.source,), stores=view.stores)
     return table_of_records(node, build, (names.resolver,))
 
@@ -49,7 +51,8 @@ def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types
     build.store(names.store, kind, Materialized(), key=BytesSerde(), value=subscriptions)
     receive = Receive(names.store, foreign_key, primary_key)
     build.step(node, receive, name=names.receive, parents=(names.registration.source,), stores=(names.store,))
-    build.step(node, Answer(view), name=names.join_foreign, parents=(names.receive,), stores=view.stores)
+    answer = Answer(view, names.store, foreign_key)
+    build.step(node, answer, name=names.join_foreign, parents=(names.receive,), stores=view.stores)
     answer_all = AnswerAll(names.store, foreign_key, build.is_versioned(build.parent(node, 1)))
     build.step(node, answer_all, name=names.foreign_join, parents=build.outputs(node)[1:], stores=(names.store,))
     responses = ResponseSerde(build.value_serde(node, PURPOSE, right))

@@ -3,6 +3,17 @@
 Left side: `Subscribe` turns changes of left rows into subscriptions, which travel to the partition of their foreign
 key. There `Receive` keeps them and `Answer` answers each at once, `AnswerAll` whenever the right row changes. Back on
 the left side `Resolve` joins the answers with the left rows, unless those have changed since.
+
+Two things are done that Kafka Streams does not do, where results stay for ever whose rows are gone:
+
+- An inner join asks for no answer where a row was new, or kept its foreign key: what had no result has none to lose.
+  That is so when nothing is on its way. But an answer "nothing" for a row that has changed since may be the only one
+  that would have taken an earlier result back. So `Resolve` asks once more for the row as it is then, to be answered in
+  any case.
+- `Answer` gives the right row as it is, also when it waits in the record cache; of a row that came and went between two
+  commits the cache tells nobody. So `Answer` looks again at the commit.
+
+While answers come in time, neither changes an update.
 """
 
 from __future__ import annotations
@@ -13,7 +24,7 @@ from typing import Any
 
 from kstreams.murmur3 import hash128
 from kstreams.processor.context import NodeContext
-from kstreams.processor.operator import Forward, TableView
+from kstreams.processor.operator import Forward, TableView, ValueGetter
 from kstreams.processor.operators.table import OUT_OF_ORDER
 from kstreams.record import ValueAndTimestamp
 from kstreams.serdes import Serde
@@ -21,6 +32,17 @@ from kstreams.serdes.subscriptions import Instruction, Response, Subscription, s
 
 NULL_FOREIGN_KEY = "null foreign key"
 _DELETIONS = (Instruction.DELETE_NO_PROPAGATE, Instruction.DELETE_AND_PROPAGATE)
+
+Ask = Callable[[Any, Any, int], None]
+"""`ask(key, row, timestamp)`: subscribe to the foreign key of a left row, to be answered in any case."""
+
+
+class Left:
+    """What `Subscribe` and `Resolve` of one join share in a task: how to ask once more."""
+
+    __slots__ = ("ask",)
+
+    ask: Ask
 
 
 def inner_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tuple[Any, Instruction]]:
@@ -60,6 +82,8 @@ class Subscribe:
         Of foreign keys, and of left rows.
     left : bool
         Whether rows without a partner have a result.
+    join : str
+        Names the join: `Resolve` has the same.
     versioned : bool
         Whether the left table has a history: an update that comes after a later one changes nothing.
     """
@@ -68,9 +92,11 @@ class Subscribe:
     key_serde: Serde[Any]
     row_serde: Serde[Any]
     left: bool
+    join: str
     versioned: bool = False
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        context.shared(self.join, Left).ask = self._asking(context, forward)
         foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
         write, write_row, partition = self.key_serde.serialize, self.row_serde.serialize, context.task.partition
         subscriptions = left_subscriptions if left else inner_subscriptions
@@ -92,6 +118,17 @@ class Subscribe:
                 forward(asked_key, Subscription(row_hash, instruction, key, partition), timestamp)
 
         return subscribe
+
+    def _asking(self, context: NodeContext, forward: Forward) -> Ask:
+        foreign_key, write_row, partition = self.foreign_key, self.row_serde.serialize, context.task.partition
+        in_any_case = Instruction.PROPAGATE_NULL_IF_NO_MATCH
+
+        def ask(key: Any, row: Any, timestamp: int) -> None:
+            forward(
+                foreign_key(key, row), Subscription(hash128(write_row(row)), in_any_case, key, partition), timestamp
+            )
+
+        return ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +165,23 @@ class Receive:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answers a subscription with the right row as it is now, if an answer is asked for."""
+    """Answers a subscription with the right row as it is now, if an answer is asked for.
+
+    Parameters
+    ----------
+    right : TableView
+    store : str
+        The subscriptions.
+    foreign_key : Serde
+    """
 
     right: TableView
+    store: str
+    foreign_key: Serde[Any]
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
         look_up = self.right.bind(context)
+        answered = self._taking_back(context, look_up, forward) if context.caching else _is_final
 
         def answer(key: Any, subscription: Subscription, timestamp: int) -> None:
             row_hash, instruction, primary_key, partition = subscription
@@ -146,11 +194,35 @@ class Answer:
                 value = None
             else:
                 value, timestamp = row[0], max(timestamp, row[1])
+                answered(key)
             if instruction is Instruction.DELETE_AND_PROPAGATE:
                 value = None
             forward(primary_key, Response(row_hash, value, partition), timestamp)
 
         return answer
+
+    def _taking_back(self, context: NodeContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
+        """At the commit, take rows back that were there for an answer, and are not any more."""
+        scan, write, task = context.state_store(self.store).prefix_scan, self.foreign_key.serialize, context.task
+        given = dict[bytes, Any]()
+
+        def answered(key: Any) -> None:
+            given[write(key)] = key
+
+        def take_back() -> None:
+            gone = [data for data, key in given.items() if look_up(key) is None]
+            given.clear()
+            for data in gone:
+                task.headers = ()
+                for _, (asked, timestamp) in list(scan(subscribers_prefix(data))):
+                    forward(asked.primary_key, Response(asked.hash, None, asked.partition), timestamp)
+
+        context.at_flush(take_back)
+        return answered
+
+
+def _is_final(key: Any) -> None:
+    """Without the record cache every change of a right row is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,24 +269,60 @@ class Resolve:
         `joiner(key, left, right)`.
     left : bool
         Whether left rows without a partner have a result.
+    foreign_key : callable
+        As that of `Subscribe`.
+    key_serde : Serde
+        Of keys of left rows.
+    join : str
+        Names the join: `Subscribe` has the same.
     """
 
     left_table: TableView
     row_serde: Serde[Any]
     joiner: Callable[[Any, Any, Any], Any]
     left: bool
+    foreign_key: Callable[[Any, Any], Any]
+    key_serde: Serde[Any]
+    join: str
 
     def bind(self, context: NodeContext, forward: Forward) -> Forward:
         look_up, write, joiner, left = self.left_table.bind(context), self.row_serde.serialize, self.joiner, self.left
+        too_late = self._asking_again(context, look_up, forward)
 
         def resolve(key: Any, response: Response, timestamp: int) -> None:
             row_hash, right, _ = response
-            row = look_up(key)
-            if row is None:
-                if row_hash is None:
-                    forward(key, None if right is None else joiner(key, None, right), timestamp)
-            elif row_hash == hash128(write(row[0])):
-                unmatched = right is None and not left
-                forward(key, None if unmatched else joiner(key, row[0], right), timestamp)
+            found = look_up(key)
+            row = None if found is None else found[0]
+            if row_hash != (None if row is None else hash128(write(row))):
+                if right is None:
+                    too_late(key, timestamp)
+                return
+            unmatched = right is None and (row is None or not left)
+            forward(key, None if unmatched else joiner(key, row, right), timestamp)
 
         return resolve
+
+    def _asking_again(self, context: NodeContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any, int], None]:
+        """At the commit, ask once more for rows of which "nothing" came too late.
+
+        In a left join, each change of a row is answered in any case: there only what is gone must have no result.
+        """
+        foreign_key, write_key, shared = self.foreign_key, self.key_serde.serialize, context.shared(self.join, Left)
+        task, left, rows = context.task, self.left, dict[bytes, tuple[Any, int]]()
+
+        def too_late(key: Any, timestamp: int) -> None:
+            rows[write_key(key)] = key, timestamp
+
+        def ask_again() -> None:
+            asked = list(rows.values())
+            rows.clear()
+            for key, timestamp in asked:
+                row = look_up(key)
+                task.headers = ()
+                if row is None or (not left and foreign_key(key, row[0]) is None):
+                    forward(key, None, timestamp)
+                elif not left:
+                    shared.ask(key, row[0], row[1])
+
+        context.at_flush(ask_again)
+        return too_late
