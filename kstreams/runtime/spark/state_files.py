@@ -157,6 +157,7 @@ class StateFiles:
         with self._fs.open_output_stream(scratch) as file:
             file.write(header + CHECKSUM.pack(google_crc32c.value(header)) + body)
         self._fs.move(scratch, path)
+        make_private_on(self._fs, self._folder, path)
         return version
 
     def _header(self, path: str) -> tuple[Version, Version, int]:
