@@ -85,9 +85,13 @@ def test_a_link_in_the_place_of_a_file_or_folder_is_refused(home: Path, tmp_path
     shutil.move(path, tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(KStreamsError, match="symbolic link"):
-        with open_log(home / "log") as log, log.producer() as producer:
-            producer.send("lines", b"k", b"more", timestamp=2)
-        run_to_the_end(home)
+        send_and_run(home)
+
+
+def send_and_run(home: Path) -> None:
+    with open_log(home / "log") as log, log.producer() as producer:
+        producer.send("lines", b"k", b"more", timestamp=2)
+    run_to_the_end(home)
 
 
 def test_the_folders_that_the_user_chose_may_be_links(home: Path, tmp_path: Path) -> None:
