@@ -15,6 +15,7 @@ from kstreams.batch import Batch
 from kstreams.clock import Clock
 from kstreams.config import Config, MemoryShares
 from kstreams.errors import StateError, TopologyError
+from kstreams.private import private_folder
 from kstreams.processor.chain import Link, OnError, StatementOperator, compiled, passing_on
 from kstreams.processor.checked_store import checked
 from kstreams.processor.drops import Drops
@@ -211,7 +212,7 @@ class TaskContext:
         """The task's folder on the local disk, made when somebody asks for it."""
         if self.state_dir is None:
             raise StateError(f"Task {self.task_id} keeps nothing on disk, so that it has no folder for processors.")
-        self.state_dir.mkdir(parents=True, exist_ok=True)
+        private_folder(self.state_dir)
         return self.state_dir
 
     def origin(self) -> Origin:

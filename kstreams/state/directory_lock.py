@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from kstreams.errors import StateError
+from kstreams.private import make_private, private_file, private_folder
 
 _NAME = ".lock"
 
@@ -27,8 +28,8 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = os.open(directory / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            private_folder(directory)
+            self._file = private_file(directory / _NAME)
         except OSError as error:
             raise StateError(f"state directory {directory} cannot be used: {error}") from error
         try:
@@ -40,6 +41,11 @@ class DirectoryLock:
                 f"state directory {directory} is in use by process {holder}: stop that one, or give this one another "
                 "state.dir or application.id"
             ) from error
+        try:
+            make_private(directory)  # RocksDB's files follow the umask, and one that was killed closed none
+        except OSError as error:
+            os.close(self._file)
+            raise StateError(f"state directory {directory} cannot be used: {error}") from error
         os.ftruncate(self._file, 0)
         os.write(self._file, str(os.getpid()).encode())
 

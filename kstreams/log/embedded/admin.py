@@ -11,6 +11,7 @@ from kstreams.errors import ConfigError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded import group_offsets
 from kstreams.log.embedded.catalogue import Topic, delete_topic, insert_topic, update_config
+from kstreams.log.embedded.catalogue_rows import MOST_PARTITIONS
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.partition import Partition, create_partition
 from kstreams.log.embedded.retention import move_start
@@ -27,8 +28,8 @@ class EmbeddedAdmin:
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Create a topic; raises TopicExistsError, or ConfigError for a name or setting that cannot be."""
-        if partitions < 1:
-            raise ConfigError(f"A topic has at least one partition, not {partitions}.")
+        if not 1 <= partitions <= MOST_PARTITIONS:
+            raise ConfigError(f"A topic has 1 to {MOST_PARTITIONS} partitions, not {partitions}.")
         settings = full_config(config)
         with insert_topic(self._catalogue, check_topic_name(name), partitions, settings) as topic:
             folder = self._home.topic_folder(topic)

@@ -16,7 +16,7 @@ from kstreams.errors import CorruptLogError, LogError, TopicExistsError, Unknown
 from kstreams.log.api import TopicDescription
 from kstreams.log.embedded.catalogue_copies import DATABASE, Copies, Decide
 from kstreams.log.embedded.catalogue_rows import Row, topic_config
-from kstreams.log.embedded.catalogue_truth import judge
+from kstreams.log.embedded.catalogue_truth import DAMAGE, judge
 from kstreams.log.embedded.disk import Disk, create_folder
 from kstreams.log.naming import did_you_mean
 
@@ -137,7 +137,7 @@ class Catalogue:
             yield
         except sqlite3.OperationalError as error:
             raise LogError(f"The catalogue {self.path} cannot be used: {error}.") from error
-        except sqlite3.DatabaseError as error:
+        except DAMAGE as error:
             raise CorruptLogError(
                 f"The catalogue {self.path} is damaged: {error}. Stop all processes that use the log and start them "
                 "again; the first makes it anew from its journal."

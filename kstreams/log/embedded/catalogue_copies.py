@@ -30,7 +30,7 @@ from kstreams.log.embedded.catalogue_rows import (
     write_seal,
     write_tables,
 )
-from kstreams.log.embedded.catalogue_truth import Copy, Truth, examine, is_passing, judge
+from kstreams.log.embedded.catalogue_truth import DAMAGE, Copy, Truth, examine, is_passing, judge
 from kstreams.log.embedded.disk import Disk, create_file, refuse_links
 from kstreams.log.embedded.journal import Journal, Reading, encode_record, read_journal
 from kstreams.log.embedded.presence import Presence
@@ -143,7 +143,7 @@ class Copies:
             if version == 1:
                 _leave_wal(database, self._folder)
                 self._journal.replace(1, _tables_of_format_1(database, str(self._path)))
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             if is_passing(error) or not self._journal.exists():
                 raise
             return
@@ -186,7 +186,8 @@ class Copies:
     def _follow(self, database: sqlite3.Connection, truth: Truth, reading: Reading | None, copy: Copy | None) -> None:
         """Make the other copy like the one that holds."""
         if truth is Truth.JOURNAL:
-            assert reading is not None and reading.tables is not None
+            assert reading is not None
+            assert reading.tables is not None
             if reading.sequence > 1:
                 state = "was damaged" if copy is None else f"ended with change {copy.seal.sequence}"
                 self._tell(f"{self._path} {state}: taken from its journal, up to change {reading.sequence}")
@@ -252,7 +253,7 @@ def _look(database: sqlite3.Connection) -> Copy | None:
     """What the database holds, under its write lock; None where it cannot even be locked."""
     try:
         database.execute("BEGIN IMMEDIATE")
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         if is_passing(error):
             raise
         return None

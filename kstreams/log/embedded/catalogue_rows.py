@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import google_crc32c
 import msgspec
 
-from kstreams.errors import CorruptLogError, LogError
+from kstreams.errors import ConfigError, CorruptLogError
 from kstreams.log.naming import check_topic_name
 
 Row = tuple[Any, ...]
@@ -186,7 +186,7 @@ def topic_config(row: Row, path: str) -> dict[str, str]:
     try:
         check_topic_name(name)
         read = json.loads(config)
-    except (LogError, TypeError, ValueError, RecursionError):
+    except (ConfigError, TypeError, ValueError, RecursionError):
         raise _impossible(path, f"the topic {name!r} with the configuration {str(config)[:60]!r}") from None
     if type(partitions) is not int or not 1 <= partitions <= MOST_PARTITIONS:
         raise _impossible(path, f"the topic {name!r} with {partitions} partitions (there are 1 to {MOST_PARTITIONS})")

@@ -12,6 +12,7 @@ from kstreams.errors import CorruptLogError
 from kstreams.log.embedded.catalogue_rows import SCHEMA, VERSION, Seal, Tables, read_seal, read_tables, seal_of
 from kstreams.log.embedded.journal import NAME, Reading
 
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # what SQLite's module raises where bytes are not as it wrote them
 _BUSY = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PERM"}
 
 
@@ -52,13 +53,13 @@ def faults(database: sqlite3.Connection) -> Iterator[str]:
         tables, seal = read_tables(database), read_seal(database)
         if seal is None or seal != seal_of(tables, seal.sequence, seal.position):
             yield "the rows do not have the mark that they were sealed with"
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         if is_passing(error):
             raise
         yield str(error)
 
 
-def is_passing(error: sqlite3.Error) -> bool:
+def is_passing(error: Exception) -> bool:
     """Whether an error says that the database cannot be had now, and nothing about what is in it."""
     return getattr(error, "sqlite_errorname", "") in _BUSY
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from kstreams.errors import LogError
 from kstreams.log.embedded.open_files import opened
+from kstreams.private import make_folder
 
 
 class Disk:
@@ -79,9 +80,7 @@ def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
 
 def create_folder(path: Path) -> None:
     """Make a folder and what is missing above it, with mode 0700."""
-    if not path.is_dir():
-        create_folder(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
+    make_folder(path)
 
 
 def refuse_links(*paths: Path) -> None:

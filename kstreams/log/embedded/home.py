@@ -10,7 +10,7 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded.catalogue import Catalogue, Topic
-from kstreams.log.embedded.disk import Disk
+from kstreams.log.embedded.disk import Disk, refuse_links
 from kstreams.log.embedded.partition import Partition
 
 
@@ -35,4 +35,6 @@ class Home:
             raise UnknownTopicError(
                 f"The topic {topic.name!r} has the partitions 0 to {topic.partitions - 1}, not {number}."
             )
-        return Partition(self.topic_folder(topic) / str(number), TopicPartition(topic.name, number), self.disk)
+        folder = self.topic_folder(topic)
+        refuse_links(folder.parent, folder, folder / str(number))
+        return Partition(folder / str(number), TopicPartition(topic.name, number), self.disk)

@@ -12,7 +12,7 @@ from kstreams.errors import ConfigError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
-from kstreams.log.embedded.disk import Disk, create_folder
+from kstreams.log.embedded.disk import Disk, create_folder, refuse_links
 from kstreams.log.embedded.evidence import check_against_segments
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.housekeeping import clean_topic
@@ -65,6 +65,7 @@ class EmbeddedLog:
         except ValueError as expected:
             raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
         create_folder(folder / "topics")
+        refuse_links(folder / "topics")
         disk = disk or Disk()
         catalogue = Catalogue(folder, durability, disk)
         try:

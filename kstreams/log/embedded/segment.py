@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptLogError, LogFormatError
+from kstreams.log.embedded.disk import refuse_links
 from kstreams.log.embedded.frame import (
     HEADER_SIZE,
     MAGIC,
@@ -63,6 +64,7 @@ class Segment:
     """
 
     def __init__(self, path: Path, source: TopicPartition) -> None:
+        refuse_links(path)
         self.path, self.source = path, source
         self.base_offset = int(path.name.removesuffix(SUFFIX))
         self.limit = 0

@@ -2,7 +2,7 @@
 
 A transaction's row is there before its first frame, and its state changes in one SQLite transaction, together with
 the offsets that are committed with it. Committed transactions are forgotten in time: below the mark `settled`, one
-without a row is committed; above it, one without a row never was (its row was lost with the machine's power).
+without a row is committed; above it, one without a row says that the catalogue is older than the segments.
 """
 
 from __future__ import annotations

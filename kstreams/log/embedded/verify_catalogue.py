@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kstreams.errors import CorruptLogError
 from kstreams.log.embedded.catalogue_copies import DATABASE
 from kstreams.log.embedded.catalogue_rows import Tables, check_tables, read_tables
-from kstreams.log.embedded.catalogue_truth import Copy, examine, faults
+from kstreams.log.embedded.catalogue_truth import DAMAGE, Copy, examine, faults
 from kstreams.log.embedded.evidence import Sighting, has_records, partition_folders, topic_id
 from kstreams.log.embedded.journal import NAME, Reading, read_journal
 from kstreams.log.embedded.presence import Presence
@@ -43,10 +43,7 @@ def verify_catalogue(root: Path, seen: Mapping[int, Sighting]) -> Iterator[Damag
         view = _view(root, alone=True)
     yield from (Damage(str(root / DATABASE), 0, -1, fault) for fault in view.faults)
     yield from _verify_journal(root, view)
-    if view.copy is not None:
-        tables: Tables | None = view.copy.tables
-    else:
-        tables = None if view.reading is None else view.reading.tables
+    tables = _newest_tables(view)
     if tables is not None:
         yield from _verify_tables(root, tables, seen)
 
@@ -64,7 +61,7 @@ def _view(root: Path, alone: bool) -> View:
             if database.execute("PRAGMA user_version").fetchone()[0] == 1:
                 return _view_of_format_1(database)
             return View(examine(database), _read_journal(root), list(faults(database)))
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         return View(None, _read_journal(root), [str(error)])
 
 
@@ -80,6 +77,13 @@ def _read_journal(root: Path) -> Reading | None:
         return read_journal((root / NAME).read_bytes())
     except FileNotFoundError:
         return None
+
+
+def _newest_tables(view: View) -> Tables | None:
+    copy, reading = view.copy, view.reading
+    if reading is None or (copy is not None and copy.seal.sequence >= reading.sequence):
+        return None if copy is None else copy.tables
+    return reading.tables
 
 
 def _verify_journal(root: Path, view: View) -> Iterator[Damage]:

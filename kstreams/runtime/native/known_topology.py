@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from pathlib import Path
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import TopologyError
 from kstreams.log.api import Admin
+from kstreams.private import private_folder, write_private
 from kstreams.processor.shape import TopologyShape, decode_shape, encode_shape
 from kstreams.processor.shape_changes import changes, moves, refusal
 
@@ -71,10 +71,8 @@ class KnownTopology:
         self._path.unlink(missing_ok=True)
 
     def _write(self, shape: TopologyShape) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        scratch = self._path.with_suffix(".tmp")
-        scratch.write_bytes(encode_shape(shape))
-        os.replace(scratch, self._path)
+        private_folder(self._folder)
+        write_private(self._path, encode_shape(shape))
 
 
 def _with_state(shape: TopologyShape, application_id: str, admin: Admin) -> TopologyShape:

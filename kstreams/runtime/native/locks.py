@@ -9,6 +9,7 @@ from types import TracebackType
 
 from kstreams.config import Config
 from kstreams.errors import StateError
+from kstreams.private import private_file, private_folder
 
 
 class ProcessLock:
@@ -28,8 +29,11 @@ class ProcessLock:
     """
 
     def __init__(self, path: Path, what: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            private_folder(path.parent)
+            self._file = private_file(path)
+        except OSError as error:
+            raise StateError(f"{what} cannot be locked: {error}") from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.log.api import Log
+from kstreams.private import write_private
 from kstreams.processor.beginnings import first_offset, reset_of
 from kstreams.runtime.spark.program import Program, source_partitions
 from kstreams.runtime.spark.rows import Offsets, offsets_of
@@ -26,9 +26,7 @@ def beginnings(program: Program, log: Log, clock: Clock) -> Offsets:
     """
     path = Path(program.checkpoint) / "beginnings.json"
     if not path.exists():
-        scratch = path.with_suffix(".tmp")
-        scratch.write_text(json.dumps(offsets_of(_decided(program, log, clock))))
-        os.replace(scratch, path)
+        write_private(path, json.dumps(offsets_of(_decided(program, log, clock))).encode())
     kept: Offsets = json.loads(path.read_text())
     return kept
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import uuid
 from collections.abc import Collection
 from pathlib import Path
 
 from kstreams.errors import TopologyError
+from kstreams.private import private_folder, write_private
 from kstreams.processor.shape import TopologyShape, decode_shape, encode_shape, shape_of
 from kstreams.processor.shape_changes import changes, refusal
 from kstreams.processor.topology import Topology
@@ -37,7 +37,7 @@ class Checkpoint:
 
     def __init__(self, root: Path, topology: Topology, streaming: Collection[int] = ()) -> None:
         self.root = str(root)
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(root)
         self.id = _written_once(root / "id", uuid.uuid4().hex)
         notes = (f"sub-topology {number} is relational and windowed" for number in sorted(streaming))
         _recognise(root, shape_of(topology, notes))
@@ -61,14 +61,10 @@ def _recognise(root: Path, new: TopologyShape) -> None:
             raise TopologyError(refused)
         for change in found:
             logger.warning("the topology has changed: %s", change.text)
-    scratch = path.with_suffix(".tmp")
-    scratch.write_bytes(encode_shape(new))
-    os.replace(scratch, path)
+    write_private(path, encode_shape(new))
 
 
 def _written_once(path: Path, text: str) -> str:
     if not path.exists():
-        scratch = path.with_suffix(".tmp")
-        scratch.write_text(text)
-        scratch.rename(path)
+        write_private(path, text.encode())
     return path.read_text()

@@ -10,6 +10,7 @@ File: header (`HEADER`, ended by its CRC32C), memo (JSON), then one Arrow IPC st
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -20,6 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from kstreams.errors import StateError
+from kstreams.private import make_private_on
 from kstreams.state.api import Changes
 
 MAGIC = b"KSST"
@@ -157,6 +159,7 @@ class StateFiles:
         with self._fs.open_output_stream(scratch) as file:
             file.write(header + CHECKSUM.pack(google_crc32c.value(header)) + body)
         self._fs.move(scratch, path)
+        make_private_on(self._fs, os.path.dirname(self._folder), self._folder, path)
         return version
 
     def _header(self, path: str) -> tuple[Version, Version, int]:

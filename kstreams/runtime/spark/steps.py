@@ -9,6 +9,7 @@ import msgspec
 from pyarrow import fs
 
 from kstreams.errors import StateError
+from kstreams.private import make_private_on
 from kstreams.runtime.spark.program import Step
 from kstreams.runtime.spark.rows import END, Offsets
 from kstreams.runtime.spark.state_files import NO_STEP
@@ -68,6 +69,7 @@ class StepPlans:
         with self._fs.open_output_stream(f"{self._path(step)}.tmp") as file:
             file.write(msgspec.json.encode(plan))
         self._fs.move(f"{self._path(step)}.tmp", self._path(step))
+        make_private_on(self._fs, self._folder, self._path(step))
         for info in self._fs.get_file_info(fs.FileSelector(self._folder)):
             if info.extension == "json" and int(info.base_name.partition(".")[0]) < plan.parent:
                 self._fs.delete_file(info.path)
