@@ -91,11 +91,11 @@ class Appender:
             self._on_roll()
         return head.end_offset
 
-    def roll(self) -> bool:
-        """Complete the active segment if its time is over."""
+    def roll(self, *, now: bool = False) -> bool:
+        """Complete the active segment if its time is over, or now."""
         with self.partition.locked(), self._reopening("roll"):
             head = self._sound(self.partition.head_locked())
-            due = head.position > 0 and self._is_due(head, 0)
+            due = head.position > 0 and (now or self._is_due(head, 0))
             if due:
                 self._roll(head)
         return due
