@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from kstreams.errors import StateError
+from kstreams.log.embedded.open_files import opened
 
 _NAME = ".lock"
 
@@ -28,7 +29,7 @@ class DirectoryLock:
     def __init__(self, directory: Path) -> None:
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = os.open(directory / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = opened(lambda: os.open(directory / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise StateError(f"state directory {directory} cannot be used: {error}") from error
         try:

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from kstreams.config import Config
 from kstreams.errors import StateError
+from kstreams.log.embedded.open_files import opened
 
 
 class ProcessLock:
@@ -29,7 +30,7 @@ class ProcessLock:
 
     def __init__(self, path: Path, what: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = opened(lambda: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -290,7 +290,7 @@ class KafkaStreams:
     def _look_for_topics(self, topics: NewTopics, layout: Layout) -> None:
         try:
             topics.watch(layout, self._stop_globals, self._begin_anew)
-        except Exception as error:
+        except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the search for new topics failed: %s", error)
                 self._fail(error)
@@ -409,7 +409,7 @@ class KafkaStreams:
     def _follow(self, tables: GlobalTables) -> None:
         try:
             tables.follow(self._stop_globals)
-        except Exception as error:
+        except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the thread of the global tables died: %s", error)
                 if self._answer(error):
