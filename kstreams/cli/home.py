@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kstreams.errors import LogError
 from kstreams.log.api import Log
+
+if TYPE_CHECKING:
+    from kstreams.log import EmbeddedLog
 
 CATALOGUE = "catalogue.sqlite"
 
@@ -30,6 +34,11 @@ def log_folder(folder: Path | None, *, create: bool = False) -> Path:
 
 
 def open_home(folder: Path | None, *, create: bool = False) -> Log:
+    """The home of topics in that folder."""
+    return open_embedded(folder, create=create)
+
+
+def open_embedded(folder: Path | None, *, create: bool = False) -> EmbeddedLog:
     """The embedded log in that folder."""
     from kstreams.log import open_log
 

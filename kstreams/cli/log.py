@@ -1,19 +1,24 @@
-"""`kstreams log`: looks into the files of the embedded log, and checks them."""
+"""`kstreams log`: looks into the files of the embedded log, checks them, and frees what nobody needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kstreams.cli.home import log_folder
+from kstreams.cli.home import log_folder, open_embedded
 from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
 from kstreams.errors import UnknownTopicError
 
-log = typer.Typer(no_args_is_help=True, help="Look into the files of the embedded log, and check them.")
+if TYPE_CHECKING:
+    from kstreams.log.embedded.housekeeping import Cleaned
+
+Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
+
+log = typer.Typer(no_args_is_help=True, help="Look into the files of the embedded log, check and clean them.")
 
 SHOWN = ("topic", "partition", "base_offset", "count", "max_timestamp", "compression", "file", "position")
 
@@ -67,6 +72,35 @@ def repair(log_dir: LogDir = None) -> None:
     for sentence in repaired(folder):
         typer.echo(sentence)
     typer.echo(f"The catalogue of {folder} is sound.", err=True)
+
+
+@log.command()
+def compact(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None) -> None:
+    """Keep of each key only the last record, now and up to the end; without names in all compacted topics.
+
+    Example: `kstreams log compact airlines`
+    """
+    with open_embedded(log_dir) as home, home.admin() as admin:
+        compacted = [name for name, each in admin.topics().items() if "compact" in each.config["cleanup.policy"]]
+        _print_freed([home.compact(name) for name in topics or compacted], as_json)
+
+
+@log.command()
+def clean(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None) -> None:
+    """Apply `retention.ms`, `retention.bytes` and compaction now to what is complete, and forget settled transactions.
+
+    Applications and producers do that by themselves when they have nothing else to do.
+
+    Example: `kstreams log clean flights airlines`
+    """
+    with open_embedded(log_dir) as home:
+        _print_freed([each for name in topics or [None] for each in home.clean(name)], as_json)
+
+
+def _print_freed(cleaned: list[Cleaned], as_json: bool) -> None:
+    print_rows((each._asdict() for each in cleaned), as_json=as_json, title="Freed")
+    freed = sum(each.bytes for each in cleaned)
+    typer.echo(f"freed {freed:,} bytes in {len(cleaned)} {'topic' if len(cleaned) == 1 else 'topics'}", err=True)
 
 
 def _frames(folder: Path, topic: str | None, records: bool) -> Iterator[dict[str, Any]]:

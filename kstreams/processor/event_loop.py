@@ -8,6 +8,7 @@ task works, and so that applications run where a loop is running already, as in 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Coroutine
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_logger = logging.getLogger(__name__)
 _starting = threading.Lock()
 
 
@@ -30,8 +32,18 @@ def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 @cache
 def _running_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="kstreams-async", daemon=True).start()
+    threading.Thread(target=_run, args=(loop,), name="kstreams-async", daemon=True).start()
     return loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    # What comes through `run_forever` is a call that left by sys.exit: its future tells who waits for it, once the loop
+    # goes on, and without the loop nobody would hear of any call.
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException as error:
+            _logger.error("an async function left by %s: %s", type(error).__name__, error)
 
 
 os.register_at_fork(after_in_child=_running_loop.cache_clear)  # threads do not survive a fork

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from kstreams.errors import StateError
+from kstreams.log.embedded.open_files import opened
 from kstreams.private import make_private, private_file, private_folder
 
 _NAME = ".lock"
@@ -29,7 +30,7 @@ class DirectoryLock:
     def __init__(self, directory: Path) -> None:
         try:
             private_folder(directory)
-            self._file = private_file(directory / _NAME)
+            self._file = opened(lambda: private_file(directory / _NAME))
         except OSError as error:
             raise StateError(f"state directory {directory} cannot be used: {error}") from error
         try:

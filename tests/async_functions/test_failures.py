@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,16 @@ def test_what_a_failed_call_left_uncommitted_is_done_again(world: World, guarant
         streams.wait(60)
     world.run(counting(number), processing_guarantee=guarantee)
     assert world.table("out", value=int) == {str(i): 1 for i in range(50)}
+
+
+async def leaves_at_x(value: str) -> str:
+    if value == "x":
+        sys.exit("that is all")
+    return value
+
+
+def test_a_call_that_exits_ends_its_run_and_not_the_thread_of_all_calls() -> None:
+    for _ in range(2):
+        with pytest.raises((SystemExit, ProcessingError), match="that is all"):
+            run(mapped(leaves_at_x), ROWS)
+    assert run(mapped(stuck_on_x), ROWS[:2])

@@ -1,4 +1,4 @@
-"""`kstreams log dump` and `kstreams log verify`."""
+"""`kstreams log dump`, `verify`, `compact` and `clean`."""
 
 from __future__ import annotations
 
@@ -63,3 +63,44 @@ def test_a_flipped_bit_is_found_and_reading_says_where(lines):
     assert read.status == 1
     assert first["file"] in read.err
     assert "Traceback" not in read.err
+
+
+def produce(kstreams, topic, *values):
+    for value in values:
+        kstreams.ok("produce", topic, "--json", stdin=f'{{"key":"a","value":"{value}","timestamp":5}}\n')
+
+
+def size(kstreams, topic):
+    return sum(frame["count"] for frame in kstreams.ok("log", "dump", topic, "--json").json_lines())
+
+
+def test_compact_leaves_the_last_record_of_each_key_and_says_what_it_freed(lines):
+    lines.ok("topics", "create", "table", "--config", "cleanup.policy=compact")
+    produce(lines, "table", 1, 2, 3)
+    outcome = lines.ok("log", "compact", "--json")
+    (freed,) = outcome.json_lines()
+    assert (freed["topic"], freed["segments"]) == ("table", -1)  # the complete one and a new one
+    assert freed["bytes"] > 500
+    assert f"freed {freed['bytes']:,} bytes in 1 topic" in outcome.err
+    assert size(lines, "table") == 1
+    read = lines.ok("consume", "table", "--from-beginning", "--until-end", "--json").json_lines()
+    assert [(row["offset"], row["value"]) for row in read] == [(2, "3")]
+    assert lines.ok("log", "compact", "table", "--json").json_lines()[0]["bytes"] == 0
+
+
+def test_compact_refuses_by_name_what_is_not_compacted(lines):
+    for topic, reason in (("lines", "cleanup.policy"), ("line", "'lines'")):
+        outcome = lines("log", "compact", topic)
+        assert outcome.status == 1
+        assert reason in outcome.err
+
+
+def test_clean_applies_retention_where_nothing_is_appended_any_more(lines):
+    lines.ok("topics", "create", "old", "--config", "retention.ms=1000")
+    produce(lines, "old", 1, 2)
+    kept, freed = lines.ok("log", "clean", "lines", "old", "--json").json_lines()
+    assert (kept["topic"], kept["bytes"], freed["topic"]) == ("lines", 0, "old")
+    assert freed["bytes"] > 500
+    assert (size(lines, "lines"), size(lines, "old")) == (2, 0)
+    assert {row["topic"] for row in lines.ok("log", "clean", "--json").json_lines()} == {"lines", "old"}
+    assert lines.ok("log", "verify").out == ""

@@ -141,4 +141,5 @@ def _mark_deleted(home: Home, topic: Topic, number: int) -> None:
         return
     with partition.locked():
         (partition.folder / "lock").unlink()
+        (partition.folder / "head").unlink()
     partition.close()

@@ -91,11 +91,11 @@ class Appender:
             self._on_roll()
         return head.end_offset
 
-    def roll(self) -> bool:
-        """Complete the active segment if its time is over."""
+    def roll(self, *, now: bool = False) -> bool:
+        """Complete the active segment if its time is over, or now."""
         with self.partition.locked(), self._reopening("roll"):
             head = self._sound(self.partition.head_locked())
-            due = head.position > 0 and self._is_due(head, 0)
+            due = head.position > 0 and (now or self._is_due(head, 0))
             if due:
                 self._roll(head)
         return due
@@ -145,24 +145,26 @@ class Appender:
         """Cut what a dead writer left behind the end, and look whether all before it is there."""
         if self._segment not in (-1, head.segment):
             self.partition.close_active(self._segment)
-        self._segment, path = head.segment, segment_path(self.partition.folder, head.segment)
+        self._segment = head.segment
         if not head.position:
-            os.close(create_file(path))
+            os.close(create_file(segment_path(self.partition.folder, head.segment)))
         try:
             with self.partition.active(head.segment) as fd:
                 about = os.fstat(fd)
                 if about.st_size > head.position and about.st_nlink:
                     self.partition.disk.cut(fd, head.position)
         except FileNotFoundError:
-            raise CorruptLogError(f"{path} is missing, its head says that it has {head.position} bytes.") from None
+            raise self._lacking(head, "is missing") from None
         if not about.st_nlink:  # another file has come into its place
             self.partition.close_active(head.segment)
             return self._sound(head)
         if about.st_size < head.position:
-            raise CorruptLogError(
-                f"{path} has {about.st_size} bytes, its head says {head.position}: the file was cut from outside."
-            )
+            raise self._lacking(head, f"has {about.st_size} bytes")
         return head
+
+    def _lacking(self, head: Head, what: str) -> CorruptLogError:
+        path = segment_path(self.partition.folder, head.segment)
+        return CorruptLogError(f"{path} {what}, its head says {head.position} bytes: it was cut from outside.")
 
     def _is_due(self, head: Head, more: int) -> bool:
         too_big = head.position + more > self._limits.segment_bytes

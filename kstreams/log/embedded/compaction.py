@@ -8,14 +8,16 @@ too: readers pass over them, and the next compaction removes them.
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, TopicPartition
 from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.frame import HAS_OFFSETS, FrameHeader, encode_body, encode_header
 from kstreams.log.embedded.framing import byte_size, join
@@ -90,6 +92,9 @@ def _compact(partition: Partition, settings: TopicSettings, ready: list[Sealed],
                 rewriter.add(header, batch, last_offsets, now_ms)
             rewriter.finish()
             partition.disk.sync(fd)
+        except Exception:
+            spare.unlink(missing_ok=True)  # a full disk needs the room
+            raise
         finally:
             os.close(fd)
         _swap(partition, group)
@@ -110,20 +115,28 @@ def _ready(partition: Partition, settings: TopicSettings, stable_end: int, now_m
 
 
 def _look_at(partition: Partition, base: int) -> Sealed:
-    segment = Segment(segment_path(partition.folder, base), partition.source)
+    path = segment_path(partition.folder, base)
+    about = path.stat()
+    return _sealed(path, partition.source, about.st_ino, about.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _sealed(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> Sealed:
+    """The same, remembered as long as it is the same file: housekeeping looks at all of them again and again."""
+    segment = Segment(path, source)
     segment.map_all()
     headers = [header for _, header in segment.frames()]
     horizons = [header.delete_horizon_ms for header in headers if header.delete_horizon_ms]
     dirty = any(not header.flags & HAS_OFFSETS for header in headers)
     greatest = max((header.max_timestamp for header in headers if header.records), default=0)
-    end = headers[-1].next_offset if headers else base
-    return Sealed(base, segment.limit, dirty, end, greatest, min(horizons, default=0))
+    end = headers[-1].next_offset if headers else segment.base_offset
+    return Sealed(segment.base_offset, segment.limit, dirty, end, greatest, min(horizons, default=0))
 
 
 def _is_worth_it(ready: list[Sealed], now_ms: int, eager: bool) -> bool:
-    dirty = sum(sealed.size for sealed in ready if sealed.dirty)
+    dirty = sum(sealed.size for sealed in ready if sealed.dirty or 0 < sealed.horizon_ms <= now_ms)
     if eager:
-        return dirty > 0 or any(0 < sealed.horizon_ms <= now_ms for sealed in ready)
+        return dirty > 0
     return dirty > 0 and dirty >= _DIRTY_SHARE * sum(sealed.size for sealed in ready)
 
 

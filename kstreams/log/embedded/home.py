@@ -24,6 +24,7 @@ class Home:
     durability: str
     disk: Disk
     after_roll: Callable[[Topic], None]
+    tend: Callable[[], bool]
 
     def topic_folder(self, topic: Topic) -> Path:
         """The folder of a topic; its number keeps it apart from an earlier topic of that name."""

@@ -1,9 +1,14 @@
-"""A thread that writes what a producer has buffered for `linger.ms`, so that no record waits for the next one."""
+"""A thread that writes what a producer has buffered for `linger.ms`, so that no record waits for the next one.
+
+While there is nothing to write it has time for housekeeping.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+
+_IDLE_S = 1.0
 
 
 class Linger:
@@ -13,11 +18,12 @@ class Linger:
     ----------
     linger_ms : int
         -1: never.
-    write : callable
+    write, idle : callable
+        Neither may raise: the thread would end.
     """
 
-    def __init__(self, linger_ms: int, write: Callable[[], None]) -> None:
-        self._linger_ms, self._write = linger_ms, write
+    def __init__(self, linger_ms: int, write: Callable[[], None], idle: Callable[[], object]) -> None:
+        self._linger_ms, self._write, self._idle = linger_ms, write, idle
         self._wanted, self._closed = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -40,7 +46,9 @@ class Linger:
     def _run(self) -> None:
         # Real time on purpose: it bounds how long a record stays in memory, and decides nothing about its content.
         while not self._closed.is_set():
-            self._wanted.wait()
+            if not self._wanted.wait(_IDLE_S):
+                self._idle()
+                continue
             self._wanted.clear()
             if not self._closed.wait(self._linger_ms / 1000):
                 self._write()

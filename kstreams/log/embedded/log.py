@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kstreams.clock import Clock, SystemClock
-from kstreams.errors import ConfigError
+from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk, create_folder, refuse_links
 from kstreams.log.embedded.evidence import check_against_segments
 from kstreams.log.embedded.home import Home
-from kstreams.log.embedded.housekeeping import clean_topic
+from kstreams.log.embedded.housekeeping import Cleaned, Housekeeper, clean_topic
 from kstreams.log.embedded.producer import EmbeddedProducer
+from kstreams.log.embedded.topic_config import TopicSettings
 from kstreams.log.settings import choice
 
 _logger = logging.getLogger("kstreams.log")
@@ -73,7 +75,8 @@ class EmbeddedLog:
         except BaseException:
             catalogue.close()
             raise
-        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll)
+        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll, self.tend)
+        self._housekeeper = Housekeeper(self._home)
 
     def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
         """A new producer; see `kstreams.log.api.Log`."""
@@ -87,22 +90,61 @@ class EmbeddedLog:
         """A new admin."""
         return EmbeddedAdmin(self._home)
 
-    def clean(self, topic: str | None = None) -> None:
-        """Apply retention and compaction now, to one topic or to all.
+    def tend(self) -> bool:
+        """Do a piece of the housekeeping that is due; False when there is none. Applications and producers call it."""
+        return self._housekeeper.turn()
+
+    def clean(self, topic: str | None = None) -> list[Cleaned]:
+        """Apply retention and compaction now, to one topic or to all. Active segments stay as they are.
 
         Parameters
         ----------
         topic : str or None
             None for every topic.
 
+        Returns
+        -------
+        list of Cleaned
+            What was freed, topic by topic.
+
         Raises
         ------
         UnknownTopicError
         """
         catalogue = self._home.catalogue
-        topics = catalogue.topics().values() if topic is None else [catalogue.topic(topic)]
-        for each in topics:
-            clean_topic(self._home, each, eager=True)
+        if topic is not None:
+            return [clean_topic(self._home, catalogue.topic(topic), eager=True)]
+        cleaned = []
+        for each in catalogue.topics().values():
+            with suppress(UnknownTopicError):  # it was deleted meanwhile
+                cleaned.append(clean_topic(self._home, each, eager=True))
+        return cleaned
+
+    def compact(self, topic: str) -> Cleaned:
+        """Compact a topic now, up to its end.
+
+        Raises
+        ------
+        UnknownTopicError
+        LogError
+            When its `cleanup.policy` is not `compact`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with EmbeddedLog(Path(tempfile.mkdtemp())) as log:
+        ...     log.admin().create_topic("table", config={"cleanup.policy": "compact"})
+        ...     with log.producer() as producer:
+        ...         for value in (b"1", b"2", b"3"):
+        ...             producer.send("table", b"key", value)
+        ...             producer.flush()
+        ...     log.compact("table").bytes > 0
+        True
+        """
+        found = self._home.catalogue.topic(topic)
+        if not TopicSettings.of(found.config).compact:
+            raise LogError(f"The topic {topic!r} is not compacted: its `cleanup.policy` is not `compact`.")
+        return clean_topic(self._home, found, eager=True, roll=True)
 
     def close(self) -> None:
         """Release the catalogue; close producers and consumers before."""
@@ -117,6 +159,6 @@ class EmbeddedLog:
     def _after_roll(self, topic: Topic) -> None:
         # The append that rolled the segment is done and must not fail for what comes after it.
         try:
-            clean_topic(self._home, topic, eager=False)
+            clean_topic(self._home, topic)
         except Exception as error:
             _logger.error("The topic %s could not be cleaned: %s", topic.name, error)

@@ -44,13 +44,32 @@ class OpenFile:
         self._pool.give_back(self)
 
 
+class KeptFile:
+    """A file of the pool that stays open until `let_go`; it may be used in any number of `with` blocks, at no cost."""
+
+    __slots__ = ("_file", "_pool", "fd")
+
+    def __init__(self, pool: OpenFiles, file: OpenFile) -> None:
+        self._pool, self._file, self.fd = pool, file, file.fd
+
+    def __enter__(self) -> int:
+        return self.fd
+
+    def __exit__(self, *exc: object) -> None:
+        """It stays open."""
+
+    def let_go(self) -> None:
+        """The pool may close it now."""
+        self._pool.let_go(self._file)
+
+
 class OpenFiles:
     """The pool. Threads may share it.
 
     Parameters
     ----------
     most : int
-        How many files stay open while nobody uses them.
+        How many files stay open while nobody uses them; half as many may be kept.
 
     Examples
     --------
@@ -64,7 +83,7 @@ class OpenFiles:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._most, self._kept = most, 0
         self._files: OrderedDict[str, OpenFile] = OrderedDict()
         self._folders: Counter[str] = Counter()
         self.renew()
@@ -87,6 +106,21 @@ class OpenFiles:
                 self._files.move_to_end(path)
             file.users += 1
             return file
+
+    def keep(self, path: str, open_file: Callable[[str], int]) -> KeptFile | None:
+        """A file for as long as somebody wants it; None when so many are kept that others would have no room."""
+        with self._mutex:
+            if self._kept >= self._most // 2:
+                return None
+            file = self.use(path, open_file)
+            self._kept += 1
+            return KeptFile(self, file)
+
+    def let_go(self, file: OpenFile) -> None:
+        """The end of keeping it."""
+        with self._mutex:
+            self._kept -= 1
+            self.give_back(file)
 
     def give_back(self, file: OpenFile) -> None:
         """The end of a use."""

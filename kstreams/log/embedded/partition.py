@@ -14,7 +14,7 @@ from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.embedded.disk import Disk, create_file, create_folder, open_file
 from kstreams.log.embedded.head import Head, encode_head, is_trusted, read_head
 from kstreams.log.embedded.index import NO_TIME
-from kstreams.log.embedded.open_files import POOL, OpenFile, opened
+from kstreams.log.embedded.open_files import POOL, KeptFile, OpenFile, opened
 from kstreams.log.embedded.recovery import recover
 from kstreams.log.embedded.segment import SUFFIX, segment_path
 
@@ -62,11 +62,12 @@ class Partition:
 
     def __init__(self, folder: Path, source: TopicPartition, disk: Disk) -> None:
         self.folder, self.source, self.disk = folder, source, disk
-        self._lock, self._head = folder / "lock", str(folder / "head")
+        self._lock, self._head, self._active = str(folder / "lock"), str(folder / "head"), (-1, "")
+        self._kept: KeptFile | None = None
         if self.is_deleted():
             raise self._deleted()
         POOL.enter(str(folder))
-        self._is_open = True
+        self._is_open, self._kept = True, POOL.keep(self._head, self._open_head)
 
     def head(self) -> Head:
         """Where the log starts and ends now; after a power failure or damage to the head this finds it out again."""
@@ -86,7 +87,7 @@ class Partition:
 
     def publish(self, head: Head) -> None:
         """Let readers see the log up to this head; only under the lock."""
-        with POOL.use(self._head, self._open_head) as fd:
+        with self._kept or POOL.use(self._head, self._open_head) as fd:
             self.disk.write_at(fd, [encode_head(head)], 0)
 
     @contextmanager
@@ -103,7 +104,9 @@ class Partition:
             os.close(fd)
 
     def is_deleted(self) -> bool:
-        """Whether the topic was deleted: its locks go first."""
+        """Whether the topic was deleted: its lock goes first, then its head."""
+        if self._kept is not None and os.fstat(self._kept.fd).st_nlink:
+            return False
         return not os.path.exists(self._lock)
 
     def active(self, segment: int) -> OpenFile:
@@ -122,10 +125,13 @@ class Partition:
         """Release the files, unless somebody else in the process uses them."""
         if self._is_open:
             self._is_open = False
+            if self._kept is not None:
+                self._kept.let_go()
+                self._kept = None
             POOL.leave(str(self.folder))
 
     def _read_head(self) -> Head | None:
-        with POOL.use(self._head, self._open_head) as fd:
+        with self._kept or POOL.use(self._head, self._open_head) as fd:
             return read_head(fd)
 
     def _open_head(self, path: str) -> int:
@@ -139,12 +145,14 @@ class Partition:
     def _open_lock(self) -> int:
         # Never made here: a topic is deleted by removing the lock, and who waits for it must notice.
         try:
-            return open_file(self._lock, os.O_RDWR)
+            return open_file(Path(self._lock), os.O_RDWR)
         except FileNotFoundError:
             raise self._deleted() from None
 
     def _path(self, segment: int) -> str:
-        return str(segment_path(self.folder, segment))
+        if self._active[0] != segment:
+            self._active = segment, str(segment_path(self.folder, segment))
+        return self._active[1]
 
     def _deleted(self) -> UnknownTopicError:
         return UnknownTopicError(f"{self.source} was deleted: there is no lock in {self.folder}.")

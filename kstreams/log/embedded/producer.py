@@ -59,7 +59,7 @@ class EmbeddedProducer:
         self._spoilt: LogError | None = None  # the first of the transaction: it can only be aborted
         self._closed = False
         self._mutex = threading.Lock()
-        self._linger = Linger(settings["linger.ms"], self._write_lingering)
+        self._linger = Linger(settings["linger.ms"], self._write_lingering, home.tend)
 
     def send(
         self,

@@ -25,6 +25,13 @@ def apply_retention(partition: Partition, settings: TopicSettings, now_ms: int) 
         move_start(partition, start)
 
 
+def is_expired(head: Head, settings: TopicSettings, now_ms: int) -> bool:
+    """Whether all records of the active segment are too old: then it is complete, whoever appends next."""
+    if not settings.delete or settings.retention_ms < 0 or settings.retention_by_record:
+        return False
+    return head.position > 0 and head.max_timestamp < now_ms - settings.retention_ms
+
+
 def move_start(partition: Partition, offset: int) -> None:
     """Let the log start at `offset`; LogError when that is after its end."""
     with partition.locked():

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from kstreams.config import Config
 from kstreams.errors import StateError
+from kstreams.log.embedded.open_files import opened
 from kstreams.private import private_file, private_folder
 
 
@@ -31,7 +32,7 @@ class ProcessLock:
     def __init__(self, path: Path, what: str) -> None:
         try:
             private_folder(path.parent)
-            self._file = private_file(path)
+            self._file = opened(lambda: private_file(path))
         except OSError as error:
             raise StateError(f"{what} cannot be locked: {error}") from error
         try:

@@ -121,6 +121,8 @@ class StreamThread:
             self.outbox.flush_merged()
         if self._commit_is_due():
             self.commit()
+        if not self.is_busy:
+            self._job.log.tend()
         if self._job.bounds is not None and not self.is_busy:
             self._look_for_the_end()
         self.watch.look(self.tasks)

@@ -294,7 +294,7 @@ class KafkaStreams:
     def _look_for_topics(self, topics: NewTopics, layout: Layout) -> None:
         try:
             topics.watch(layout, self._stop_globals, self._begin_anew)
-        except Exception as error:
+        except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the search for new topics failed: %s", error)
                 self._fail(error)
@@ -428,7 +428,7 @@ class KafkaStreams:
     def _follow(self, tables: GlobalTables) -> None:
         try:
             self._rebuilding(lambda: tables.follow(self._stop_globals), ())
-        except Exception as error:
+        except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the thread of the global tables died: %s", error)
                 if self._answer(error):

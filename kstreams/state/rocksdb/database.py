@@ -24,6 +24,7 @@ import pyarrow as pa
 import rocksdict
 
 from kstreams.errors import CorruptStateError, StateError
+from kstreams.log.embedded.open_files import file_limit
 from kstreams.state.byte_columns import prefixed
 from kstreams.state.byte_order import last_of_each
 from kstreams.state.directory_lock import DirectoryLock
@@ -37,6 +38,7 @@ BATCH_ROWS = 10_000
 _DATA, _AFTER_DATA, _ABOUT = b"\x01", b"\x02", b"\x00about"
 _MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 8_192
+_FEWEST_FILES = 32  # of one database; the others of the process want some too
 _BULK_ROWS = 20_000
 _COPIES = 4  # of a row while a restore writes it: gathered, joined, in order, and in RocksDB's hands
 
@@ -298,6 +300,8 @@ class RocksFamily:
 def unreadable(path: Path, error: Exception) -> StateError:
     """The error for a database that RocksDB cannot read or write: because of its files, or of the machine."""
     reason = str(error).rstrip(". ")
+    if "Too many open files" in reason:
+        return StateError(f"RocksDB at {path} cannot be opened: {reason}. Raise their number with `ulimit -n`.")
     if _is_damage(error, reason):
         return damaged(path, reason)
     return StateError(f"RocksDB at {path} cannot be read or written: {reason}. Mend that, then start again.")
@@ -372,6 +376,7 @@ def _options(limits: StateLimits) -> Any:
     options.set_write_buffer_size(min(32 * MIB, limits.write_buffer_bytes // 2))
     options.set_compression_type(rocksdict.DBCompressionType.lz4())
     options.set_keep_log_file_num(2)
+    options.set_max_open_files(max(_FEWEST_FILES, file_limit() // 16))
     table = rocksdict.BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_cache_index_and_filter_blocks(True)  # else they take memory beside the cache, as much as there are keys
