@@ -239,7 +239,7 @@ listed; into a pipe, tables are tab-separated text. `NO_COLOR` is honoured. `kst
 completion in the shell. `--debug`, anywhere on the line, shows stack traces and all log lines.
 
 Exit status: 0 done; 1 the command could not do what was asked, and one sentence on standard error says why; 2 it was
-asked wrongly; 130 it was interrupted."""
+asked wrongly; 130 it was interrupted by Ctrl-C."""
 
 
 PAGES: dict[str, Callable[[], Page]] = {

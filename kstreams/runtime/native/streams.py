@@ -192,7 +192,7 @@ class KafkaStreams:
         """Commit, close and stop; whether that was done within `timeout` seconds (None waits as long as it takes)."""
         if self._life.move(State.PENDING_SHUTDOWN):
             for thread in self._threads:
-                thread.stopping.set()
+                thread.stop()
             if not self._threads:
                 self._end()
         return self._life.wait_for_end(timeout)
@@ -304,7 +304,7 @@ class KafkaStreams:
             self._is_renewed = True
             idle = not self._alive
             for thread in self._threads:
-                thread.stopping.set()
+                thread.stop()
         if idle and self._life.is_alive() and not self._has_gone_on():
             self._end()
 
@@ -362,7 +362,7 @@ class KafkaStreams:
             self._threads[self._threads.index(thread)] = new
             self._waiting.add(new.name)
         if not self._life.move(State.REBALANCING) and not self._life.is_alive():
-            new.stopping.set()  # a stop came in between
+            new.stop()  # a stop came in between
         return new
 
     def _is_running(self, thread: StreamThread) -> None:
@@ -377,7 +377,7 @@ class KafkaStreams:
             self.error = self.error or error
         self._life.move(State.PENDING_ERROR)
         for thread in self._threads:
-            thread.stopping.set()
+            thread.stop()
 
     def _thread_ended(self, thread: StreamThread) -> None:
         with self._change:
