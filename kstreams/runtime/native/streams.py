@@ -124,7 +124,10 @@ class KafkaStreams:
         return self._life.state
 
     def set_state_listener(self, listener: StateListener) -> None:
-        """Tell `listener(new, old)` of every change of state; only before `start`."""
+        """Tell `listener(new, old)` of every change of state; only before `start`.
+
+        What a listener raises keeps no change from happening: a start ends with it, and `wait` raises it.
+        """
         self._before_start()
         self._life.listener = listener
 
@@ -183,9 +186,9 @@ class KafkaStreams:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""
-        ended = self._life.wait_for_end(timeout)
-        if self.error is not None and ended:
-            raise self.error
+        ended, error = self._life.wait_for_end(timeout), self.error or self._life.failure
+        if error is not None and ended:
+            raise error
         return ended
 
     def close(self, timeout: float | None = None) -> bool:
@@ -290,7 +293,7 @@ class KafkaStreams:
     def _look_for_topics(self, topics: NewTopics, layout: Layout) -> None:
         try:
             topics.watch(layout, self._stop_globals, self._begin_anew)
-        except Exception as error:
+        except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the search for new topics failed: %s", error)
                 self._fail(error)
@@ -371,6 +374,8 @@ class KafkaStreams:
             all_running = not self._waiting
         if all_running:
             self._life.move(State.RUNNING)
+        if self._life.failure is not None:
+            raise self._life.failure
 
     def _fail(self, error: BaseException) -> None:
         with self._change:
@@ -401,15 +406,19 @@ class KafkaStreams:
 
     def _release(self, final: State) -> None:
         self._stop_globals.set()
-        with self._change:
-            self._final_progress = self._count()
-            self._resources.close()
+        try:
+            with self._change, self._resources:
+                self._final_progress = self._count()
+        except BaseException as error:
+            logger.error("closing failed: %s", error)
+            self.error, final = self.error or error, State.ERROR
+            self._life.move(State.PENDING_ERROR)
         self._life.move(final)
 
     def _follow(self, tables: GlobalTables) -> None:
         try:
             tables.follow(self._stop_globals)
-        except Exception as error:
+        except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the thread of the global tables died: %s", error)
                 if self._answer(error):
