@@ -107,7 +107,7 @@ def run(
     once: bool = False,
     until_end: bool = False,
     on_progress: Callable[[Any], None] | None = None,
-) -> None:
+) -> signal.Signals | None:
     """Run an application until SIGINT or SIGTERM, or until its input ends.
 
     Parameters
@@ -122,6 +122,11 @@ def run(
     on_progress : callable, optional
         Told about once a second how it goes, and once at the end.
 
+    Returns
+    -------
+    signal.Signals or None
+        What stopped it, when all that was processed has been committed; None: its input has ended.
+
     Raises
     ------
     KStreamsError
@@ -130,6 +135,7 @@ def run(
     runner = engine_of(engine)
     with stop_signals() as stop:
         runner.run(app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress, stop=stop)
+    return stop.signal
 
 
 def reset(app: App, engine: str = "native") -> None:
@@ -156,10 +162,16 @@ def engine_of(name: str) -> Engine:
     return engine  # type: ignore[no-any-return]
 
 
+class Stop(threading.Event):
+    """That an application is to stop; `signal` is what asked for it."""
+
+    signal: signal.Signals | None = None
+
+
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[Stop]:
     """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect."""
-    stop = threading.Event()
+    stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # signals reach the main thread only: whoever owns it stops the application
         return
@@ -170,7 +182,8 @@ def stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        logger.info("%s: committing and closing", signal.Signals(number).name)
+        stop.signal = signal.Signals(number)
+        logger.info("%s: committing and closing", stop.signal.name)
         stop.set()
         restore()
 

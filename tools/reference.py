@@ -240,11 +240,11 @@ completion in the shell. `--debug`, anywhere on the line, shows stack traces and
 
 | Exit status | Means |
 |---|---|
-| 0 | Done; also `run` that Ctrl-C or SIGTERM stops, and `consume` whose output nobody reads any more. |
+| 0 | Done; also `run` that SIGTERM stops, and `consume` whose output nobody reads any more. |
 | 1 | The command could not do what was asked; one sentence on standard error says why. |
 | 2 | It was asked wrongly. |
-| 130 | It was interrupted (Ctrl-C). |
-| 143 | It was terminated (SIGTERM). |"""
+| 130 | It was interrupted (Ctrl-C); `run` has committed what it had processed. |
+| 143 | It was terminated (SIGTERM), other commands than `run`. |"""
 
 
 PAGES: dict[str, Callable[[], Page]] = {

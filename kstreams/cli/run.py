@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kstreams.cli.engine import Engine
+from kstreams.cli.main import INTERRUPTED
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 
 
@@ -34,6 +36,9 @@ def run(
 ) -> None:
     """Run an application until it is interrupted (Ctrl-C, SIGTERM), or until the input ends.
 
+    Interrupted, it stops behind the record it is at, and commits: the exit status is then 130 after Ctrl-C and 0 after
+    SIGTERM. A second Ctrl-C or SIGTERM ends it at once, as a crash would.
+
     Settings on the command line win over the application's own, those over the environment and `kstreams.toml`.
 
     Examples: `kstreams run app.py`, `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
@@ -47,8 +52,10 @@ def run(
     if reset:
         application.reset(loaded, engine=engine.value)
     line = ProgressLine()
-    application.run(loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show)
+    ended_by = application.run(loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show)
     line.finish()
+    if ended_by is signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)
 
 
 def overrides(

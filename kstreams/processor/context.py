@@ -83,6 +83,11 @@ class Run:
         """Which record was taken last, from 0."""
         return len(self.offsets) - 1 - length_hint(self.cursor)
 
+    @property
+    def taken(self) -> int:
+        """How many records were taken."""
+        return self.row + 1
+
     def here(self) -> Run:
         """A run that stands at this record, for what goes on with it when the loop is elsewhere."""
         row = self.row
@@ -198,6 +203,12 @@ class TaskContext:
             yield row
             if not number % _PART:
                 self.send_if_many()
+
+    def stop_at(self, runs: Iterable[Run]) -> None:
+        """The loop over some runs was interrupted: stream time is what it came to, and there is no record any more."""
+        reached = [int(run.stream_times[run.row]) for run in runs if run.taken]
+        self._stream_time = max(self._stream_time, *reached, -1)
+        self.run = None
 
     def leave(self) -> None:
         """No record is being processed any more."""

@@ -52,11 +52,11 @@ class Interleaved(NamedTuple):
         starts, lengths = turns_of(self.which)
         return zip(self.which[starts].tolist(), lengths.tolist(), strict=True)
 
-    def runs(self) -> Iterator[Batch]:
-        """The turns as batches."""
+    def runs(self) -> Iterator[tuple[int, Batch]]:
+        """The turns as batches, each with the number of its part."""
         done = [0] * len(self.parts)
         for part, count in self.turns():
-            yield self.parts[part].slice(done[part], done[part] + count)
+            yield part, self.parts[part].slice(done[part], done[part] + count)
             done[part] += count
 
     def times(self, before_ms: int) -> list[tuple[Integers, list[int]]]:

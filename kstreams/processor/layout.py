@@ -147,6 +147,19 @@ def source_topics(
     return tuple(sorted(found))
 
 
+def unmatched(topology: Topology, layout: Layout) -> str | None:
+    """What there is to say of the first pattern that no topic matches; None when each has one."""
+    for sub in topology.sub_topologies:
+        for source in sub.sources:
+            if source.pattern is not None and not any(map(source.pattern.fullmatch, layout.inputs[sub.id])):
+                place = f" (declared at {source.declared_at})" if source.declared_at else ""
+                return (
+                    f"No topic matches the pattern {source.pattern.pattern!r}, which {source.name}{place} reads: "
+                    "create one with `kstreams topics create`, or correct the pattern."
+                )
+    return None
+
+
 def writers_of(topics: Iterable[str], names: Mapping[str, str], subs: Iterable[SubTopology]) -> frozenset[int]:
     """Which sub-topologies write an internal topic among `topics`."""
     internal = {name for name, real in names.items() if real in set(topics)}

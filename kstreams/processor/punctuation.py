@@ -46,9 +46,10 @@ class Punctuations:
     (True, False, 30)
     """
 
-    __slots__ = ("_order", "_queue", "deadline_ms")
+    __slots__ = ("_is_stopped", "_order", "_queue", "deadline_ms")
 
     def __init__(self) -> None:
+        self._is_stopped = False
         self._queue: list[tuple[int, int, Cancellable]] = []
         self._order = 0
         self.deadline_ms = NEVER
@@ -70,7 +71,7 @@ class Punctuations:
     def fire(self, now_ms: int) -> bool:
         """Call all that are due, earliest deadline first, each once with the current time; whether there was one."""
         fired = False
-        while self.deadline_ms <= now_ms:
+        while self.deadline_ms <= now_ms and not self._is_stopped:
             deadline_ms, _, schedule = heapq.heappop(self._queue)
             if not schedule.cancelled:
                 fired = True
@@ -79,6 +80,10 @@ class Punctuations:
                 self._push(next_deadline(deadline_ms, schedule.interval_ms, now_ms), schedule)
             self._look_ahead()
         return fired
+
+    def stop(self) -> None:
+        """Call none any more but the one that is being called; from any thread."""
+        self._is_stopped = True
 
     def _push(self, deadline_ms: int, schedule: Cancellable) -> None:
         schedule.deadline_ms = deadline_ms

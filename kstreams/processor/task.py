@@ -26,6 +26,7 @@ from kstreams.processor.drops import Drops
 from kstreams.processor.failures import Failures
 from kstreams.processor.idle import WHOLE_TASK, idle_input
 from kstreams.processor.interleaved import Interleaved
+from kstreams.processor.interrupt import Interrupt
 from kstreams.processor.metrics import Sensor
 from kstreams.processor.nodes import SubTopology
 from kstreams.processor.operator import Forward
@@ -111,6 +112,7 @@ class Task:
             stream_time=self._memo.get("stream_time", -1),
             state_dir=state.directory,
         )
+        self._interrupt = Interrupt()
         context.drops = self._drops = Drops(f"task {self.id}", clock, config["log.summary.interval.ms"])
         letters = DeadLetters(collector.send)
         declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
@@ -170,10 +172,15 @@ class Task:
         """
         return self._routes.of(batch.source.topic).stamp(batch)
 
-    def process(self, batch: Batch) -> None:
+    def process(self, batch: Batch) -> int:
         """Run all records of a batch (already stamped), one after the other, depth first.
 
         What they write is gathered: it is sent when there is much of it, at `send`, and at `flush`.
+
+        Returns
+        -------
+        int
+            How many records were processed: all, unless the task was interrupted.
 
         Raises
         ------
@@ -182,33 +189,43 @@ class Task:
         ProcessingError
             When a function raised; names the operator, the user's line and the record.
         """
-        if not len(batch):
-            return
+        if not len(batch) or self._interrupt.is_set:
+            return 0
         route = self._routes.of(batch.source.topic)
         self._enter(route)
         route.pass_over(int(batch.offsets[0]))
-        region = self._regions.get(route.source.name)
+        region, count = self._regions.get(route.source.name), len(batch)
         if region is None or not self._process_columns(batch, region):
-            self._process_rows(batch, route)
-        route.pass_over(int(batch.offsets[-1]))
+            count = self._process_rows(batch, route)
+        route.pass_over(int(batch.offsets[count - 1]) if count else -1)
         self._outputs.send_if_many()
+        return count
 
-    def process_interleaved(self, given: Interleaved) -> None:
-        """Run records of several partitions in their order, as `process` would run by run."""
+    def process_interleaved(self, given: Interleaved) -> list[int]:
+        """Run records of several partitions in their order, as `process` would run by run.
+
+        Returns
+        -------
+        list of int
+            How many records of each part were processed: all, unless the task was interrupted.
+        """
         routes = [self._routes.of(part.source.topic) for part in given.parts]
-        if len(routes) == 1 or not self._process_turns(given, routes):
-            for run in given.runs():
-                self.process(run)
+        counts = self._process_turns(given, routes) if len(routes) > 1 else None
+        if counts is None:
+            counts = [0] * len(routes)
+            for part, run in given.runs():
+                counts[part] += self.process(run)
+        return counts
 
-    def _process_turns(self, given: Interleaved, routes: list[Route]) -> bool:
-        """The records as rows, decoded at once; False with nothing done when they need a closer look."""
+    def _process_turns(self, given: Interleaved, routes: list[Route]) -> list[int] | None:
+        """The records as rows, decoded at once; None with nothing done when they need a closer look."""
         pairs = list(zip(routes, given.parts, strict=True))
         if self._context.follows_time or any(route.has_aside or part.headers is not None for route, part in pairs):
-            return False
+            return None
         try:
             decoded = [route.decoded(part) for route, part in pairs]
         except SerdeError:
-            return False  # what comes before the bad row still has its turn
+            return None  # what comes before the bad row still has its turn
         for route in routes:
             self._enter(route)
             if (region := self._regions.get(route.source.name)) is not None:
@@ -220,9 +237,16 @@ class Task:
             for run, route, rows in zip(runs, routes, decoded, strict=True)
         ]
         with self._explained():
+            self._interrupt.guard(*(keys for keys, _ in decoded))
             _run_in_turns(self._context, lanes, given.turns())
+            self._end_loop(runs)
         self._outputs.send_if_many()
-        return True
+        return [run.taken for run in runs]
+
+    def _end_loop(self, runs: list[Run]) -> None:
+        self._interrupt.guard()
+        if self._interrupt.is_set:
+            self._context.stop_at(runs)
 
     def _enter(self, route: Route) -> None:
         if self._idle is not None:
@@ -259,11 +283,19 @@ class Task:
         route = self._routes.of(source.topic)
         self._drops.add(route.source.name, DELETED, lambda: f"{source}@{start}", end - start)
 
+    def interrupt(self) -> None:
+        """Let no further record be processed and no wall-clock punctuator be called; from another thread.
+
+        The call of `process` that is under way ends behind the record that is being processed.
+        """
+        self._interrupt.set()
+        self._context.wall_clock_punctuations.stop()
+
     def _process_columns(self, batch: Batch, region: Region) -> bool:
         with self._explained():
             return region.process(batch)
 
-    def _process_rows(self, batch: Batch, route: Route) -> None:
+    def _process_rows(self, batch: Batch, route: Route) -> int:
         context = self._context
         keys, values = route.decoded(batch)
         timestamps = batch.timestamps.to_numpy()
@@ -272,10 +304,13 @@ class Task:
         rows = zip(keys, values, run.cursor, strict=False)
         context.run = run
         with self._explained():
+            self._interrupt.guard(keys)
             if batch.headers is not None or context.follows_time:
                 self._run_closely(route.forward, rows, batch.header_rows())
             else:
                 _run_straight(route.forward, rows)
+            self._end_loop([run])
+        return run.taken
 
     def punctuate(self) -> bool:
         """Call the wall-clock punctuators that are due; whether there was one."""

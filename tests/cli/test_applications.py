@@ -147,13 +147,13 @@ def test_until_end_and_once_exclude_each_other(shout):
     assert shout("run", "shout.py", "--until-end", "--once").status == 2
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_a_run_cleanly(shout, stop):
+@pytest.mark.parametrize(("stop", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_stops_a_run_cleanly(shout, stop, status):
     with subprocess.Popen([COMMAND, "run", "shout.py"], stderr=subprocess.PIPE, text=True) as running:
         while "shouts\t2\t3\t" not in shout.ok("topics", "list").out:
             assert running.poll() is None, running.stderr.read()
         running.send_signal(stop)
-        assert running.wait(60) == 0
+        assert running.wait(60) == status
     assert shouts(shout) == ["ONE", "THREE", "TWO"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.clock import ManualClock
-from kstreams.errors import LogError, ProcessingError
+from kstreams.errors import LogError, ProcessingError, UnknownTopicError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import WAIT_S, World
@@ -110,6 +110,24 @@ def test_a_pattern_does_not_read_the_internal_topics_of_the_application(world: W
     for _ in range(2):
         world.run(builder.build(), once=True)
     assert world.table("counts", value=int) == {"k": 1}
+
+
+def test_a_pattern_that_matches_nothing_is_an_error_of_a_run_that_ends(world: World) -> None:
+    said = (
+        r"No topic matches the pattern 'in-\.\*', which KSTREAM-SOURCE-0000000000 .* reads: create one with `kstreams"
+    )
+    with pytest.raises(UnknownTopicError, match=said):
+        world.run(copied(re.compile("in-.*")), once=True)
+
+
+def test_a_run_without_end_waits_for_a_topic_and_says_so_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.settings["metadata.max.age.ms"] = 20
+    with world.streams(copied(re.compile("in-.*"))) as streams:
+        streams.start()
+        world.create("in-a")
+        world.write("in-a", [("k", "v", 1)])
+        until(lambda: streams.progress().records_in == 1)
+    assert sum("No topic matches the pattern 'in-.*'" in line for line in caplog.messages) == 1
 
 
 @pytest.mark.parametrize("begins_with", [[], ["in-a"]])

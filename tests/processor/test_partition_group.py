@@ -26,7 +26,7 @@ def taken_together(group, max_records=10_000):
     order = []
     for together in iter(lambda: group.next_runs(max_records), None):
         assert 0 < together.num_records <= max_records
-        order += [(run.source.topic, int(offset)) for run in together.runs() for offset in run.offsets]
+        order += [(run.source.topic, int(offset)) for _, run in together.runs() for offset in run.offsets]
     return order
 
 

@@ -15,7 +15,7 @@ from kstreams.runtime.native.lost_changelogs import note_of_changelogs
 from kstreams.runtime.native.memo import encode_memo
 from kstreams.state.api import TaskState
 
-_FIRST_RUN = 1000
+_FIRST_RUN = 100  # few, for as long as nobody knows how slow an operator is: in columns a run cannot be interrupted
 _LONG_MS, _SHORT_MS = 250, 60  # a run that takes longer is halved the next time, a shorter one doubled
 ENDED = "end_of_input"
 
@@ -27,10 +27,10 @@ class RunLength:
     Examples
     --------
     >>> length = RunLength(most=50_000, most_bytes=1_000_000)
-    >>> length.learn(400, 3, 0)
-    >>> length.learn(600, 7, 0)
+    >>> length.learn(40, 3, 0)
+    >>> length.learn(60, 7, 0)
     >>> length.records
-    2000
+    200
     """
 
     most: int
@@ -95,6 +95,7 @@ class ActiveTask:
         """Up to where the changelogs of its stores are written, by store."""
         self.uncommitted = False
         self.records_in = 0
+        self._is_interrupted = False  # in the middle of a run: what was read is not what was processed
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
         self.until_ms = 2**63 - 1  # a bounded run may hold it back, see TimeSlices
         self._clock, self._length = clock, RunLength(most_records, most_bytes)
@@ -132,13 +133,20 @@ class ActiveTask:
         if runs is None:
             return 0
         self.uncommitted, self.ended = True, False
-        self.task.process_interleaved(runs)
-        for part in runs.parts:
-            self.next_offsets[part.source] = int(part.offsets[-1]) + 1
-        self.records_in += runs.num_records
+        counts = self.task.process_interleaved(runs)
+        for part, count in zip(runs.parts, counts, strict=True):
+            if count:
+                self.next_offsets[part.source] = int(part.offsets[count - 1]) + 1
+        processed = sum(counts)
+        self._is_interrupted = processed < runs.num_records
+        self.records_in += processed
         before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
-        self._length.learn(runs.num_records, self._clock.now_ms() - started_ms, self.bytes_pending - before)
-        return runs.num_records
+        self._length.learn(processed, self._clock.now_ms() - started_ms, self.bytes_pending - before)
+        return processed
+
+    def interrupt(self) -> None:
+        """Process no further record; from another thread. What was taken from the input is read again another time."""
+        self.task.interrupt()
 
     def punctuate(self) -> None:
         """Call wall-clock punctuators that are due."""
@@ -163,7 +171,7 @@ class ActiveTask:
         position : callable
             Up to where a partition has been read.
         """
-        for source in self.group.empty_partitions():
+        for source in () if self._is_interrupted else self.group.empty_partitions():
             passed = position(source)
             self.task.pass_over(source.topic, passed)
             if passed > self.next_offsets[source]:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 
 from kstreams.config import Config
-from kstreams.errors import KStreamsError
 from kstreams.log import open_log
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.explain import explain
@@ -24,7 +23,7 @@ __all__ = ["explain", "reset", "run"]
 
 logger = logging.getLogger(__name__)
 
-_STOP_S = 4.5  # a stop takes at most five seconds
+_STOP_S = 4.5  # a stop that takes longer is said
 _TICK_S = 0.1
 _TICKS_PER_REPORT = 10
 
@@ -52,7 +51,11 @@ def run(
             if on_progress is not None and tick % _TICKS_PER_REPORT == 0:
                 on_progress(streams.progress())
     if not streams.close(_STOP_S):
-        raise KStreamsError("the application did not stop in time: an operator is still busy with its records")
+        logger.warning(
+            "still stopping: what an operator has begun is finished and committed first; a second Ctrl-C or SIGTERM "
+            "ends at once, and what is not committed is processed again"
+        )
+        streams.close()
     streams.wait(0)
     if on_progress is not None:
         on_progress(streams.progress())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -11,10 +12,10 @@ from typing import Any
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config, MemoryShares
-from kstreams.errors import ConfigError, CorruptStateError
+from kstreams.errors import ConfigError, CorruptStateError, UnknownTopicError
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.api import Admin, Consumer, Log, Producer
-from kstreams.processor.layout import Layout
+from kstreams.processor.layout import Layout, unmatched
 from kstreams.processor.shape import shape_of
 from kstreams.processor.topology import Topology
 from kstreams.runtime.native.bounded import Bounds
@@ -27,6 +28,8 @@ from kstreams.runtime.native.time_slices import aligned_sub_topologies
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught import ShutdownSignal
 from kstreams.state import StateLimits
+
+logger = logging.getLogger(__name__)
 
 _PRODUCER_BYTES = 32 << 20  # what a producer buffers at most while another writer is in its way
 
@@ -114,6 +117,7 @@ def open_job(
     known, shape = KnownTopology(state_folder(config)), shape_of(topology)
     known.check(shape, config.application_id, admin)
     layout = prepare_topics(topology, config, admin)
+    _tell_of_unmatched(unmatched(topology, layout), config, bounded=once or until_end)
     known.adopt(shape)
     bounds = _bounds(layout, admin, until_end) if once or until_end else None
     memory, folder = MemoryShares.of(config), state_folder(config)
@@ -145,6 +149,14 @@ def _open_global_tables(
     resources.callback(tables.close)
     tables.load()
     return tables
+
+
+def _tell_of_unmatched(said: str | None, config: Config, *, bounded: bool) -> None:
+    """A pattern without topics: a run that ends cannot wait for one."""
+    if said is not None and bounded:
+        raise UnknownTopicError(said)
+    if said is not None:
+        logger.warning("%s It is looked for every %s ms (metadata.max.age.ms).", said, config["metadata.max.age.ms"])
 
 
 def consumer_settings(config: Config, role: str) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from enum import Enum
+
+logger = logging.getLogger(__name__)
 
 
 class State(Enum):
@@ -59,6 +62,8 @@ class Lifecycle:
         self._state = State.CREATED
         self._changed = threading.Condition()
         self.listener: StateListener | None = None
+        self.failure: BaseException | None = None
+        """What a listener raised first."""
 
     @property
     def state(self) -> State:
@@ -78,8 +83,16 @@ class Lifecycle:
             self._state = new
             self._changed.notify_all()
         if self.listener is not None:
-            self.listener(new, old)
+            self._tell(self.listener, new, old)
         return True
+
+    def _tell(self, listener: StateListener, new: State, old: State) -> None:
+        """A listener that raises keeps nobody from going on: threads must still be stopped, and resources closed."""
+        try:
+            listener(new, old)
+        except BaseException as error:
+            logger.error("the state listener failed at %s: %s", new.value, error)
+            self.failure = self.failure or error
 
     def wait_for_end(self, timeout: float | None) -> bool:
         """Wait up to `timeout` seconds for NOT_RUNNING or ERROR; whether it came."""

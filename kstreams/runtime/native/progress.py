@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kstreams.batch import TopicPartition
+from kstreams.errors import UnknownTopicError
 from kstreams.log.api import Admin
 from kstreams.runtime.native.stream_thread import StreamThread
 
@@ -70,14 +71,23 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
     positions: dict[TopicPartition, int] = {}
     for task in tasks:
         positions |= task.next_offsets
-    ends = admin.end_offsets(list(positions)) if admin else positions
     return Progress(
         sum(task.records_in for task in tasks),
         written,
         dropped,
         sum(thread.committer.commits for thread in threads),
-        sum(max(0, ends[source] - at) for source, at in positions.items()),
+        0 if admin is None else _lag(positions, admin),
         restored,
         sum(thread.watch.stalls for thread in threads),
         rebuilt,
     )
+
+
+def _lag(positions: Mapping[TopicPartition, int], admin: Admin) -> int:
+    """How much the positions lag, those in topics that were deleted aside."""
+    try:
+        ends = admin.end_offsets(list(positions))
+    except UnknownTopicError:
+        existing = admin.topics()
+        ends = admin.end_offsets([source for source in positions if source.topic in existing])
+    return sum(max(0, end - positions[source]) for source, end in ends.items())

@@ -92,6 +92,12 @@ class StreamThread:
             self.close()
             self.state = ThreadState.DEAD
 
+    def stop(self) -> None:
+        """Stop soon, between two records, and commit; may be called from any thread."""
+        self.stopping.set()
+        for task in list(self.tasks):
+            task.interrupt()
+
     def open(self) -> None:
         """Open the tasks and restore their stores."""
         self.state = ThreadState.PARTITIONS_ASSIGNED
@@ -123,7 +129,7 @@ class StreamThread:
             self.commit()
         if not self.is_busy:
             self._job.log.tend()
-        if self._job.bounds is not None and not self.is_busy:
+        if self._job.bounds is not None and not self.is_busy and not self.stopping.is_set():
             self._look_for_the_end()
         self.watch.look(self.tasks)
 
@@ -260,6 +266,8 @@ class StreamThread:
             worked = True
             if task.task.commit_requested or self._commit_early() or clock.now_ms() - started_ms > _TURN_MS:
                 break
+        if self.stopping.is_set():
+            return worked
         task.punctuate()
         if self._job.bounds is None:
             task.pass_time()

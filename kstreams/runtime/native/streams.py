@@ -124,7 +124,10 @@ class KafkaStreams:
         return self._life.state
 
     def set_state_listener(self, listener: StateListener) -> None:
-        """Tell `listener(new, old)` of every change of state; only before `start`."""
+        """Tell `listener(new, old)` of every change of state; only before `start`.
+
+        What a listener raises keeps no change from happening: a start ends with it, and `wait` raises it.
+        """
         self._before_start()
         self._life.listener = listener
 
@@ -183,16 +186,16 @@ class KafkaStreams:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""
-        ended = self._life.wait_for_end(timeout)
-        if self.error is not None and ended:
-            raise self.error
+        ended, error = self._life.wait_for_end(timeout), self.error or self._life.failure
+        if error is not None and ended:
+            raise error
         return ended
 
     def close(self, timeout: float | None = None) -> bool:
         """Commit, close and stop; whether that was done within `timeout` seconds (None waits as long as it takes)."""
         if self._life.move(State.PENDING_SHUTDOWN):
             for thread in self._threads:
-                thread.stopping.set()
+                thread.stop()
             if not self._threads:
                 self._end()
         return self._life.wait_for_end(timeout)
@@ -308,7 +311,7 @@ class KafkaStreams:
             self._is_renewed = True
             idle = not self._alive
             for thread in self._threads:
-                thread.stopping.set()
+                thread.stop()
         if idle and self._life.is_alive() and not self._has_gone_on():
             self._end()
 
@@ -381,7 +384,7 @@ class KafkaStreams:
             self._threads[self._threads.index(thread)] = new
             self._waiting.add(new.name)
         if not self._life.move(State.REBALANCING) and not self._life.is_alive():
-            new.stopping.set()  # a stop came in between
+            new.stop()  # a stop came in between
         return new
 
     def _is_running(self, thread: StreamThread) -> None:
@@ -390,13 +393,15 @@ class KafkaStreams:
             all_running = not self._waiting
         if all_running:
             self._life.move(State.RUNNING)
+        if self._life.failure is not None:
+            raise self._life.failure
 
     def _fail(self, error: BaseException) -> None:
         with self._change:
             self.error = self.error or error
         self._life.move(State.PENDING_ERROR)
         for thread in self._threads:
-            thread.stopping.set()
+            thread.stop()
 
     def _thread_ended(self, thread: StreamThread) -> None:
         with self._change:
@@ -420,9 +425,13 @@ class KafkaStreams:
 
     def _release(self, final: State) -> None:
         self._stop_globals.set()
-        with self._change:
-            self._final_progress = self._count()
-            self._resources.close()
+        try:
+            with self._change, self._resources:
+                self._final_progress = self._count()
+        except BaseException as error:
+            logger.error("closing failed: %s", error)
+            self.error, final = self.error or error, State.ERROR
+            self._life.move(State.PENDING_ERROR)
         self._life.move(final)
 
     def _follow(self, tables: GlobalTables) -> None:

@@ -74,7 +74,7 @@ def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> Stre
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
     try:
         return StreamThreadExceptionResponse(handler(error))
-    except Exception:
+    except BaseException:
         logger.exception("the handler of uncaught exceptions gave no answer, so the client stops")
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 

@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
+from kstreams.errors import UnknownTopicError
 from kstreams.log.api import Log
 from kstreams.processor.dead_letters import check_dead_letter_topic
 from kstreams.processor.drops import Drops
-from kstreams.processor.layout import lay_out
+from kstreams.processor.layout import lay_out, unmatched
 from kstreams.processor.topic_types import types_written
 from kstreams.processor.topology import Topology
 from kstreams.runtime.spark.beginnings import beginnings
@@ -90,6 +91,8 @@ class SparkRunner:
         self._on_progress, self.progress = on_progress, Progress(dropped=self._drops.counts)
         existing = _existing(log)
         layout = lay_out(topology, config.application_id, existing)
+        if (said := unmatched(topology, layout)) is not None:
+            raise UnknownTopicError(said)
         check_dead_letter_topic(config, existing, settings.prefix)
         self._plan = plan_of(topology, settings.path, needs_tasks(config))
         self._checkpoint = Checkpoint(settings.checkpoint / config.application_id, topology, self._plan.streaming)
