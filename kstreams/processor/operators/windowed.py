@@ -207,8 +207,7 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeCo
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
     step, initial, before_first, cached, gave_nothing = parts
     size_ms, until_closed_ms = windows.size_ms, windows.size_ms + windows.grace_ms
-    task, dropped = context.task, context.dropped
-    held_ms = -1
+    task, dropped, held_ms = context.task, context.dropped, -1
     entries: Any
     emit: Emit
 

@@ -1,0 +1,300 @@
+"""`Client`: the threads of an application in this process, started, replaced, shared out anew and ended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.errors import CorruptStateError
+from kstreams.log.api import Log
+from kstreams.processor.layout import Layout, TaskPlan
+from kstreams.processor.topology import Topology
+from kstreams.runtime.native.assignment import assign
+from kstreams.runtime.native.global_tables import GlobalTables
+from kstreams.runtime.native.job import Job, open_job, shared_anew
+from kstreams.runtime.native.lifecycle import Lifecycle, State
+from kstreams.runtime.native.locks import lock_application
+from kstreams.runtime.native.new_topics import NewTopics
+from kstreams.runtime.native.progress import Progress, progress_of, together
+from kstreams.runtime.native.restore import OnRestore, RestoreProgress
+from kstreams.runtime.native.stream_thread import StreamThread
+from kstreams.runtime.native.topics import prepare_topics
+from kstreams.runtime.native.uncaught import (
+    StreamThreadExceptionResponse,
+    UncaughtExceptionHandler,
+    let_go,
+    response_to,
+    shut_down_client,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Client:
+    """Runs the tasks of a topology in threads.
+
+    Parameters
+    ----------
+    topology : Topology
+    config : Config
+    clock : Clock
+    log : Log, optional
+        Home of the topics; default: the embedded log in `log.dir`.
+    on_restore : callable
+        Told of every batch of a restore.
+
+    Attributes
+    ----------
+    life : Lifecycle
+        The state, and who is told of its changes.
+    threads : list of StreamThread
+        Those that run now.
+    job : Job or None
+        What they share; None before the start.
+    error : BaseException or None
+        What ended the application in state ERROR.
+    exception_handler : callable
+        Asked when an error ends a thread.
+    """
+
+    def __init__(
+        self, topology: Topology, config: Config, clock: Clock, log: Log | None, on_restore: OnRestore
+    ) -> None:
+        self._topology, self._config, self._clock, self._given_log = topology, config, clock, log
+        self._tell_of_restore = on_restore
+        self._restored: dict[tuple[str, str], int] = {}
+        self.life, self.threads = Lifecycle(), list[StreamThread]()
+        self.job: Job | None = None
+        self.error: BaseException | None = None
+        self.exception_handler: UncaughtExceptionHandler = shut_down_client
+        self._alive: set[str] = set()
+        self._waiting: set[str] = set()
+        self._final_progress: Progress | None = None
+        self._change = threading.Lock()
+        self._stop_globals = threading.Event()
+        self._resources = ExitStack()
+        self._former: list[Progress] = []  # of threads that were replaced
+        self._awaits_topics = self._is_renewed = False
+
+    def start(self, once: bool, until_end: bool) -> None:
+        """Check and create topics, load global tables, and start the threads."""
+        self.life.move(State.REBALANCING)
+        try:
+            self._prepare(once, until_end)
+        except BaseException as error:
+            self.error = error
+            self.life.move(State.PENDING_ERROR)
+            self._release(State.ERROR)
+            raise
+        self._start_threads()
+
+    def stop(self) -> None:
+        """Let the threads commit and end."""
+        if self.life.move(State.PENDING_SHUTDOWN):
+            for thread in self.threads:
+                thread.stop()
+            if not self.threads:
+                self._end()
+
+    def progress(self) -> Progress:
+        """Counters since the start, and the lag; after the end, as they were then."""
+        with self._change:
+            if self._final_progress is not None:
+                return self._final_progress
+            return self._count()
+
+    def _count(self) -> Progress:
+        job, restored = self.job, sum(self._restored.values())
+        now = progress_of(self.threads, job.admin, restored, job.rebuilds.count) if job else progress_of([], None)
+        return together(now, self._former)
+
+    def _restoring(self, progress: RestoreProgress) -> None:
+        self._restored[progress.task, progress.store] = progress.restored
+        self._tell_of_restore(progress)
+
+    def _prepare(self, once: bool, until_end: bool) -> None:
+        self._config.warn_of_unused()
+        for lock in lock_application(self._config):
+            self._resources.callback(lock.release)
+        parts = self._topology, self._config, self._clock, self._given_log, self._restoring
+        self.job = job = open_job(*parts, self._resources, once=once, until_end=until_end)
+        self._make_threads(job)
+        if job.bounds is None:
+            self._start_following(job.global_tables)
+            topics = NewTopics(self._topology, self._config, job.log)
+            self._awaits_topics = topics.are_awaited
+            if self._awaits_topics:
+                threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
+
+    def _start_following(self, tables: GlobalTables) -> None:
+        threading.Thread(target=self._follow, args=(tables,), daemon=True).start()
+
+    def _make_threads(self, job: Job) -> None:
+        shares = assign(job.layout.tasks, self._config["num.stream.threads"], job.aligned)
+        client = self._config["client.id"] or self._config.application_id
+        for index, plans in enumerate(shares, 1):
+            if plans:
+                self.threads.append(StreamThread(f"{client}-StreamThread-{index}", index, plans, job))
+        self._alive = {thread.name for thread in self.threads}
+        self._waiting = set(self._alive)
+
+    def _start_threads(self) -> None:
+        for thread in list(self.threads):
+            threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
+        if not self.threads and self._awaits_topics:
+            self.life.move(State.RUNNING)
+        elif not self.threads:
+            self._end()
+
+    def _look_for_topics(self, topics: NewTopics, layout: Layout) -> None:
+        try:
+            topics.watch(layout, self._stop_globals, self._begin_anew)
+        except BaseException as error:
+            if not self._stop_globals.is_set():
+                logger.error("the search for new topics failed: %s", error)
+                self._fail(error)
+                if not self._alive:
+                    self._end()
+
+    def _begin_anew(self) -> None:
+        """Stop the threads, which commit, and share out what there is now: other topics, other global tables."""
+        logger.info("the tasks are shared out anew")
+        with self._change:
+            self._is_renewed = True
+            idle = not self._alive
+            for thread in self.threads:
+                thread.stop()
+        if idle and self.life.is_alive() and not self._has_gone_on():
+            self._end()
+
+    def _go_on(self) -> None:
+        """Run the tasks of the topics that there are now."""
+        assert self.job is not None
+        self.life.move(State.REBALANCING)
+        with self.job.log.admin() as admin:
+            layout = prepare_topics(self._topology, self._config, admin)
+        tables = self.job.global_tables
+        with self._change:
+            self._former.append(progress_of(self.threads, None))
+            self._is_renewed, self.threads = False, []
+            self.job = shared_anew(self.job, layout, self._resources)
+            self._make_threads(self.job)
+        if self.job.global_tables is not tables and self.job.bounds is None:
+            self._start_following(self.job.global_tables)
+        self._start_threads()
+
+    def _run(self, thread: StreamThread) -> None:
+        """Run a thread, and the threads that replace it."""
+        running: StreamThread | None = thread
+        try:
+            while running is not None:
+                running = self._replacement(running) if self._dies(running) else None
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._thread_ended(thread)
+
+    def _dies(self, thread: StreamThread) -> bool:
+        """Run a thread to its end; whether an error ended it and another thread is to go on."""
+        try:
+            return self._rebuilding(lambda: thread.run(lambda: self._is_running(thread)), thread.plans)
+        except BaseException as error:
+            logger.error("%s died: %s", thread.name, error)
+            replace = self._answer(error)
+            let_go(error)
+            return replace
+
+    def _rebuilding(self, work: Callable[[], None], plans: Sequence[TaskPlan]) -> bool:
+        """Do work; whether it came upon damaged stores and is to begin anew, since they are restored then."""
+        try:
+            work()
+        except CorruptStateError as damage:
+            assert self.job is not None
+            let_go(damage)
+            self.job.rebuilds.clear_away(damage, plans, self.job.global_tables)
+            if self.job.global_tables.is_damaged:
+                self._begin_anew()  # all threads work with them
+            return self.life.is_alive() and not self.job.global_tables.is_damaged
+        return False
+
+    def _answer(self, error: BaseException) -> bool:
+        """Do what the user's handler says; whether the thread is to be replaced."""
+        response = response_to(error, self.exception_handler)
+        if response is StreamThreadExceptionResponse.REPLACE_THREAD and self.life.is_alive():
+            return True
+        self._fail(error)
+        if response is StreamThreadExceptionResponse.SHUTDOWN_APPLICATION and self.job is not None:
+            self.job.shutdown.call()
+        return False
+
+    def _replacement(self, thread: StreamThread) -> StreamThread:
+        """A thread with the same tasks, built anew; it goes on from the last commit."""
+        assert self.job is not None
+        new = StreamThread(thread.name, thread.index, thread.plans, self.job)
+        with self._change:
+            self._former.append(progress_of([thread], None))
+            self.threads[self.threads.index(thread)] = new
+            self._waiting.add(new.name)
+        if not self.life.move(State.REBALANCING) and not self.life.is_alive():
+            new.stop()  # a stop came in between
+        return new
+
+    def _is_running(self, thread: StreamThread) -> None:
+        with self._change:
+            self._waiting.discard(thread.name)
+            all_running = not self._waiting
+        if all_running:
+            self.life.move(State.RUNNING)
+        if self.life.failure is not None:
+            raise self.life.failure
+
+    def _fail(self, error: BaseException) -> None:
+        with self._change:
+            self.error = self.error or error
+        self.life.move(State.PENDING_ERROR)
+        for thread in self.threads:
+            thread.stop()
+
+    def _thread_ended(self, thread: StreamThread) -> None:
+        with self._change:
+            self._alive.discard(thread.name)
+            last, goes_on = not self._alive, self._is_renewed and self.life.is_alive()
+        if last and not (goes_on and self._has_gone_on()):
+            self._end()
+
+    def _has_gone_on(self) -> bool:
+        try:
+            self._go_on()
+        except BaseException as error:
+            logger.error("the tasks cannot be shared out anew: %s", error)
+            self._fail(error)
+            return False
+        return True
+
+    def _end(self) -> None:
+        self.life.move(State.PENDING_SHUTDOWN)
+        self._release(State.NOT_RUNNING if self.error is None else State.ERROR)
+
+    def _release(self, final: State) -> None:
+        self._stop_globals.set()
+        try:
+            with self._change, self._resources:
+                self._final_progress = self._count()
+        except BaseException as error:
+            logger.error("closing failed: %s", error)
+            self.error, final = self.error or error, State.ERROR
+            self.life.move(State.PENDING_ERROR)
+        self.life.move(final)
+
+    def _follow(self, tables: GlobalTables) -> None:
+        try:
+            self._rebuilding(lambda: tables.follow(self._stop_globals), ())
+        except BaseException as error:
+            if not self._stop_globals.is_set():
+                logger.error("the thread of the global tables died: %s", error)
+                if self._answer(error):
+                    self._fail(error)  # it cannot be replaced
