@@ -308,7 +308,7 @@ def largest_table(directory: Path) -> Path:
 READS: dict[str, Callable[[Any], Any]] = {
     "all": lambda store: list(store.all()),
     "reverse_all": lambda store: list(store.reverse_all()),
-    "range": lambda store: list(store.range("key-010000", "key-010400")),
+    "range": lambda store: list(store.range("key-002000", "key-016000")),
     "get": lambda store: [store.get(f"key-{n:06}") for n in range(20_000)],
     "get_many": lambda store: store.get_many([f"key-{n:06}" for n in range(20_000)]),
     "first_from": lambda store: [store.family.first_from(f"key-{n:06}".encode()) for n in range(0, 20_000, 50)],
