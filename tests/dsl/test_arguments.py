@@ -40,10 +40,6 @@ NOT_WHAT_IT_TAKES = {
         "a function as initializer, not 0",
     ),
     "a number as reducer": (lambda: numbers().group_by_key().reduce(0), "a function as reducer, not 0"),
-    "a text as strategy": (
-        lambda: numbers().group_by_key().windowed_by(ks.TimeWindows(size=10)).emit_strategy("on close").count(),
-        "EmitStrategy as emit, not 'on close'",
-    ),
     "a predicate of a branch": (
         lambda: numbers().split().branch("x").no_default_branch(),
         "several of a function or an expression as predicates",
@@ -99,6 +95,10 @@ def a_cogroup_with_a_stream():
 
 
 REFUSED = {
+    "a text as strategy": (
+        lambda: windowed().emit_strategy("on close"),
+        "emit_strategy() at HERE takes EmitStrategy.ON_WINDOW_CLOSE or ON_WINDOW_UPDATE, not 'on close'",
+    ),
     "merge with a table": (lambda: numbers().merge(table()), "merge() at HERE takes a KStream, not KTable("),
     "merge of two builders": (lambda: numbers().merge(numbers()), "which two StreamsBuilders declared"),
     "join of two builders": (lambda: numbers().join(table(), add), "which two StreamsBuilders declared"),

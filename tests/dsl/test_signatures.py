@@ -146,7 +146,7 @@ def wrapped(*arguments):
         print,
         isinstance,
     ],
-    ids=repr,
+    ids=lambda function: getattr(function, "__name__", type(function).__name__),
 )
 def test_what_can_be_called_passes(function):
     stream().filter(function)

@@ -49,7 +49,7 @@ def test_what_is_written_is_read_again(kind, value, data):
     assert pickle.loads(pickle.dumps(serde)) == serde
 
 
-@pytest.mark.parametrize("wrong", [{"shop": "a", "amountInCents": 5}, "text", Plain()], ids=repr)
+@pytest.mark.parametrize("wrong", [{"shop": "a"}, "text", Plain()], ids=["a dict", "a text", "an object"])
 def test_what_is_no_model_is_not_written(wrong):
     with pytest.raises(SerdeError, match=r"is no Order: make one, as Order\(\.\.\.\)"):
         serde_of(Order).serialize(wrong)

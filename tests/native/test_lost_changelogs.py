@@ -9,6 +9,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.batch import TopicPartition
+from kstreams.config import Config
 from kstreams.errors import StateError
 from kstreams.runtime.native.engine import reset
 from tests.native.world import World
@@ -52,7 +53,7 @@ def test_a_changelog_that_was_deleted_is_refused(world: World, guarantee: str, w
     for _ in range(2):
         refused(world, guarantee, "ends at offset 0, but was written up to .* from a copy of the log, or .*--reset")
     assert world.table("out", value=int) == {f"k{n}": 10 for n in range(5)}
-    reset(counting(), world.streams(counting())._config)
+    reset(counting(), Config.of(world.settings))
     world.run(counting(), once=True, processing_guarantee=guarantee)
     assert world.table("out", value=int) == {f"k{n}": 12 for n in range(5)}
 

@@ -206,8 +206,8 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
 def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
     step, initial, before_first, cached, gave_nothing = parts
-    size_ms, until_closed_ms = windows.size_ms, windows.size_ms + windows.grace_ms
-    task, dropped, held_ms = context.task, context.dropped, -1
+    size_ms, task, dropped = windows.size_ms, context.task, context.dropped
+    held_ms, until_closed_ms = -1, windows.size_ms + windows.grace_ms
     entries: Any
     emit: Emit
 
