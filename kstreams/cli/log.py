@@ -94,7 +94,8 @@ def clean(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None
     Example: `kstreams log clean flights airlines`
     """
     with open_embedded(log_dir) as home:
-        _print_freed([each for name in topics or (None,) for each in home.clean(name)], as_json)
+        cleaned = [home.clean(name) for name in topics] if topics else [home.clean()]
+        _print_freed([each for part in cleaned for each in part], as_json)
 
 
 def _print_freed(cleaned: list[Cleaned], as_json: bool) -> None:

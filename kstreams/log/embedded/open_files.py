@@ -74,6 +74,7 @@ class OpenFiles:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> files, path = OpenFiles(16), Path(tempfile.mkdtemp(), "words")
     >>> for text in (b"a", b"b"):
     ...     with files.use(str(path), lambda path: os.open(path, os.O_RDWR | os.O_CREAT)) as fd:
