@@ -53,7 +53,7 @@ class RowWeight:
 
     Examples
     --------
-    >>> weight = RowWeight(lambda: [(b"k" * 1_000, b"v" * 1_000)] * 4, slots=1)
+    >>> weight = RowWeight(lambda: [(bytes([n]) * 1_000, bytes([n]) * 1_000) for n in range(4)], slots=1)
     >>> 2_000 < weight.of(1) < 2_200
     True
     """
