@@ -1,4 +1,4 @@
-"""The environments in which the pages say that a reader types: made by the commands of the README, not by the tests'."""
+"""The environments in which the pages say that a reader types, made by the commands of the README."""
 
 from __future__ import annotations
 
