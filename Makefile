@@ -22,7 +22,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo 'Installing kstreams and the data of the demo into $(VENV) ...'
-	@$(PIP) --editable '.[demo]'
+	@$(PIP) --editable '.[demo,test]'
 	@touch $@
 
 $(VENV)/.spark: pyproject.toml | $(BIN)/python

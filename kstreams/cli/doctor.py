@@ -50,9 +50,9 @@ def doctor(as_json: AsJson = False, log_dir: LogDir = None) -> None:
 def _packages() -> Iterator[Finding]:
     yield Finding("python", "ok", f"{sys.version.split()[0]} at {sys.executable}")
     for name in CORE:
-        yield _package(name, "problem", "install it with: pip install kstreams-dsl")
+        yield _package(name, "problem", "install kstreams again: pip install . in its clone")
     for name, extra in EXTRAS.items():
-        yield _package(name, "missing", f"optional; install it with: pip install 'kstreams-dsl[{extra}]'")
+        yield _package(name, "missing", f"optional; install it with: pip install '.[{extra}]' in the clone of kstreams")
 
 
 def _package(name: str, absent: str, advice: str) -> Finding:

@@ -62,7 +62,12 @@ _USED = (
         None,
         "Name of the application: starts its internal topics, is its group and its state folder.",
     ),
-    Key("bootstrap.servers", SERVERS, None, "Addresses of a Kafka cluster; unset means the embedded log in `log.dir`."),
+    Key(
+        "bootstrap.servers",
+        SERVERS,
+        None,
+        "Reserved for a Kafka cluster, refused until then: topics live in `log.dir`.",
+    ),
     Key("log.dir", PATH, ".kstreams/log", "Folder of the embedded log.", own=True),
     Key(
         "log.durability",

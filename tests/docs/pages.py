@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,10 @@ class Snippet:
         return next((option.removeprefix("title=") for option in self.options if option.startswith("title=")), None)
 
     @property
+    def place(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
     def needs_spark(self) -> bool:
         return "spark" in self.options
 
@@ -44,10 +47,10 @@ def snippets(path: Path) -> Iterator[Snippet]:
 
 
 class Reader:
-    """Somebody who follows a page from top to bottom in an empty folder."""
+    """Somebody who follows a page from top to bottom in an empty folder, with the commands of one environment."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self.folder, self.environment = folder, environment
+    def __init__(self, folder: Path, commands: Path, environment: dict[str, str]) -> None:
+        self.folder, self.python, self.environment = folder, str(commands / "python"), environment
         self.printed = ""
 
     def follow(self, snippet: Snippet) -> None:
@@ -60,10 +63,14 @@ class Reader:
         if snippet.title:
             (self.folder / snippet.title).write_text(snippet.text)
         else:
-            self.printed = self._run(snippet, [sys.executable, "-"], snippet.text)
+            self.printed = self._run([self.python, "-"], snippet.text, snippet.place)
 
     def run_shell(self, snippet: Snippet) -> None:
-        self.printed = self._run(snippet, ["bash", "-euo", "pipefail", "-c", snippet.text], "")
+        self.printed = self.shell(snippet.text, snippet.place)
+
+    def shell(self, text: str, place: str) -> str:
+        """What lines of a shell print; `place` says where they are shown."""
+        return self._run(["bash", "-euo", "pipefail", "-c", text], "", place)
 
     def compare(self, snippet: Snippet) -> None:
         wanted, got = snippet.text.splitlines(), self.printed.splitlines()
@@ -72,9 +79,9 @@ class Reader:
                 line for line in got if not any(_like(pattern, line) for pattern in wanted)
             ]
         matches = len(wanted) == len(got) and all(map(_like, wanted, got))
-        assert matches, f"{snippet.page}:{snippet.line} shows\n{snippet.text}\nbut it printed\n{self.printed}"
+        assert matches, f"{snippet.place} shows\n{snippet.text}\nbut it printed\n{self.printed}"
 
-    def _run(self, snippet: Snippet, command: list[str], text: str) -> str:
+    def _run(self, command: list[str], text: str, place: str) -> str:
         done = subprocess.run(
             command,
             input=text,
@@ -85,7 +92,6 @@ class Reader:
             env=self.environment,
             timeout=240,
         )
-        place = f"{snippet.page}:{snippet.line}"
         assert done.returncode == 0, f"{place} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,13 +10,6 @@ import pytest
 from tests.docs.pages import ROOT, Reader, Snippet, snippets
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-@pytest.fixture
-def reader(tmp_path: Path) -> Reader:
-    commands = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
-    return Reader(tmp_path, environment)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -34,9 +25,10 @@ def test_snippets_of_a_page_run(page: Path, reader: Reader) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if any(s.needs_spark for s in snippets(page))], ids=lambda p: p.name
 )
-def test_snippets_for_spark_run(page: Path, reader: Reader) -> None:
+@pytest.mark.timeout(1200)
+def test_snippets_for_spark_run(page: Path, reader_with_spark: Reader) -> None:
     for snippet in snippets(page):
-        reader.follow(snippet)
+        reader_with_spark.follow(snippet)
 
 
 def test_the_readme_shows_the_example() -> None:

@@ -115,7 +115,7 @@ def require_pyspark() -> None:
         import pyspark  # noqa: F401
     except ImportError as error:
         raise EngineUnavailableError(
-            "PySpark is not installed: install the extra with `pip install 'kstreams-dsl[spark]'`."
+            "PySpark is not installed: install it with `pip install '.[spark]'` in the clone of kstreams."
         ) from error
 
 
