@@ -25,6 +25,9 @@ class Collected:
     def partitions(self, topic):
         return 1
 
+    def refused(self, topic, *columns):
+        return {}
+
 
 def output(builder, cache_bytes, rows, cuts):
     """What rows (key, time) of topic "in" put out; each cut is a commit, after which the task is made anew."""
