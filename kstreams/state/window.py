@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import Any
@@ -393,11 +394,7 @@ class LiveWindowStore(LiveStore):
 
 def _by_start(starts: list[int]) -> list[tuple[int, list[int]]]:
     """The places at which each start stands."""
-    places: dict[int, list[int]] = {}
+    places: defaultdict[int, list[int]] = defaultdict(list)
     for place, start_ms in enumerate(starts):
-        found = places.get(start_ms)
-        if found is None:
-            places[start_ms] = [place]
-        else:
-            found.append(place)
+        places[start_ms].append(place)
     return list(places.items())
