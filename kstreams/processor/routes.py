@@ -40,12 +40,24 @@ class Route:
     """From one topic through its source to the closure behind it.
 
     `partition_time` is the highest timestamp (ms) stamped so far, -1 at first: extractors may fall back to it.
+    `records_in` counts the records that are done, those that were put aside among them.
     """
 
-    __slots__ = ("_aside", "_extract", "_rows", "_whole", "context", "forward", "partition_time", "source")
+    __slots__ = (
+        "_aside",
+        "_extract",
+        "_rows",
+        "_whole",
+        "context",
+        "forward",
+        "partition_time",
+        "records_in",
+        "source",
+    )
 
     def __init__(self, source: Source, forward: Forward, context: TaskContext, partition_time: int) -> None:
         self.source, self.forward, self.context, self.partition_time = source, forward, context, partition_time
+        self.records_in = 0
         default = context.config["default.timestamp.extractor"]
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
         self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
@@ -74,6 +86,7 @@ class Route:
         told = False
         while self._aside and self._aside[0][0] <= offset:
             self._aside.pop(0)[1]()
+            self.records_in += 1
             told = True
         return told
 
@@ -208,6 +221,7 @@ class Routes:
     ) -> None:
         self._sources, self._forwards, self._context, self._memo = sources, forwards, context, memo
         self._by_topic: dict[str, Route] = {}
+        self._internal = frozenset(topic_names.values())
         for source in sources:
             for topic in source.topics:
                 self._add(topic_names.get(topic, topic), source)
@@ -220,6 +234,11 @@ class Routes:
         if topic not in self._by_topic:
             self._add(topic, self._matching(topic))
         return self._by_topic[topic]
+
+    def records_in(self) -> int:
+        """How many records of the user's topics are done: those of internal topics were counted where they came in."""
+        by_topic = list(self._by_topic.items())  # the task may add to them meanwhile
+        return sum(route.records_in for topic, route in by_topic if topic not in self._internal)
 
     def partition_times(self) -> dict[str, int]:
         """What the task's memo keeps of the routes."""

@@ -142,6 +142,11 @@ class Task:
         return self._drops.counts
 
     @property
+    def records_in(self) -> int:
+        """How many records of the user's topics it has read and is done with, those it dropped among them."""
+        return self._routes.records_in()
+
+    @property
     def failures(self) -> Failures:
         """Its error policies."""
         return self._context.failures
@@ -197,6 +202,7 @@ class Task:
         region, count = self._regions.get(route.source.name), len(batch)
         if region is None or not self._process_columns(batch, region):
             count = self._process_rows(batch, route)
+        route.records_in += count
         route.pass_over(int(batch.offsets[count - 1]) if count else -1)
         self._outputs.send_if_many()
         return count
@@ -240,6 +246,8 @@ class Task:
             self._interrupt.guard(*(keys for keys, _ in decoded))
             _run_in_turns(self._context, lanes, given.turns())
             self._end_loop(runs)
+        for route, run in zip(routes, runs, strict=True):
+            route.records_in += run.taken
         self._outputs.send_if_many()
         return [run.taken for run in runs]
 

@@ -79,7 +79,7 @@ def test_run_tells_how_it_went(file: Path, world: World) -> None:
     told: list[object] = []
     application.run(application.load_app(file, places(world)), until_end=True, on_progress=told.append)
     last = told[-1]
-    assert last.records_in == 100 + 300  # type: ignore[attr-defined]
+    assert last.records_in == 100  # type: ignore[attr-defined]
     assert last.lag == 0  # type: ignore[attr-defined]
     assert last.commits >= 2  # type: ignore[attr-defined]
     assert world.table("counts", value=int) == counted(100)

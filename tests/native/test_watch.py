@@ -46,7 +46,7 @@ def test_progress_ends_a_stall(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(5):
         watch.look([task])
         clock.advance(999)
-        task.records_in += 1
+        task.processed += 1
     assert watch.stalls == 0
 
 
@@ -54,7 +54,7 @@ def test_a_summary_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     clock = ManualClock()
     watch, task = Watch("thread-1", Config.of({"log.summary.interval.ms": 2000}), clock), waiting_task(clock)
-    task.records_in = 7
+    task.processed = 7
     clock.advance(2000)
     watch.look([task])
     assert "thread-1: 1 tasks processed 7 records in 2 s" in caplog.text

@@ -12,6 +12,7 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.processor.topology import Topology
+from kstreams.runtime.native.progress import Progress as NativeProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.runtime.spark.runner import Progress, SparkRunner
 from kstreams.serdes import serde_of
@@ -74,11 +75,12 @@ class Application:
             runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock())
             return runner.run(once=not until_end, until_end=until_end)
 
-    def run_natively(self) -> None:
+    def run_natively(self) -> NativeProgress:
         """The same application on the native engine, to the end of its input; its topics have no prefix."""
         streams = KafkaStreams(self.topology, {**self.settings, "state.dir": str(self.folder / "state")})
         streams.start(until_end=True)
         assert streams.wait(60.0)
+        return streams.progress()
 
     def rows(self, topic: str, prefix: str = "spark-", *, headers: bool = False) -> list[tuple[Any, ...]]:
         """Key, value and timestamp (and headers) of all records of a topic, partition after partition."""

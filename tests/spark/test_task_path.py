@@ -43,7 +43,7 @@ def test_sub_topologies_run_one_after_the_other_within_a_step(words: Application
     progress = words.run()
     assert changelog(words.rows("counts")) == changelog(words.driver_rows("counts", LINES))
     assert progress.records_in == len(LINES)
-    assert progress.records_out == {"spark-counts": 10}
+    assert progress.records_out == {"counts": 10}
 
 
 def test_state_goes_on_from_step_to_step(words: Application) -> None:

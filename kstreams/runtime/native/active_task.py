@@ -94,7 +94,7 @@ class ActiveTask:
         self.changelog_ends: dict[str, int] = {}
         """Up to where the changelogs of its stores are written, by store."""
         self.uncommitted = False
-        self.records_in = 0
+        self.processed = 0  # records of all its inputs
         self._is_interrupted = False  # in the middle of a run: what was read is not what was processed
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
         self.until_ms = 2**63 - 1  # a bounded run may hold it back, see TimeSlices
@@ -139,7 +139,7 @@ class ActiveTask:
                 self.next_offsets[part.source] = int(part.offsets[count - 1]) + 1
         processed = sum(counts)
         self._is_interrupted = processed < runs.num_records
-        self.records_in += processed
+        self.processed += processed
         before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
         self._length.learn(processed, self._clock.now_ms() - started_ms, self.bytes_pending - before)
         return processed

@@ -34,6 +34,8 @@ class Outbox:
         For topics that do not take records for the time being.
     merged : collection of str
         Topics in which what several tasks wrote is put in order of time; `flush_merged` sends them.
+    internal : collection of str
+        Repartition topics: `records_out` leaves them out.
     """
 
     def __init__(
@@ -43,9 +45,11 @@ class Outbox:
         count_partitions: Callable[[str], int],
         patience: Patience,
         merged: Collection[str] = (),
+        internal: Collection[str] = (),
     ) -> None:
         self._producer, self._begin, self._count, self._patience = producer, begin, count_partitions, patience
         self._merged = {topic: TimeMerge() for topic in merged}
+        self._internal = frozenset(internal)
         self._pieces: dict[str, list[Piece]] = {}
         self._rows: Counter[str] = Counter()
         self._bytes = 0
@@ -95,7 +99,8 @@ class Outbox:
     def _send(self, topic: str, pieces: list[Piece]) -> None:
         keys, values, timestamps, headers, partitions = joined(pieces)
         self._rows.pop(topic, None)
-        self.records_out[topic] += len(keys)
+        if topic not in self._internal:
+            self.records_out[topic] += len(keys)
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
             self._patience.send(self._producer, batch)

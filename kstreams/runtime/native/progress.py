@@ -19,9 +19,9 @@ class Progress:
     Parameters
     ----------
     records_in : int
-        Input records processed, those of repartition topics included.
+        Records of source topics that are done, those that were dropped among them. Repartition topics do not count.
     records_out : mapping of str to int
-        Records written by topic; changelogs are not among them.
+        Records written by topic; repartition topics and changelogs are not among them.
     dropped : mapping of (operator, reason) to int
         Records skipped, late ones among them.
     commits : int
@@ -66,13 +66,13 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
     """Sum up what the threads have done."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
-    written = sum((thread.outbox.records_out for thread in threads), Counter[str]())
-    dropped = sum((task.task.dropped for task in tasks), Counter[tuple[str, str]]())
+    written = sum((thread.outbox.records_out.copy() for thread in threads), Counter[str]())
+    dropped = sum((task.task.dropped.copy() for task in tasks), Counter[tuple[str, str]]())
     positions: dict[TopicPartition, int] = {}
     for task in tasks:
         positions |= task.next_offsets
     return Progress(
-        sum(task.records_in for task in tasks),
+        sum(task.task.records_in for task in tasks),
         written,
         dropped,
         sum(thread.committer.commits for thread in threads),

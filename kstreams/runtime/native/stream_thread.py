@@ -56,13 +56,14 @@ class StreamThread:
         self._producer = job.producer(index)
         group = job.config.application_id
         guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._admin, group)
+        internal = frozenset(job.layout.topic_names.values())
         merged = [job.layout.topic_names[name] for name in _written(plans, job)]
         patience = Patience(job.config, job.clock)
         count = partial(_partitions, self._admin)
-        self.outbox = Outbox(self._producer, guarantee.begin, count, patience, merged)
+        self.outbox = Outbox(self._producer, guarantee.begin, count, patience, merged, internal)
         self.committer = Committer(group, self._producer, self.outbox, guarantee, patience)
         self.watch = Watch(name, job.config, job.clock)
-        self._purge = Purge(self._admin, frozenset(job.layout.topic_names.values()), job.config, job.clock)
+        self._purge = Purge(self._admin, internal, job.config, job.clock)
         self._slices: list[TimeSlices] = []
         self._task_of: dict[TopicPartition, ActiveTask] = {}
         self._commit_interval_ms: int = job.config["commit.interval.ms"]

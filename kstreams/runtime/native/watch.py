@@ -51,10 +51,10 @@ class Watch:
             self._summarize(tasks, now_ms)
 
     def _look_at(self, task: ActiveTask, now_ms: int) -> None:
-        seen = self._seen.setdefault(task.id, _Seen(task.records_in, now_ms))
+        seen = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
         waiting = [source for source in task.plan.inputs if task.group.buffered(source)]
-        if task.records_in != seen.records or not waiting:
-            self._seen[task.id] = _Seen(task.records_in, now_ms)
+        if task.processed != seen.records or not waiting:
+            self._seen[task.id] = _Seen(task.processed, now_ms)
         elif now_ms - seen.at_ms >= self._patience_ms and not seen.reported:
             seen.reported = True
             self.stalls += 1
@@ -65,7 +65,7 @@ class Watch:
             )  # fmt: skip
 
     def _summarize(self, tasks: Sequence[ActiveTask], now_ms: int) -> None:
-        records = sum(task.records_in for task in tasks)
+        records = sum(task.processed for task in tasks)
         new, seconds = records - self._summarized_records, (now_ms - self._summarized_ms) / 1000
         logger.info("%s: %d tasks processed %d records in %.0f s", self._name, len(tasks), new, seconds)
         self._summarized_ms, self._summarized_records = now_ms, records

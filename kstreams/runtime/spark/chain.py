@@ -46,6 +46,9 @@ class Chain:
         self._read_twice = frozenset().union(*program.upstream.values())
         relational = [number for stage in self._stages for number in stage if number in plan.nodes]
         self._several_read = sum(bool(self._external(number)) for number in relational) > 1
+        repartition = frozenset(program.topic_names.values())
+        self.past_tasks = [t for number in relational for t in program.inputs[number] if t not in repartition]
+        """The user's topics whose records no task reads, one entry for each sub-topology that reads them."""
 
     def outputs(
         self, rows: DataFrame | None, moves: Moves, step: Step, resources: ExitStack

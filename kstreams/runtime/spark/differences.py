@@ -8,7 +8,7 @@ from kstreams.dsl.graph.tables import TableTransformValues
 
 _LATE = (
     "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
-    "be {done}, and one of a partition that lags may not"
+    "be {done}, and one of a partition that lags may not; what is dropped there is not counted"
 )
 RELATIONAL: dict[type, str] = {
     g.WindowedAggregate: _LATE.format(done="counted"),

@@ -31,15 +31,15 @@ class Work(Protocol):
     """What a step does with its rows."""
 
     def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
-        """The rows that go to topics, and what the tasks told.
+        """The rows that go to topics, and what was read and dropped on the way.
 
         `rows` are the new records, and `moves` tells which they are; None and nothing at the end of input.
         """
         ...
 
 
-OnStep = Callable[[int, Counter[str], list[Report]], None]
-"""Told of every step: records in, records out by topic, reports."""
+OnStep = Callable[[Counter[str], list[Report]], None]
+"""Told of every step: records out by topic, and reports of the records in."""
 
 
 class StepQuery:
@@ -126,4 +126,4 @@ class StepQuery:
         if self._delta is not None:
             self._delta.apply(step, table)
         written = self.sink.apply(step, table, positions)
-        self._on_step(sum(end - start for start, end in moves.values()), written, [*reports, missed])
+        self._on_step(written, [*reports, missed])

@@ -23,6 +23,7 @@ from kstreams.runtime.spark.frame import Frame, arrow_call
 from kstreams.runtime.spark.obstacles import Facts
 from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.reports import MARK, one_dropped
 from kstreams.runtime.spark.user_function import UserFunction, origin_column
 from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
 
@@ -31,10 +32,11 @@ relational: RuleBook[Rule] = RuleBook("Spark's relational path")
 
 
 class Output(NamedTuple):
-    """The rows that one sink writes to one topic."""
+    """The rows that one sink writes to one topic; `drops` names the operator that drops those without a key, if any."""
 
     topic: str
     frame: Frame
+    drops: str | None = None
 
 
 class Lowering:
@@ -100,9 +102,9 @@ class Lowering:
         real = [self._topic_names.get(topic, topic) for topic in topics]
         return Frame(self._source(real), self.serde(node, "key"), self.serde(node, "value"))
 
-    def write(self, topic: str, frame: Frame) -> None:
-        """Let a frame go to a topic."""
-        self.outputs.append(Output(self._topic_names.get(topic, topic), frame))
+    def write(self, topic: str, frame: Frame, drops: str | None = None) -> None:
+        """Let a frame go to a topic; rows without a key are dropped by the operator of this name, if there is one."""
+        self.outputs.append(Output(self._topic_names.get(topic, topic), frame, drops))
 
 
 def relational_rows(plan: Plan, number: int, source: Callable[[list[str]], DataFrame], program: Program) -> DataFrame:
@@ -132,10 +134,16 @@ def _rows(output: Output, program: Program) -> DataFrame:
     if isinstance(serde, TimeWindowedSerde):
         key = key.substr(F.lit(1), F.length(key) - 8)  # windows of one key stay together: only the key inside decides
     partition = arrow_call("int", _placed, (count,), key, F.col("offset"))
+    topic, value = F.lit(output.topic), F.col("value")
+    if output.drops is not None:
+        has_key, told = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
+        topic, value = F.when(has_key, topic).otherwise(MARK), F.when(has_key, value).otherwise(F.lit(told))
     return output.frame.rows.select(
-        F.lit(output.topic).alias("topic"),
+        topic.alias("topic"),
         partition.alias("partition"),
-        *("offset", "timestamp", "key", "value", "headers", "origin"),
+        *("offset", "timestamp", "key"),
+        value.alias("value"),
+        *("headers", "origin"),
     )
 
 

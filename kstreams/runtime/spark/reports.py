@@ -35,11 +35,24 @@ class TaskError(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What one task has done in one step."""
+    """What one task has done in one step.
+
+    Parameters
+    ----------
+    dropped : list of (str, str, int)
+        Operator, reason, and how many records.
+    error : TaskError, optional
+        What ended it.
+    wrote : list of str
+        The topics that it wrote to.
+    records_in : int
+        How many records of source topics it is done with.
+    """
 
     dropped: list[tuple[str, str, int]] = []
     error: TaskError | None = None
     wrote: list[str] = []
+    records_in: int = 0
 
 
 def report(
@@ -48,11 +61,17 @@ def report(
     dropped: Iterable[tuple[str, str, int]] = (),
     error: TaskError | None = None,
     wrote: Iterable[str] = (),
+    records_in: int = 0,
 ) -> pa.RecordBatch:
-    """The row that tells of a task: what it dropped or what ended it, and to which topics it wrote."""
-    value = msgspec.json.encode(Report(list(dropped), error, sorted(wrote)))
+    """The row that tells of a task: what it read and dropped or what ended it, and to which topics it wrote."""
+    value = msgspec.json.encode(Report(list(dropped), error, sorted(wrote), records_in))
     row = {"topic": MARK, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
     return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
+
+
+def one_dropped(operator: str, reason: str) -> bytes:
+    """What a row under `MARK` tells in the place of a record that was dropped on the relational path."""
+    return msgspec.json.encode(Report([(operator, reason, 1)]))
 
 
 def split_reports(rows: pa.Table) -> tuple[pa.Table, list[Report]]:

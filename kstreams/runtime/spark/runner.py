@@ -43,7 +43,21 @@ WAIT_SECONDS = 0.2
 
 @dataclass
 class Progress:
-    """What a run has done since its start; `records_in` counts records of source topics."""
+    """What a run has done since its start, counted as on the native engine.
+
+    Parameters
+    ----------
+    records_in : int
+        Records of source topics that are done, those that were dropped among them.
+    records_out : mapping of str to int
+        Records written, by the topology's name of the topic: in the log it has `spark.kstreams.prefix` before it.
+    dropped : mapping of (operator, reason) to int
+        Records skipped, late ones among them.
+    commits : int
+        Steps that were applied.
+    lag : int
+        Records that exist and are not processed yet.
+    """
 
     records_in: int = 0
     records_out: Counter[str] = field(default_factory=Counter)
@@ -128,9 +142,10 @@ class SparkRunner:
     def _tasks(self) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
         chain = Chain(self._session, self._program, pack(self._program), self._plan)
-        work = TaskSteps(chain, StepPlans(self._checkpoint.root), GlobalTables(self._program), self._clock)
+        tables, log_dir = GlobalTables(self._program), self._program.log_dir
+        work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, log_dir, self._clock)
         sources = source_partitions(self._program, numbers)
-        given = self._session, self._program.log_dir, _topics(sources), self._settings.max_records, self._starts
+        given = self._session, log_dir, _topics(sources), self._settings.max_records, self._starts
         rows = read_stream(*given, missing=topics_to_miss(self._program))
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 
@@ -138,7 +153,7 @@ class SparkRunner:
         parts = self._session, self._plan, number, self._program, self._settings, self._starts
         rows = windowed_stream(*parts, until_end=until_end)
         group = f"{self._config.application_id}-spark-{number}"
-        return self._query(f"query-{number}", rows, WindowedSteps(), {number}, group)
+        return self._query(f"query-{number}", rows, WindowedSteps(self._program.log_dir), {number}, group)
 
     def _query(self, name: str, rows: object, work: Work, numbers: Collection[int], group: str) -> StepQuery:
         program, settings = self._program, self._settings
@@ -156,10 +171,10 @@ class SparkRunner:
         deleted = DeletedInput(program, self._log)
         return StepQuery(f"{self._checkpoint.root}/{name}", rows, work, sink, delta, deleted, self._count)
 
-    def _count(self, records_in: int, written: Counter[str], reports: list[Report]) -> None:
+    def _count(self, written: Counter[str], reports: list[Report]) -> None:
         progress = self.progress
         progress.commits += 1
-        progress.records_in += records_in
+        progress.records_in += sum(told.records_in for told in reports)
         progress.records_out += written
         for (operator, reason), count in dropped_records(reports).items():
             self._drops.add(operator, reason, lambda: f"step {progress.commits}", count)

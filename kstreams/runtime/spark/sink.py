@@ -83,7 +83,7 @@ class LogSink:
         return {source: at for source, at in committed.items() if at.metadata.startswith(self._mark)}
 
     def apply(self, step: int, rows: pa.Table, positions: Mapping[TopicPartition, int]) -> Counter[str]:
-        """Write the rows and commit the step; the number of rows by topic, nothing when it was applied before.
+        """Write the rows and commit the step; the number of rows by topic (without the prefix), none if it was applied.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class LogSink:
         try:
             for batch in batches_of(rows):
                 self._send(batch)
-                written[self._prefix + batch.source.topic] += len(batch)
+                written[batch.source.topic] += len(batch)
             offsets = {source: OffsetAndMetadata(at, f"{self._mark}{step}") for source, at in positions.items()}
             self._producer.commit_transaction(offsets, self._group)
         except LogError:

@@ -8,11 +8,12 @@ from pyspark.sql import functions as F
 
 from kstreams.runtime.spark.deleted_input import topics_to_miss
 from kstreams.runtime.spark.frame import EVENT_TIME
+from kstreams.runtime.spark.from_log import count_records
 from kstreams.runtime.spark.obstacles import window_of
 from kstreams.runtime.spark.plan import Plan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational import relational_rows
-from kstreams.runtime.spark.reports import Report
+from kstreams.runtime.spark.reports import Report, split_reports
 from kstreams.runtime.spark.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.source import read_stream
@@ -20,12 +21,22 @@ from kstreams.runtime.spark.spans import Moves
 
 
 class WindowedSteps:
-    """See `Work`: Spark has done the work when it hands over the rows."""
+    """See `Work`: Spark has done the work when it hands over the rows.
+
+    Parameters
+    ----------
+    log_dir : str
+    """
+
+    def __init__(self, log_dir: str) -> None:
+        self._log_dir = log_dir
 
     def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
         """The rows as they are; the end of input came as data."""
         assert rows is not None
-        return rows.toArrow(), []
+        topics = sorted({source.topic for source in moves})
+        table, reports = split_reports(rows.toArrow())
+        return table, [*reports, Report(records_in=count_records(self._log_dir, topics, moves))]
 
 
 def windowed_stream(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.batch import Batch, TopicPartition
+from kstreams.batch import Batch
 from kstreams.clock import ManualClock
 from kstreams.errors import CorruptStateError, KStreamsError
 from kstreams.processor.interleaved import Interleaved
@@ -23,13 +23,13 @@ from kstreams.processor.partition_group import PartitionGroup
 from kstreams.processor.task import Task
 from kstreams.processor.topology import SubTopology
 from kstreams.runtime.spark.collector import RowCollector
+from kstreams.runtime.spark.from_log import from_log
 from kstreams.runtime.spark.live_states import LIVE, LiveState
 from kstreams.runtime.spark.program import Program, Step
 from kstreams.runtime.spark.reports import MARK, describe, report
 from kstreams.runtime.spark.rows import batches_of, table_of
 from kstreams.runtime.spark.shipping import unpack
-from kstreams.runtime.spark.source import Topics
-from kstreams.runtime.spark.spans import Span, decode_spans
+from kstreams.runtime.spark.spans import decode_spans
 from kstreams.runtime.spark.state_files import StateFiles, moment
 from kstreams.state.api import StateStore
 
@@ -49,18 +49,10 @@ def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
         handed_over = rows.filter(pc.invert(marked))
         for mark in sorted(rows.filter(marked).to_pylist(), key=lambda mark: int(mark["partition"])):
             mine = handed_over.filter(pc.equal(handed_over["partition"], mark["partition"]))
-            given = [*from_log(program, decode_spans(mark["value"])), *batches_of(mine)]
+            given = [*from_log(program.log_dir, decode_spans(mark["value"])), *batches_of(mine)]
             yield from run_task(program, program.sub_topology(sub_topology), mark["partition"], step, given)
 
     return run
-
-
-def from_log(program: Program, spans: Iterable[Span]) -> Iterator[Batch]:
-    """The records of a task's own partitions, read by the task itself: they never pass through Spark."""
-    for topic, partition, start, end in spans:
-        source, topics = TopicPartition(topic, partition), Topics(program.log_dir, [topic], end - start)
-        for piece in topics.between({source: start}, {source: end}):
-            yield from topics.read(piece)
 
 
 def run_task(
@@ -145,7 +137,7 @@ class _Run:
         self._task.close()
         yield from self._collector.drain()
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
-        yield report(self._partition, dropped=dropped, wrote=self._collector.topics)
+        yield report(self._partition, dropped=dropped, wrote=self._collector.topics, records_in=self._task.records_in)
 
     def _in_order(self, batches: list[Batch]) -> Iterator[Interleaved]:
         group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)

@@ -6,10 +6,12 @@ from contextlib import ExitStack
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from kstreams.clock import Clock
 from kstreams.runtime.spark.chain import Chain
+from kstreams.runtime.spark.from_log import count_records
 from kstreams.runtime.spark.global_tables import GlobalTables
 from kstreams.runtime.spark.reports import Report, split_reports
 from kstreams.runtime.spark.spans import Moves
@@ -24,12 +26,14 @@ class TaskSteps:
     chain : Chain
     plans : StepPlans
     global_tables : GlobalTables
+    log_dir : str
     clock : Clock
         Asked once per step.
     """
 
-    def __init__(self, chain: Chain, plans: StepPlans, global_tables: GlobalTables, clock: Clock) -> None:
-        self._chain, self._plans, self._globals, self._clock = chain, plans, global_tables, clock
+    def __init__(self, chain: Chain, plans: StepPlans, global_tables: GlobalTables, log_dir: str, clock: Clock) -> None:
+        self._chain, self._plans, self._globals = chain, plans, global_tables
+        self._log_dir, self._clock = log_dir, clock
 
     def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
         """Run all tasks once, those that feed themselves as often as it takes."""
@@ -37,10 +41,16 @@ class TaskSteps:
         plan = self._planned(step, parent, before)
         with ExitStack() as resources:
             written, turns = self._chain.outputs(rows, moves, plan.step(step, before), resources)
-            told = split_reports(written.toArrow())
+            table, reports = split_reports(written.toArrow())
         if turns:
             self._plans.put(step, msgspec.structs.replace(plan, turns=turns))
-        return told
+        return table, [*reports, self._read_past_tasks(table, moves)]
+
+    def _read_past_tasks(self, table: pa.Table, moves: Moves) -> Report:
+        """What sub-topologies without tasks have read: from the log, and of what was written within the step."""
+        topics, external = self._chain.past_tasks, {source.topic for source in moves}
+        within = sum(pc.sum(pc.equal(table["topic"], topic)).as_py() or 0 for topic in topics if topic not in external)
+        return Report(records_in=count_records(self._log_dir, topics, moves) + within)
 
     def _planned(self, step: int, parent: int, before: StepPlan | None) -> StepPlan:
         known = self._plans.get(step)

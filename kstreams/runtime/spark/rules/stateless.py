@@ -107,7 +107,7 @@ def repartition(node: g.Repartition, build: Lowering) -> Frame | None:
     if not build.has_parent(node):
         return build.read(node, [node.topic])
     frame = _as_declared(build.parent(node), node, build)
-    build.write(node.topic, frame if node.asked else frame.where(F.col("key").isNotNull()))
+    build.write(node.topic, frame, None if node.asked else node.filter)
     return None
 
 
