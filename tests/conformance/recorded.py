@@ -47,6 +47,11 @@ def tasks_of(case: Case) -> int:
     return text.count("Sub-topology: ") - text.count("for global store")
 
 
+def joins_streams(case: Case) -> bool:
+    """Whether two streams are joined by a window."""
+    return any("before_ms" in node for node in case["topology"])
+
+
 def wanted(case: Case, *, cached: bool) -> tuple[Rows, Stores]:
     """The output and the contents of stores that were recorded with the record cache, or without it."""
     expected = case["expected"]

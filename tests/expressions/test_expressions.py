@@ -144,7 +144,7 @@ def test_what_does_not_fit_the_types_is_an_error_when_the_topology_is_built(expr
 def test_the_error_of_a_topology_names_the_operator_and_the_line() -> None:
     stream = ks.StreamsBuilder()
     stream.stream("in", key=str, value=Order).filter(ks.col("amout") > 1).to("out", key=str, value=Order)
-    with pytest.raises(TopologyError, match=r"KSTREAM-FILTER-0000000001.*test_expressions\.py:\d+.*amount"):
+    with pytest.raises(TopologyError, match=r"test_expressions\.py:\d+ \(KSTREAM-FILTER-0000000001\).*amount"):
         stream.build()
 
 

@@ -150,5 +150,5 @@ def test_a_join_of_streams_knows_the_types_of_both_sides() -> None:
 )
 def test_what_does_not_fit_is_an_error_that_names_operator_and_line(say: Any, message: str) -> None:
     builder = ks.StreamsBuilder()
-    with pytest.raises(TopologyError, match=rf"KSTREAM-.*test_where_functions_are_taken\.py:\d+.*{message}"):
+    with pytest.raises(TopologyError, match=rf"test_where_functions_are_taken\.py:\d+ \(KSTREAM-.*{message}"):
         (say(builder, builder.stream("orders", key=str, value=Order)), builder.build())

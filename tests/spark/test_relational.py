@@ -133,7 +133,7 @@ def tumbling_counts(builder: ks.StreamsBuilder) -> None:
 def joined_streams(builder: ks.StreamsBuilder) -> None:
     paid = builder.stream("paid", key=str, value=str)
     window = ks.JoinWindows(before=3, after=5, grace=100)
-    orders(builder).join(paid, paid_by, windows=window, value=Order, other_value=str).to("out")
+    orders(builder).join(paid, paid_by, windows=window, value=str, other_value=str).to("out")
 
 
 def paid_by(order: Order, by: str) -> str:
