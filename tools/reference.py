@@ -240,7 +240,7 @@ pipe, tables are tab-separated text. `NO_COLOR` is respected. `kstreams --instal
 | Exit status | Means |
 |---|---|
 | 0 | Success; also `run` after SIGTERM, and `consume` after the reader of its output has ended. |
-| 1 | The command failed: one sentence on standard error gives the reason. `check` and `doctor` found a problem. |
+| 1 | The command failed; one sentence on standard error says why. `check`, `doctor`, `log verify` found a problem. |
 | 2 | The arguments are wrong. |
 | 130 | The command was interrupted (Ctrl-C); `run` has committed what it had processed. |
 | 143 | The command was terminated (SIGTERM); not `run`, whose status is 0. |"""

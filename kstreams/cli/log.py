@@ -76,7 +76,7 @@ def repair(log_dir: LogDir = None) -> None:
 
 @log.command()
 def compact(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Compact topics now, up to their end; without names, all topics with `cleanup.policy=compact`.
+    """Keep only the last record of each key, up to the current end; without names, in all compacted topics.
 
     Example: `kstreams log compact airlines`
     """
