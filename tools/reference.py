@@ -117,15 +117,16 @@ def has_columns(book: Any, node: type) -> bool:
 
 OPERATORS_INTRODUCTION = """# Operators
 
-What the handles of the DSL offer. Every method has a longer description, with an example that runs, in its docstring:
+The methods of the DSL. The docstring of each has a longer description and an example that runs:
 `python -c "import kstreams as ks; help(ks.KStream.join)"`.
 """
 
-ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native engine runs every node by records, and
-on *columns* where there is a form and its functions are expressions; results are the same. On Spark, a sub-topology
-takes the relational path when all its nodes can, and the functions and types you gave allow it: by default where that
-is *exact*, with `spark.kstreams.path=relational` also where *final results* may differ as said. Any other runs in
-tasks, the native engine's own. `kstreams explain app.py --engine spark` says what holds for your application.
+ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native engine runs every node on records,
+and on *columns* if it has a columnar form and its functions are expressions. The results are the same. On Spark, a
+sub-topology takes the relational path if all its nodes have a relational form that your functions and types allow: by
+default where this is *exact*, with `spark.kstreams.path=relational` also where *final results* may differ as described.
+All others run as tasks of the native engine. `kstreams explain app.py --engine spark` shows the paths of your
+application.
 """
 
 
@@ -141,14 +142,12 @@ def configuration() -> Page:
     rows = ((f"`{k.name}`{' (own)' if k.own else ''}", k.kind.name, shown(k.default), k.doc) for k in used)
     yield from table(("Key", "Value", "Default", "Meaning"), rows)
     yield "\n## Keys that are passed on\n"
-    yield (
-        "Keys that start with " + ", ".join(f"`{prefix}`" for prefix in PREFIXES) + " go on, unread, to what they name."
-    )
+    yield ("Keys that start with " + ", ".join(f"`{prefix}`" for prefix in PREFIXES) + " are passed on unchanged.")
     yield "\n## Keys of Kafka Streams without effect\n"
-    yield "They are accepted, so that an existing configuration runs, and named in a warning.\n"
+    yield "These keys are accepted, so that existing configurations run. A warning names them.\n"
     yield from table(("Key", "Why"), ((f"`{k.name}`", k.doc) for k in KEYS.values() if not k.used))
     yield "\n## Settings of topics\n"
-    yield "For `kstreams topics create --config KEY=VALUE` and `Admin.create_topic`, by Kafka's names.\n"
+    yield "For `kstreams topics create --config KEY=VALUE` and `Admin.create_topic`. The names are those of Kafka.\n"
     yield from table(("Key", "Default"), ((f"`{name}`", shown(s.default)) for name, s in TOPIC_SETTINGS.items()))
 
 
@@ -158,12 +157,12 @@ def shown(default: Any) -> str:
 
 CONFIGURATION_INTRODUCTION = """# Configuration
 
-The keys are Kafka Streams'. A setting can be given, the first one wins,
+The keys are those of Kafka Streams. A setting may be given in four places; the first takes precedence:
 
-1. on the command line: `kstreams run app.py -c num.stream.threads=2`;
-2. by the application: `config = {"num.stream.threads": 2}` in `app.py`, or as a keyword: `num_stream_threads=2`;
-3. in the environment: `KSTREAMS_NUM_STREAM_THREADS=2`;
-4. in `kstreams.toml` of the current folder: `num.stream.threads = 2`.
+1. the command line: `kstreams run app.py -c num.stream.threads=2`;
+2. the application: `config = {"num.stream.threads": 2}` in `app.py`, or as a keyword: `num_stream_threads=2`;
+3. the environment: `KSTREAMS_NUM_STREAM_THREADS=2`;
+4. the file `kstreams.toml` in the current folder: `num.stream.threads = 2`.
 
 An unknown key or a bad value is an error that names the key and the nearest known one. *own* marks keys that Kafka
 Streams does not have.
@@ -234,17 +233,17 @@ def shown_default(option: Described) -> str:
 
 COMMAND_LINE_INTRODUCTION = """# Command line
 
-`kstreams COMMAND --help` says what is on this page. `--json` prints one JSON object a line wherever something is
-listed; into a pipe, tables are tab-separated text. `NO_COLOR` is honoured. `kstreams --install-completion` sets up
-completion in the shell. `--debug`, anywhere on the line, shows stack traces and all log lines.
+`kstreams COMMAND --help` prints the text of this page. With `--json`, commands print one JSON object per line. In a
+pipe, tables are tab-separated text. `NO_COLOR` is respected. `kstreams --install-completion` installs shell completion.
+`--debug`, anywhere on the line, shows stack traces and all log lines.
 
 | Exit status | Means |
 |---|---|
-| 0 | Done; also `run` that SIGTERM stops, and `consume` whose output nobody reads any more. |
-| 1 | The command could not do what was asked; one sentence on standard error says why. |
-| 2 | It was asked wrongly. |
-| 130 | It was interrupted (Ctrl-C); `run` has committed what it had processed. |
-| 143 | It was terminated (SIGTERM), other commands than `run`. |"""
+| 0 | Success; also `run` after SIGTERM, and `consume` after the reader of its output has ended. |
+| 1 | The command failed; one sentence on standard error says why. `check`, `doctor`, `log verify` found a problem. |
+| 2 | The arguments are wrong. |
+| 130 | The command was interrupted (Ctrl-C); `run` has committed what it had processed. |
+| 143 | The command was terminated (SIGTERM); not `run`, whose status is 0. |"""
 
 
 PAGES: dict[str, Callable[[], Page]] = {

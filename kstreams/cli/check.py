@@ -1,4 +1,4 @@
-"""`kstreams check`: whether an application can go on with the state of an older version of itself."""
+"""`kstreams check`: whether an application can continue with the state of an older version."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from kstreams.cli.options import AsJson, Settings, settings_of
 
 
 def check(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The application as it ran: its file, or `app.py:name`.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The application as it is to run.")],
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="The application that wrote the state: its file, or `app.py:name`.")
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new version of the application.")],
     as_json: AsJson = False,
     config: Settings = None,
 ) -> None:
-    """Say what a new version of an application would do to the state of the old one.
+    """Show what a new version of an application would do to the state of the old version.
 
-    Stores that are renamed, retyped or filled from elsewhere cannot be kept: the exit status is then 1, and a start
-    would be refused. Stores that are added, removed or moved can.
+    Stores that are renamed, change their types or are filled from other topics cannot be kept: the exit status is 1,
+    and a start would be refused. Stores may be added, removed or moved.
 
     Example: `git show HEAD:app.py > before.py && kstreams check before.py app.py`
     """

@@ -1,4 +1,4 @@
-"""The tree of commands, put together from one file each."""
+"""The tree of commands, one file for each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show stack traces and all log lines; may stand anywhere.")
+        bool, typer.Option("--debug", help="Show stack traces and all log lines; allowed anywhere on the line.")
     ] = False,
 ) -> None:
     """Read by their callbacks, and by `main` before Typer sees the line."""

@@ -30,26 +30,28 @@ Show = Callable[[dict[str, Any]], str]
 def consume(
     topic: TopicName,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start with the oldest record; default: with the next one.")
+        bool, typer.Option("--from-beginning", help="Start at the oldest record; default: at the next one.")
     ] = False,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="Stop at the end that the topic has now; default: wait for more.")
+        bool, typer.Option("--until-end", help="Stop at the current end of the topic; default: wait for more records.")
     ] = False,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="Wait for more, as is the default, and for the topic if it is missing."),
+        typer.Option(
+            "--follow", "-f", help="Wait for more records (the default), and for a topic that does not exist yet."
+        ),
     ] = False,
     as_json: AsJson = False,
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")] = None,
-    offset: Annotated[int | None, typer.Option(min=0, help="Start at this offset; needs --partition.")] = None,
-    limit: Annotated[int | None, typer.Option("--max", "-n", min=1, help="Stop after so many records.")] = None,
+    offset: Annotated[int | None, typer.Option(min=0, help="Start at this offset; requires --partition.")] = None,
+    limit: Annotated[int | None, typer.Option("--max", "-n", min=1, help="Stop after this number of records.")] = None,
     key_type: KeyType = None,
     value_type: ValueType = None,
     log_dir: LogDir = None,
 ) -> None:
-    """Print records: time, partition@offset, key and value; or with `--json` all of them as objects.
+    """Print records: time, partition@offset, key and value; with `--json`, whole records as JSON objects.
 
-    Keys and values are shown as what they are by the settings of the topic, where its writers noted it.
+    Keys and values are decoded by the types in the settings of the topic, which its writers record.
 
     Examples: `kstreams consume delays-by-airline --from-beginning --until-end --json`,
     `kstreams consume word-counts --follow`

@@ -1,4 +1,4 @@
-"""`kstreams doctor`: looks at what kstreams needs of this machine."""
+"""`kstreams doctor`: checks this machine for what kstreams requires."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
 
 def doctor(as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Check Python, packages, Java, Spark, disk and file system; exit status 1 when something needed is wrong.
+    """Check Python, packages, Java, Spark, disk and file system; exit status 1 if a requirement is not met.
 
     Example: `kstreams doctor --json`
     """

@@ -20,14 +20,14 @@ _NARROWEST = 40
 
 def explain(
     app: AppFile,
-    engine: Annotated[Engine, typer.Option(help="The engine that is asked.")] = Engine.NATIVE,
+    engine: Annotated[Engine, typer.Option(help="The engine to explain.")] = Engine.NATIVE,
     as_json: AsJson = False,
     config: Settings = None,
 ) -> None:
-    """Say for every operator which path it takes, and why.
+    """Show the path of every operator, and the reason.
 
-    The native engine runs it on columns or record by record; Spark on the relational path or in tasks. A reason that
-    holds for several operators in a row stands below the last of them.
+    The native engine runs an operator on columns or record by record; Spark runs it on the relational path or in tasks.
+    A reason that applies to several operators in a row is printed below the last of them.
 
     Example: `kstreams explain app.py --engine spark`
     """

@@ -1,4 +1,4 @@
-"""`kstreams init`: writes a small project that runs at once."""
+"""`kstreams init`: creates a small project that runs at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FIRST_LINES = ("the quick brown fox", "jumps over the lazy dog", "the dog sleeps
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the project goes; it must not exist.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the project; it must be new or empty.")],
 ) -> None:
-    """Write a project: application, test, configuration, and a topic with three lines to count.
+    """Create a project: application, test, configuration, and a topic with three lines to count.
 
     Example: `kstreams init wordcount && cd wordcount && kstreams run app.py --until-end`
     """

@@ -1,4 +1,4 @@
-"""`kstreams log`: looks into the files of the embedded log, checks them, and frees what nobody needs."""
+"""`kstreams log`: shows, checks, repairs and cleans the files of the embedded log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
 
-log = typer.Typer(no_args_is_help=True, help="Look into the files of the embedded log, check and clean them.")
+log = typer.Typer(no_args_is_help=True, help="Show, check, repair and clean the files of the embedded log.")
 
 SHOWN = ("topic", "partition", "base_offset", "count", "max_timestamp", "compression", "file", "position")
 
@@ -26,11 +26,11 @@ SHOWN = ("topic", "partition", "base_offset", "count", "max_timestamp", "compres
 @log.command()
 def dump(
     topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="Only this topic.")] = None,
-    records: Annotated[bool, typer.Option("--records", help="With --json: show the records inside too.")] = False,
+    records: Annotated[bool, typer.Option("--records", help="With --json: also show the records.")] = False,
     as_json: AsJson = False,
     log_dir: LogDir = None,
 ) -> None:
-    """Print every frame (a run of records written at once) with the file and position where it stands.
+    """Print every frame (a run of records written at once) with its file and position.
 
     Example: `kstreams log dump flights --json --records`
     """
@@ -43,7 +43,7 @@ def dump(
 
 @log.command()
 def verify(as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Check segments, indexes, heads and the catalogue, without changing anything; exit status 1 for damage.
+    """Check segments, indexes, heads and the catalogue, without changing them; exit status 1 if there is damage.
 
     Example: `kstreams log verify --log-dir /data/log`
     """
@@ -60,9 +60,9 @@ def verify(as_json: AsJson = False, log_dir: LogDir = None) -> None:
 
 @log.command()
 def repair(log_dir: LogDir = None) -> None:
-    """Go on with what is left of a catalogue that is damaged or older than its segments; says what that is.
+    """Repair a catalogue that is damaged or older than its segments, with possible loss; prints what was lost.
 
-    Damage that can be mended without loss needs no command: it is mended when the log is opened.
+    Damage that can be repaired without loss needs no command: it is repaired when the log is opened.
 
     Example: `kstreams log repair --log-dir /data/log`
     """
@@ -76,7 +76,7 @@ def repair(log_dir: LogDir = None) -> None:
 
 @log.command()
 def compact(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Keep of each key only the last record, now and up to the end; without names in all compacted topics.
+    """Keep only the last record of each key, up to the current end; without names, in all compacted topics.
 
     Example: `kstreams log compact airlines`
     """
@@ -87,9 +87,9 @@ def compact(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = No
 
 @log.command()
 def clean(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Apply `retention.ms`, `retention.bytes` and compaction now to what is complete, and forget settled transactions.
+    """Apply `retention.ms`, `retention.bytes` and compaction to complete segments now, and delete settled transactions.
 
-    Applications and producers do that by themselves when they have nothing else to do.
+    Applications and producers also do this when they are idle.
 
     Example: `kstreams log clean flights airlines`
     """

@@ -1,7 +1,7 @@
 """`main`: runs one command and turns errors into one sentence and an exit status.
 
-Exit status: 0 done; 1 the command could not do what was asked; 2 it was asked wrongly; 130 interrupted (Ctrl-C);
-143 terminated (SIGTERM). An application that `run` runs stops at both signals as it should: that is 0.
+Exit status: 0 success; 1 the command failed; 2 its arguments are wrong; 130 interrupted (Ctrl-C); 143 terminated
+(SIGTERM), but 0 where `run` is terminated: it stops and commits as it should.
 """
 
 from __future__ import annotations

@@ -16,9 +16,11 @@ KINDS: Final = (
 
 AppFile = Annotated[
     str,
-    typer.Argument(metavar="APP", help="The application: `app.py`, or `app.py:name` when it is not called `topology`."),
+    typer.Argument(
+        metavar="APP", help="The application: `app.py`, or `app.py:name` if its variable is not called `topology`."
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 LogDir = Annotated[
     Path | None,
     typer.Option(
@@ -28,7 +30,7 @@ LogDir = Annotated[
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--config", "-c", metavar="KEY=VALUE", help="A setting; may be given more than once."),
+    typer.Option("--config", "-c", metavar="KEY=VALUE", help="A setting; may be repeated."),
 ]
 
 
@@ -43,13 +45,13 @@ def _kind(name: str | None) -> str | None:
 
 KeyType = Annotated[
     str | None,
-    typer.Option("--key-type", metavar="TYPE", callback=_kind, help="The same of keys."),
+    typer.Option("--key-type", metavar="TYPE", callback=_kind, help="The same for keys."),
 ]
 ValueType = Annotated[
     str | None,
     typer.Option(
         "--value-type", metavar="TYPE", callback=_kind,
-        help=f"What values are: {KINDS}; default: what the topic's settings say.",
+        help=f"Type of values: {KINDS}; default: the type in the settings of the topic.",
     ),
 ]  # fmt: skip
 
@@ -64,13 +66,13 @@ def _noted(name: str | None) -> str | None:
 
 
 NotedKeyType = Annotated[
-    str | None, typer.Option("--key-type", metavar="TYPE", callback=_noted, help="The same of keys.")
+    str | None, typer.Option("--key-type", metavar="TYPE", callback=_noted, help="The same for keys.")
 ]
 NotedValueType = Annotated[
     str | None,
     typer.Option(
         "--value-type", metavar="TYPE", callback=_noted,
-        help="What values are: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`.",
+        help="Type of values: `str`, `int`, `float`, `bool`, `json`, `bytes`, `datetime`, `uuid`.",
     ),
 ]  # fmt: skip
 

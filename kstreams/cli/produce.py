@@ -46,18 +46,18 @@ def produce(
     separator: Annotated[
         str | None,
         typer.Option(
-            "--separator", "-s", metavar="TEXT", help="What parts key from value; without it, lines are values."
+            "--separator", "-s", metavar="TEXT", help="Separator of key and value; without it, each line is a value."
         ),
     ] = None,
     files: Annotated[
         list[Path] | None,
         typer.Option(
             "--file", exists=True, dir_okay=False, readable=True,
-            help="Read this file, not standard input; may be given more than once.",
+            help="Read this file, not standard input; may be repeated.",
         ),
     ] = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Each file is the value of one record, byte by byte, not one per line.")
+        bool, typer.Option("--whole", help="Write each file as the value of one record, byte by byte.")
     ] = False,
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
     key_type: KeyType = None,

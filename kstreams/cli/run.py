@@ -15,31 +15,30 @@ from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 
 def run(
     app: AppFile,
-    engine: Annotated[Engine, typer.Option(help="What runs it.")] = Engine.NATIVE,
+    engine: Annotated[Engine, typer.Option(help="The engine that runs it.")] = Engine.NATIVE,
     threads: Annotated[int | None, typer.Option(min=1, help="Stream threads of the native engine.")] = None,
     until_end: Annotated[
         bool,
-        typer.Option(
-            "--until-end", help="Process what the topics hold now, close what is still open (windows, suppress), stop."
-        ),
+        typer.Option("--until-end", help="Process all records that the topics hold now, close open windows, and stop."),
     ] = False,
     once: Annotated[
-        bool, typer.Option("--once", help="Process what the topics hold now, leave open windows open, stop.")
+        bool, typer.Option("--once", help="Process all records that the topics hold now, leave windows open, and stop.")
     ] = False,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the state stores.")] = None,
     log_dir: LogDir = None,
     reset: Annotated[
         bool,
-        typer.Option("--reset", help="Forget offsets, state and internal topics first: process everything again."),
+        typer.Option("--reset", help="Delete offsets, state and internal topics first, to process all input again."),
     ] = False,
     config: Settings = None,
 ) -> None:
     """Run an application until it is interrupted (Ctrl-C, SIGTERM), or until the input ends.
 
-    Interrupted, it stops behind the record it is at, and commits: the exit status is then 130 after Ctrl-C and 0 after
-    SIGTERM. A second Ctrl-C or SIGTERM ends it at once, as a crash would.
+    An interrupted application stops after the current record and commits. The exit status is 130 after Ctrl-C and 0
+    after SIGTERM. A second Ctrl-C or SIGTERM ends it at once, like a crash.
 
-    Settings on the command line win over the application's own, those over the environment and `kstreams.toml`.
+    Settings on the command line take precedence over those of the application, of the environment and of
+    `kstreams.toml`, in this order.
 
     Examples: `kstreams run app.py`, `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
     """

@@ -17,10 +17,10 @@ def submit(
     log_dir: LogDir = None,
     config: Settings = None,
     spark_arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="Passed on to `spark-submit`.")
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="Arguments for `spark-submit`.")
     ] = None,
 ) -> None:
-    """Package the application and kstreams, and run them by `spark-submit` in client mode, with this interpreter.
+    """Package the application and kstreams, and run them with `spark-submit` in client mode and this interpreter.
 
     Example: `kstreams submit app.py --master spark://localhost:7077 --until-end -- --executor-memory 2g`
     """

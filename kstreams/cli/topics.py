@@ -29,7 +29,7 @@ def create(
 ) -> None:
     """Create a topic.
 
-    The types are what `produce` writes and `consume` shows unless told otherwise; applications note them by themselves.
+    The types are the defaults of `produce` and `consume`. Applications set them for the topics that they write.
 
     Examples: `kstreams topics create airlines --partitions 4 --config cleanup.policy=compact`,
     `kstreams topics create prices --value-type float`
@@ -59,7 +59,7 @@ def list_(
 
 @topics.command()
 def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
-    """Show a topic's partitions with their first and next offsets, its types and the settings that are not default.
+    """Show a topic's partitions with their first and next offsets, its types and its changed settings.
 
     Example: `kstreams topics describe flights`
     """
@@ -75,10 +75,10 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
 @topics.command()
 def delete(
     name: TopicName,
-    force: Annotated[bool, typer.Option("--force", help="Delete it although it holds records.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Delete the topic even if it holds records.")] = False,
     log_dir: LogDir = None,
 ) -> None:
-    """Delete a topic; one that holds records only with `--force`.
+    """Delete a topic; a topic with records requires `--force`.
 
     Example: `kstreams topics delete flights --force`
     """

@@ -21,10 +21,10 @@ class Format(StrEnum):
 
 def topology(
     app: AppFile,
-    form: Annotated[Format, typer.Option("--format", "-f", help="How it is printed.")] = Format.TEXT,
+    form: Annotated[Format, typer.Option("--format", "-f", help="Output format.")] = Format.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Print the topology: in Kafka Streams' words, as a Mermaid flowchart, or as JSON.
+    """Print the topology: in the format of Kafka Streams, as a Mermaid flowchart, or as JSON.
 
     Example: `kstreams topology app.py --format mermaid > topology.mmd`
     """

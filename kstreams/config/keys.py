@@ -1,4 +1,4 @@
-"""The table of configuration keys: name, kind, default and meaning. The reference page in the docs is made from it."""
+"""The table of configuration keys: name, kind, default and meaning. The reference page is generated from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Key:
     kind : Kind
         How values are read and checked.
     default : object
-        The value when nobody says anything; None means unset.
+        The value of a key that is not set; None if it has no default.
     doc : str
         One sentence for the reference page.
     used : bool
@@ -60,156 +60,168 @@ _USED = (
         "application.id",
         TOPIC_PREFIX,
         None,
-        "Name of the application: starts its internal topics, is its group and its state folder.",
+        "Name of the application: prefix of its internal topics, and name of its group and its state folder.",
     ),
     Key(
         "bootstrap.servers",
         SERVERS,
         None,
-        "Reserved for a Kafka cluster, refused until then: topics live in `log.dir`.",
+        "Reserved for a Kafka cluster; refused in this version, which stores topics in `log.dir`.",
     ),
     Key("log.dir", PATH, ".kstreams/log", "Folder of the embedded log.", own=True),
     Key(
         "log.durability",
         choice("none", "os", "fsync"),
         "os",
-        "What an acknowledged record of the embedded log survives: `none` this process's memory only, "
-        "`os` the death of the process, `fsync` the loss of power.",
+        "Failures that acknowledged records of the embedded log survive. `none`: none is promised; `os`: the end of "
+        "the process; `fsync`: also a power failure.",
         own=True,
     ),
     Key(
         "state.dir",
         PATH,
         ".kstreams/state",
-        "Folder of the state stores; one process at a time. Kafka Streams: a folder under the temporary directory.",
+        "Folder of the state stores, for one process at a time. Kafka Streams: a folder in the temporary directory.",
     ),
     Key("num.stream.threads", integer(1, 1024), 1, "Number of stream threads."),
     Key(
         "processing.guarantee",
         choice("at_least_once", "exactly_once_v2"),
         "at_least_once",
-        "Whether outputs, state and input offsets commit as one.",
+        "Whether results may appear twice after a failure (`at_least_once`), or results, state and input offsets are "
+        "committed in one transaction (`exactly_once_v2`).",
     ),
-    Key("commit.interval.ms", duration(0), 30_000, "Time between commits; 100 under exactly_once_v2 unless set."),
+    Key("commit.interval.ms", duration(0), 30_000, "Time between commits; default under `exactly_once_v2`: 100."),
     Key(
         "statestore.cache.max.bytes",
         SIZE,
         10_485_760,
-        "Record cache of all threads: with it a table forwards the last update per key at each commit, "
-        "with 0 every update.",
+        "Size of the record cache of all threads. With the cache, a table forwards the last update of each key at each "
+        "commit; with 0, every update.",
     ),
     Key(
         "async.concurrency",
         integer(1),
         32,
-        "Most calls of an async function that one task makes at once, where the operator does not say.",
+        "Greatest number of concurrent calls of an async function in one task, unless the operator sets it.",
         own=True,
     ),
     Key(
         "async.timeout.ms",
         duration(-1),
         60_000,
-        "How long a call of an async function may take before it fails, where the operator does not say; -1: for ever.",
+        "Time after which a call of an async function fails, unless the operator sets it; -1: never.",
         own=True,
     ),
     Key(
         "idle.timeout.ms",
         duration(-1),
         -1,
-        "After how long without records a source is idle, where it does not say: stream time then goes on with the "
-        "wall clock, and what waits for it comes out. -1: event time alone decides, as in Kafka Streams.",
+        "Time without records after which a source is idle, unless the source sets it. While sources are idle, stream "
+        "time advances with the wall clock, and windows close. -1: records alone advance stream time, as in Kafka "
+        "Streams.",
         own=True,
     ),
     Key(
         "columns.min.rows",
         integer(0),
         200,
-        "Batches with fewer records go record by record where columns could take them; a large number turns columns "
-        "off. The results are the same.",
+        "Batches with fewer records are processed record by record, not on columns. A large number turns columns off. "
+        "The results are the same.",
         own=True,
     ),
     Key(
         "memory.max.bytes",
         SIZE,
         768 * 1024**2,
-        "What data may take in the memory of a process, beside Python and its libraries. A third is for live values of "
-        "stores and what waits in buffers, a twelfth each for uncommitted changes, RocksDB's cache, its write buffers, "
-        "and records on their way; the rest is for what cannot be counted. What exceeds its share goes to RocksDB, is "
-        "committed early or is read later; only stores in memory cannot give way.",
+        "Memory for the data of a process, in addition to Python and its libraries. A third is for live values of "
+        "stores and buffered records; a twelfth each is for uncommitted changes, the cache of RocksDB, its write "
+        "buffers, and records in transit; the rest is for memory that cannot be counted. Data beyond its share is "
+        "moved to RocksDB, committed early or read later. In-memory stores cannot be reduced.",
         own=True,
     ),
     Key(
         "statestore.live.max.bytes",
         SIZE,
         None,
-        "Memory for live values that stores keep over RocksDB, all tasks together, where a third of "
-        "`memory.max.bytes` is too much.",
+        "Limit of the live values that stores of all tasks keep in front of RocksDB. Default and maximum: a third of "
+        "`memory.max.bytes`, which grows with this limit unless it is set.",
         own=True,
     ),
     Key(
         "statestore.uncommitted.max.bytes",
         SIZE,
         None,
-        "Uncommitted changes of all tasks beyond which a commit is made early, where a twelfth of `memory.max.bytes` "
-        "is too much.",
+        "Size of the uncommitted changes of all tasks at which a commit is made early. Default and maximum: a twelfth "
+        "of `memory.max.bytes`, which grows with this limit unless it is set.",
         own=True,
     ),
     Key(
         "buffered.records.per.partition",
         integer(1),
         1000,
-        "Records buffered per partition beyond which it is not read further.",
+        "Number of buffered records at which a partition is not read further.",
     ),
     Key(
         "max.poll.records",
         integer(1),
         50_000,
-        "Most records taken from the log at once; a batch is the unit of columnar work. Kafka Streams: 1000.",
+        "Greatest number of records read from the log at once. Columns are processed in these batches. Kafka "
+        "Streams: 1000.",
         own=True,
     ),
     Key(
         "max.task.idle.ms",
         duration(-1),
         0,
-        "How long a task waits for an input that is empty and has no lag, so that it picks records by "
-        "time; -1: never wait.",
+        "Time for which a task waits for records of an empty input without lag, so that it can process records in the "
+        "order of time; -1: it does not wait.",
     ),
     Key(
         "metadata.max.age.ms",
         duration(1),
         300_000,
-        "How often a running application looks for new topics that match the pattern of a source.",
+        "Time between checks for new topics that match the pattern of a source.",
     ),
-    Key("poll.ms", duration(0), 100, "How long a thread waits for records when it has nothing to do."),
-    Key("client.id", TEXT, "", "Start of thread names; default: the application id."),
-    Key("default.key.serde", OBJECT, None, "Type or serde of keys of sources that declare none; for StreamsBuilder."),
+    Key("poll.ms", duration(0), 100, "Time for which a thread that is not busy waits for records."),
+    Key("client.id", TEXT, "", "Prefix of thread names; default: the application id."),
     Key(
-        "default.value.serde", OBJECT, None, "Type or serde of values of sources that declare none; for StreamsBuilder."
+        "default.key.serde",
+        OBJECT,
+        None,
+        "Type or serde of the keys of sources that declare none; for `StreamsBuilder`.",
+    ),
+    Key(
+        "default.value.serde",
+        OBJECT,
+        None,
+        "Type or serde of the values of sources that declare none; for `StreamsBuilder`.",
     ),
     Key(
         "default.timestamp.extractor",
         OBJECT,
         None,
-        "Function (record, partition_time) -> event time in ms; default: the record's own; for StreamsBuilder.",
+        "Function `(record, partition_time)` that returns the event time in ms; default: the timestamp of the record; "
+        "for `StreamsBuilder`.",
     ),
     Key(
         "default.dsl.store",
         choice("rocksDB", "in_memory"),
         "rocksDB",
-        "Where tables that name no store keep their data; for StreamsBuilder.",
+        "Kind of store for tables that do not declare one; for `StreamsBuilder`.",
     ),
     Key(
         "topology.optimization",
         words("none", "all", "reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join"),
         "none",
-        "`none`, `all`, or some of `reuse.ktable.source.topics`, `merge.repartition.topics` and "
-        "`single.store.self.join`, with commas between.",
+        "`none`, `all`, or a comma-separated list of `reuse.ktable.source.topics`, `merge.repartition.topics` and "
+        "`single.store.self.join`.",
     ),
     Key(
         "ensure.explicit.internal.resource.naming",
         FLAG,
         False,
-        "Whether a topology is refused in which stores or repartition topics have generated names.",
+        "Whether a topology with generated names of stores or repartition topics is refused.",
     ),
     Key(
         "repartition.purge.interval.ms",
@@ -228,57 +240,57 @@ _USED = (
         "task.timeout.ms",
         duration(0),
         300_000,
-        "How long a task may make no progress before it is reported as stalled, and how long a write that topics "
-        "refuse for the time being is tried again.",
+        "Time without progress after which a task is reported as stalled, and time for which a write that a topic "
+        "refuses temporarily is tried again.",
     ),
     Key(
         "deserialization.exception.handler",
         handler("fail", "continue"),
         "fail",
-        "What happens when a key or value does not decode: `fail`, `continue` without the record, or a function.",
+        "What happens when a key or value does not decode, or a timestamp is out of range: `fail`, `continue` without "
+        "the record, or a function.",
     ),
     Key(
         "processing.exception.handler",
         handler("fail", "continue"),
         "fail",
-        "What happens when an operator or punctuator raises: `fail`, `continue` without what follows from it, or a "
-        "function.",
+        "What happens when an operator or punctuator raises: `fail`, `continue` without its output, or a function.",
     ),
     Key(
         "processing.exception.handler.global.enabled",
         FLAG,
         False,
-        "Whether `processing.exception.handler` is also asked by global tables; else they fail.",
+        "Whether global tables call `processing.exception.handler` too; if not, they fail.",
     ),
     Key(
         "production.exception.handler",
         handler("fail", "continue", "retry"),
         "fail",
         "What happens when a record does not encode or a topic refuses it: `fail`, `continue` without it, `retry` "
-        "what may succeed later, or a function.",
+        "if the write may succeed later, or a function.",
     ),
     Key(
         "errors.deadletterqueue.topic.name",
         TEXT,
         None,
-        "Topic that gets the input record of every failure, as it was read; it must exist.",
+        "Topic that receives the input record of every failure, as it was read; it must exist.",
     ),
     Key(
         "errors.deadletterqueue.dropped.records",
         FLAG,
         False,
-        "Whether records that operators drop (late, without a key) also go to the dead-letter topic.",
+        "Whether dropped records (late, without a key) are also sent to the dead-letter topic.",
         own=True,
     ),
 )
 
 _UNUSED = (
     _unused("acceptable.recovery.lag", "there are no standby tasks"),
-    _unused("allow.os.group.write.access", "state folders are for their owner only"),
-    _unused("application.server", "questions go to the owning process"),
+    _unused("allow.os.group.write.access", "only the owner may access state folders"),
+    _unused("application.server", "stores are read in the process that owns them"),
     _unused("built.in.metrics.version", "there is one version of metrics"),
     _unused("connections.max.idle.ms", "set it under `consumer.` or `producer.`"),
-    _unused("default.client.supplier", "topics are reached through kstreams.log"),
+    _unused("default.client.supplier", "topics are accessed through kstreams.log"),
     _unused("dsl.store.format", "headers are not kept in stores"),
     _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
     _unused("enable.metrics.push", "metrics are read from this process"),
@@ -302,23 +314,23 @@ _UNUSED = (
     _unused("replication.factor", "the embedded log holds one copy"),
     _unused("request.timeout.ms", "set it under `consumer.` or `producer.`"),
     _unused("retry.backoff.ms", "set it under `consumer.` or `producer.`"),
-    _unused("rocksdb.config.setter", "RocksDB is tuned by this engine"),
+    _unused("rocksdb.config.setter", "the engine configures RocksDB"),
     _unused("security.protocol", "set it under `consumer.` and `producer.`"),
     _unused("send.buffer.bytes", "set it under `consumer.` or `producer.`"),
-    _unused("state.cleanup.delay.ms", "unowned state is removed by `--reset` only"),
-    _unused("state.cleanup.dir.max.age.ms", "unowned state is removed by `--reset` only"),
-    _unused("task.assignor.class", "tasks are spread over the threads of one process"),
+    _unused("state.cleanup.delay.ms", "only `--reset` removes state that is no longer owned"),
+    _unused("state.cleanup.dir.max.age.ms", "only `--reset` removes state that is no longer owned"),
+    _unused("task.assignor.class", "tasks are distributed over the threads of one process"),
     _unused("topology.description.push.enabled", "topologies are not recorded by brokers"),
     _unused("upgrade.from", "there is no older version"),
-    _unused("window.size.ms", "windowed serdes know their window"),
-    _unused("windowed.inner.class.serde", "windowed serdes know their inner serde"),
+    _unused("window.size.ms", "windowed serdes contain the size of their window"),
+    _unused("windowed.inner.class.serde", "windowed serdes contain their inner serde"),
 )
 
 KEYS: dict[str, Key] = {key.name: key for key in (*_USED, *_UNUSED)}
 """Every known key by name."""
 
 OLD_NAMES = {"cache.max.bytes.buffering": "statestore.cache.max.bytes"}
-"""Former names that Kafka Streams still accepts."""
+"""Old names that Kafka Streams still accepts."""
 
 PREFIXES = (
     "main.consumer.",
@@ -330,4 +342,4 @@ PREFIXES = (
     "topic.",
     "spark.",
 )
-"""Keys that start with one of these pass through, unread, to clients, internal topics or Spark."""
+"""Keys with one of these prefixes are passed on unchanged to clients, internal topics or Spark."""
