@@ -53,11 +53,14 @@ demo-spark: $(VENV)/.spark
 	$(BIN)/kstreams run $(FLIGHTS)/app.py --engine spark --until-end --reset
 	@$(BIN)/python $(FLIGHTS)/compare.py
 
+# Two processes, a file in one of them: each holds a Spark session.
+SIDE_BY_SIDE := -n 2 --dist loadfile
+
 test: $(VENV)/.dev  ## run the tests that take seconds, and the examples in the docstrings
-	@$(BIN)/python -m pytest --doctest-modules -m 'not slow' tests kstreams
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules -m 'not slow' tests kstreams
 
 test-all: $(VENV)/.dev  ## run every test
-	@$(BIN)/python -m pytest --doctest-modules tests kstreams
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules tests kstreams
 
 check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, layers, sizes, docs, tests
 	$(BIN)/ruff format --check .

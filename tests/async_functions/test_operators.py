@@ -117,7 +117,9 @@ REFUSED: dict[str, Callable[[Stream, Any], Any]] = {
 def test_where_a_function_is_called_at_once_an_async_one_is_refused(operator: str, use: Callable[..., Any]) -> None:
     builder = ks.StreamsBuilder()
     stream, table = builder.stream("in", key=str, value=str), builder.table("table", key=str, value=str)
-    with pytest.raises(TopologyError, match=rf"test_operators\.py:\d+ \({operator}-\d+\) cannot wait for an async function"):
+    with pytest.raises(
+        TopologyError, match=rf"test_operators\.py:\d+ \({operator}-\d+\) cannot wait for an async function"
+    ):
         use(stream, table)
 
 
