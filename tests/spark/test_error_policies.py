@@ -9,7 +9,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.errors import ProcessingError, UnknownTopicError
+from kstreams.errors import KStreamsError, ProcessingError, UnknownTopicError
 from kstreams.runtime.spark.plan import needs_tasks, plan_of
 from tests.spark.running import Application, Row
 
@@ -97,3 +97,23 @@ def test_explain_says_that_handlers_need_tasks() -> None:
     assert decision.path == "task"
     assert decision.why == "processing.exception.handler is set: only tasks can follow it"
     assert needs_tasks(Config.of({"application.id": "app"})) is None
+
+
+@pytest.mark.spark
+def test_an_error_while_a_global_table_is_read_ends_the_run_as_natively(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    rates = builder.global_table("rates", key=str, value=int)
+    named = builder.stream("in", key=str, value=str).left_join(rates, rate_of, key_selector=lambda key, _: key)
+    named.to("out")
+    app = Application(spark, tmp_path, builder, {"in": (str, bytes), "rates": (str, bytes), "out": (str, int)})
+    app.create("in", "rates", partitions=1).write([Row("rates", "a", b"no integer", 1), Row("in", "a", b"x", 2)])
+    messages = []
+    for run in (app.run, app.run_natively):
+        with pytest.raises(KStreamsError) as caught:
+            run()
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def rate_of(value: str, rate: int | None) -> int:
+    return rate or 0

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from kstreams.batch import Batch
 from kstreams.processor.topology import SubTopology
 from kstreams.runtime.spark.program import Program, Step
-from kstreams.runtime.spark.rows import offsets_of, positions_of
+from kstreams.runtime.spark.reports import raise_first, split_reports
+from kstreams.runtime.spark.rows import offsets_of, positions_of, table_of
 from kstreams.runtime.spark.source import Topics
 from kstreams.runtime.spark.state_files import NO_STEP
 from kstreams.runtime.spark.steps import GlobalTable
@@ -38,8 +39,8 @@ class GlobalTables:
             if wanted[sub.id].step == step:
                 last = before.get(sub.id, GlobalTable(NO_STEP, {}))
                 batches = self._batches(sub, last, wanted[sub.id])
-                for _ in run_task(self._program, sub, 0, Step(step, last.step, now_ms), batches):
-                    pass  # only its state matters
+                given = table_of(run_task(self._program, sub, 0, Step(step, last.step, now_ms), batches))
+                raise_first(split_reports(given)[1])  # else only its state matters
 
     def _plan(self, sub: SubTopology, step: int, before: GlobalTable | None) -> GlobalTable:
         end = offsets_of(self._topics(sub).end())
