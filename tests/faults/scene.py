@@ -46,7 +46,7 @@ class Story:
     killed: int
 
 
-def story(seed: int, events: int = 4_000) -> Story:
+def story(seed: int, events: int = 1_500) -> Story:
     """A story for a seed: skewed keys, jittered times, two clean stops, one kill."""
     chance = random.Random(seed)
     rows = [
