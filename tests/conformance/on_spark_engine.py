@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance import recorded
-from tests.conformance.on_spark import WHOLE, Rows, application, pieces, wanted
-from tests.conformance.recorded import Case, replay
+from tests.conformance.on_spark import WHOLE, application, output, pieces
+from tests.conformance.recorded import Case, Rows, replay
 from tests.spark.running import Application, Row
 
 
@@ -29,7 +29,7 @@ def differing(session: Any, cases: Sequence[Case], path: str, folder: Path) -> l
 def _differs(session: Any, case: Case, path: str, folder: Path) -> bool:
     exact = recorded.tasks_of(case) == 1 and path == "task" and len(list(pieces(case, WHOLE))) == 1
     view = replay().by_topic if exact else recorded.final_tables
-    return bool(view(run_case(session, case, path, folder)) != view(wanted(case)))
+    return bool(view(run_case(session, case, path, folder)) != view(output(case)))
 
 
 def run_case(session: Any, case: Case, path: str, folder: Path) -> Rows:

@@ -30,7 +30,7 @@ def test_one_sentence_names_the_topic(world: World, caplog: pytest.LogCaptureFix
     streams = world.streams(counted(), processing_guarantee=guarantee, commit_interval_ms=10)
     streams.start()
     deadline = time.monotonic() + WAIT_S
-    while streams.progress().records_in < 2:
+    while not streams.progress().records_out["counts"]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     with world.log() as log, log.admin() as admin:
@@ -40,7 +40,7 @@ def test_one_sentence_names_the_topic(world: World, caplog: pytest.LogCaptureFix
     assert streams.state is State.ERROR
     assert [record for record in caplog.records if record.exc_info] == []
     assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] != []
-    assert streams.progress().records_in == 2
+    assert streams.progress().records_in == 1
 
 
 def test_the_engine_tells_of_the_topic_while_it_reports_progress(world: World) -> None:
