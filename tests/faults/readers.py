@@ -19,6 +19,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from kstreams.batch import Batch, Row, TopicPartition
@@ -121,7 +122,11 @@ def _changes(folder: Path, topic: str, clean: Callable[[], None]) -> bool:
 
 
 def _inodes(folder: Path, topic: str) -> set[int]:
-    return {path.stat().st_ino for path in segments(folder, topic)[:-1] if path.exists()}
+    found = set[int]()
+    for path in segments(folder, topic)[:-1]:
+        with suppress(FileNotFoundError):  # others clean as well
+            found.add(path.stat().st_ino)
+    return found
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -160,5 +160,7 @@ class EmbeddedLog:
         # The append that rolled the segment is done and must not fail for what comes after it.
         try:
             clean_topic(self._home, topic)
+        except UnknownTopicError:
+            pass  # it was deleted meanwhile: nothing is left to clean
         except Exception as error:
             _logger.error("The topic %s could not be cleaned: %s", topic.name, error)
