@@ -32,7 +32,7 @@ from kstreams.log.embedded.catalogue_rows import (
 )
 from kstreams.log.embedded.catalogue_truth import DAMAGE, Copy, Truth, examine, is_passing, judge
 from kstreams.log.embedded.disk import Disk, create_file, refuse_links
-from kstreams.log.embedded.journal import Journal, Reading, encode_record, read_journal
+from kstreams.log.embedded.journal import NAME, Journal, Reading, encode_record, read_journal
 from kstreams.log.embedded.presence import Presence
 
 DATABASE = "catalogue.sqlite"
@@ -44,6 +44,14 @@ _JOURNAL_BYTES = 256 * 1024
 # The journal is what survives a power failure, so the database is never synced for a commit.
 _SYNCHRONOUS = {"fsync": "NORMAL", "os": "NORMAL", "none": "OFF"}
 _logger = logging.getLogger("kstreams.log")
+
+
+def existing_log(folder: str | Path) -> Path:
+    """The folder of a log that is there; LogError when it holds neither copy of a catalogue."""
+    root = Path(folder)
+    if not (root / DATABASE).exists() and not (root / NAME).exists():
+        raise LogError(f"{root} holds no log: there is no {DATABASE} in it.")
+    return root
 
 
 class Copies:

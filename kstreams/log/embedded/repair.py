@@ -5,13 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from kstreams.errors import LogError
 from kstreams.log.embedded.catalogue import Catalogue
-from kstreams.log.embedded.catalogue_copies import DATABASE
+from kstreams.log.embedded.catalogue_copies import existing_log
 from kstreams.log.embedded.catalogue_truth import salvage
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.embedded.evidence import forget_unknown
-from kstreams.log.embedded.journal import NAME
 
 
 def repair(folder: str | Path) -> list[str]:
@@ -41,9 +39,7 @@ def repair(folder: str | Path) -> list[str]:
     >>> repair(folder)
     []
     """
-    root = Path(folder)
-    if not (root / DATABASE).exists() and not (root / NAME).exists():
-        raise LogError(f"{root} holds no log: there is no {DATABASE} in it.")
+    root = existing_log(folder)
     with closing(Catalogue(root, "os", Disk(), salvage)) as catalogue:
         said = [*catalogue.mended, *forget_unknown(catalogue, root)]
     advice = "Applications that ran on it start anew from its offsets: delete their state folders before."

@@ -6,13 +6,12 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import CorruptLogError, LogError
-from kstreams.log.embedded.catalogue_copies import DATABASE
+from kstreams.errors import CorruptLogError
+from kstreams.log.embedded.catalogue_copies import existing_log
 from kstreams.log.embedded.evidence import Sighting, partition_folders
 from kstreams.log.embedded.frame import BadFrameError, NewerFormatError
 from kstreams.log.embedded.head import HEAD_SIZE, Head, decode_head, is_trusted
 from kstreams.log.embedded.index import index_path, wrong_entries
-from kstreams.log.embedded.journal import NAME
 from kstreams.log.embedded.partition import segment_bases
 from kstreams.log.embedded.segment import Damage, Segment, segment_path
 from kstreams.log.embedded.verify_catalogue import verify_catalogue
@@ -41,9 +40,7 @@ def verify(folder: str | Path) -> list[Damage]:
     >>> verify(folder)
     []
     """
-    root = Path(folder)
-    if not (root / DATABASE).exists() and not (root / NAME).exists():
-        raise LogError(f"{root} holds no log: there is no {DATABASE} in it.")
+    root = existing_log(folder)
     seen: dict[int, Sighting] = {}
     found = [damage for partition in partition_folders(root) for damage in verify_partition(*partition, seen)]
     return [*verify_catalogue(root, seen), *found]
