@@ -15,7 +15,7 @@ import pyarrow as pa
 from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
 from kstreams.log import open_log
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.engine import run
 
 BATCH = 50_000

@@ -10,8 +10,8 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.nodes import SubTopology
-from kstreams.processor.task import Task
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.nodes import SubTopology
 from kstreams.state import open_task_state
 
 ALWAYS, NEVER = 0, 10**9

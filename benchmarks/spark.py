@@ -26,7 +26,7 @@ WINDOW_MS, PARTITIONS, AT_ONCE = 10_000, 2, 50_000
 
 def run() -> dict[str, float]:
     """Records a second within a trigger, and how ours compares (a ratio)."""
-    from kstreams.runtime.spark.session import spark_session
+    from kstreams.runtime.spark.cluster.session import spark_session
     from kstreams.runtime.spark.settings import SparkSettings
 
     session = spark_session(SparkSettings(delta=None))
@@ -59,7 +59,7 @@ def _write(log: Path) -> None:
 def _spark_own(session: Any, log: Path, checkpoint: Path) -> float:
     from pyspark.sql import functions as F
 
-    from kstreams.runtime.spark.source import read_stream, register
+    from kstreams.runtime.spark.io.source import read_stream, register
 
     register(session)
     rows = read_stream(session, log, ["in"], PER_TRIGGER, {}).withColumn("time", F.timestamp_millis("timestamp"))

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kstreams.config import Config
+    from kstreams.dsl.aggregation.cogrouped import CogroupedKStream
+    from kstreams.dsl.aggregation.emit import EmitStrategy
+    from kstreams.dsl.aggregation.grouped import KGroupedStream
+    from kstreams.dsl.aggregation.session_windowed import SessionWindowedKStream
+    from kstreams.dsl.aggregation.windowed import TimeWindowedKStream
     from kstreams.dsl.builder import StreamsBuilder
-    from kstreams.dsl.cogrouped import CogroupedKStream
-    from kstreams.dsl.emit import EmitStrategy
-    from kstreams.dsl.global_ktable import GlobalKTable
-    from kstreams.dsl.grouped import KGroupedStream
-    from kstreams.dsl.grouped_table import KGroupedTable
-    from kstreams.dsl.kstream import KStream
-    from kstreams.dsl.ktable import KTable
     from kstreams.dsl.materialized import Materialized
-    from kstreams.dsl.session_windowed import SessionWindowedKStream
-    from kstreams.dsl.suppressed import Suppressed
-    from kstreams.dsl.windowed import TimeWindowedKStream
+    from kstreams.dsl.streams.kstream import KStream
+    from kstreams.dsl.tables.global_ktable import GlobalKTable
+    from kstreams.dsl.tables.grouped_table import KGroupedTable
+    from kstreams.dsl.tables.ktable import KTable
+    from kstreams.dsl.tables.suppressed import Suppressed
     from kstreams.errors import KStreamsError
     from kstreams.expressions import (
         coalesce,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
         window_end,
         window_start,
     )
-    from kstreams.processor.error_handlers import ErrorHandlerContext, Response
-    from kstreams.processor.process_api import FixedKeyProcessor, Processor
-    from kstreams.processor.processor_context import FixedKeyProcessorContext, ProcessorContext
-    from kstreams.processor.punctuation import Cancellable, PunctuationType
-    from kstreams.processor.topology import Topology
+    from kstreams.processor.api.error_handlers import ErrorHandlerContext, Response
+    from kstreams.processor.api.processor import FixedKeyProcessor, Processor
+    from kstreams.processor.api.punctuation import Cancellable, PunctuationType
+    from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, ProcessorContext
+    from kstreams.processor.topology.topology import Topology
     from kstreams.record import (
         Change,
         FixedKeyRecord,
@@ -66,17 +66,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "kstreams.config": ("Config",),
     "kstreams.dsl.builder": ("StreamsBuilder",),
-    "kstreams.dsl.cogrouped": ("CogroupedKStream",),
-    "kstreams.dsl.emit": ("EmitStrategy",),
-    "kstreams.dsl.global_ktable": ("GlobalKTable",),
-    "kstreams.dsl.grouped": ("KGroupedStream",),
-    "kstreams.dsl.grouped_table": ("KGroupedTable",),
-    "kstreams.dsl.kstream": ("KStream",),
-    "kstreams.dsl.ktable": ("KTable",),
+    "kstreams.dsl.aggregation.cogrouped": ("CogroupedKStream",),
+    "kstreams.dsl.aggregation.emit": ("EmitStrategy",),
+    "kstreams.dsl.tables.global_ktable": ("GlobalKTable",),
+    "kstreams.dsl.aggregation.grouped": ("KGroupedStream",),
+    "kstreams.dsl.tables.grouped_table": ("KGroupedTable",),
+    "kstreams.dsl.streams.kstream": ("KStream",),
+    "kstreams.dsl.tables.ktable": ("KTable",),
     "kstreams.dsl.materialized": ("Materialized",),
-    "kstreams.dsl.suppressed": ("Suppressed",),
-    "kstreams.dsl.session_windowed": ("SessionWindowedKStream",),
-    "kstreams.dsl.windowed": ("TimeWindowedKStream",),
+    "kstreams.dsl.tables.suppressed": ("Suppressed",),
+    "kstreams.dsl.aggregation.session_windowed": ("SessionWindowedKStream",),
+    "kstreams.dsl.aggregation.windowed": ("TimeWindowedKStream",),
     "kstreams.errors": ("KStreamsError",),
     "kstreams.expressions": (
         "coalesce",
@@ -93,11 +93,11 @@ _HOMES = {
         "window_end",
         "window_start",
     ),
-    "kstreams.processor.error_handlers": ("ErrorHandlerContext", "Response"),
-    "kstreams.processor.process_api": ("FixedKeyProcessor", "Processor"),
-    "kstreams.processor.processor_context": ("FixedKeyProcessorContext", "ProcessorContext"),
-    "kstreams.processor.punctuation": ("Cancellable", "PunctuationType"),
-    "kstreams.processor.topology": ("Topology",),
+    "kstreams.processor.api.error_handlers": ("ErrorHandlerContext", "Response"),
+    "kstreams.processor.api.processor": ("FixedKeyProcessor", "Processor"),
+    "kstreams.processor.operators.process.contexts": ("FixedKeyProcessorContext", "ProcessorContext"),
+    "kstreams.processor.api.punctuation": ("Cancellable", "PunctuationType"),
+    "kstreams.processor.topology.topology": ("Topology",),
     "kstreams.record": (
         "Change",
         "FixedKeyRecord",

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from kstreams.config import Config
 from kstreams.errors import ConfigError, KStreamsError, TopologyError
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
 

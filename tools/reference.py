@@ -75,7 +75,7 @@ def operators() -> Page:
 def handles() -> tuple[type, ...]:
     """What users hold, in the order in which they come to hold it."""
     import kstreams as ks
-    from kstreams.dsl.branched import BranchedKStream
+    from kstreams.dsl.streams.branched import BranchedKStream
 
     streams = (ks.StreamsBuilder, ks.KStream, BranchedKStream, ks.KGroupedStream)
     windowed = (ks.TimeWindowedKStream, ks.SessionWindowedKStream, ks.CogroupedKStream)
@@ -92,8 +92,8 @@ def support() -> Iterator[tuple[str, ...]]:
     """What the rule books say of every node, one row each."""
     from kstreams.dsl import rules  # noqa: F401 (fills the book)
     from kstreams.dsl.lowering import topology
-    from kstreams.runtime.spark import differences
-    from kstreams.runtime.spark.obstacles import obstacles
+    from kstreams.runtime.spark.relational import differences
+    from kstreams.runtime.spark.relational.obstacles import obstacles
 
     for node in topology.node_types:
         native = answer(topology, node, "columns, records" if has_columns(topology, node) else "records")
@@ -135,7 +135,7 @@ application.
 
 def configuration() -> Page:
     from kstreams.config import KEYS, PREFIXES
-    from kstreams.log.embedded.topic_config import TOPIC_SETTINGS
+    from kstreams.log.embedded.catalogue.topic_config import TOPIC_SETTINGS
 
     yield CONFIGURATION_INTRODUCTION
     used = [key for key in KEYS.values() if key.used]
@@ -173,7 +173,7 @@ Streams does not have.
 
 
 def command_line() -> Page:
-    from kstreams.cli.commands import application
+    from kstreams.cli.commands.application import application
 
     yield COMMAND_LINE_INTRODUCTION
     root = application()

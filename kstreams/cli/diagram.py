@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kstreams.processor.topology import Node, Sink, Source, Step, SubTopology, Topology
+from kstreams.processor.topology.topology import Node, Sink, Source, Step, SubTopology, Topology
 
 _KINDS: dict[type[Node], str] = {Source: "source", Step: "processor", Sink: "sink"}
 _SHAPES = {"source": ("([", "])"), "processor": ("[", "]"), "sink": ("([", "])")}

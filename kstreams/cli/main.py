@@ -86,7 +86,7 @@ def _spoken(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from kstreams.cli.commands import application
+    from kstreams.cli.commands.application import application
     from kstreams.cli.output import end_output, reader_is_gone
 
     try:

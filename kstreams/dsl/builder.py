@@ -11,7 +11,6 @@ from kstreams.config import Config
 from kstreams.dsl import rules  # noqa: F401 (fills the rule book)
 from kstreams.dsl.analysis.repartitioning import repartition_required
 from kstreams.dsl.explicit_names import check_explicit_names
-from kstreams.dsl.global_ktable import GlobalKTable
 from kstreams.dsl.graph import (
     Consumed,
     Declared,
@@ -28,18 +27,19 @@ from kstreams.dsl.graph import (
     refuse_async,
 )
 from kstreams.dsl.handle import N
-from kstreams.dsl.kstream import KStream
-from kstreams.dsl.ktable import KTable
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import Names, check_topic, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
+from kstreams.dsl.streams.kstream import KStream
+from kstreams.dsl.tables.global_ktable import GlobalKTable
+from kstreams.dsl.tables.ktable import KTable
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.offset_reset import OffsetReset, offset_reset_of
-from kstreams.processor.process_api import Processor, ProcessorSupplier, check_supplier
-from kstreams.processor.topology import Topology
+from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier
+from kstreams.processor.topology.topology import Topology
 from kstreams.source_line import declared_at
 from kstreams.state.api import StoreBuilder
 from kstreams.timestamps import TimestampExtractor, extractor_of

@@ -20,8 +20,8 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 from kstreams.errors import TopologyError
-from kstreams.processor.nodes import Sink, Step
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology.nodes import Sink, Step
+from kstreams.processor.topology.topology import Topology
 
 _ENDINGS = ("-store", "-repartition", "-topic", "-Buffer")
 _NAME_A_STORE: dict[type[Node], str] = {

@@ -16,9 +16,9 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.processor.chain import StatementOperator
-from kstreams.processor.operator import ColumnForm, Operator, TableView
-from kstreams.processor.topology import Sink, Source, Step, Topology
+from kstreams.processor.context.chain import StatementOperator
+from kstreams.processor.topology.operator import ColumnForm, Operator, TableView
+from kstreams.processor.topology.topology import Sink, Source, Step, Topology
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder, StoreKind
 
@@ -131,7 +131,7 @@ class Lowering:
         """One operator; its name and parents are those of the node unless said otherwise."""
         calls: Calls | None = getattr(node, "calls", None)
         if calls is not None:
-            from kstreams.processor.operators.asynchronous import AsyncOperator  # loads asyncio
+            from kstreams.processor.operators.asynchronous.rows import AsyncOperator  # loads asyncio
 
             operator = AsyncOperator(operator, calls.concurrency, calls.timeout_ms, calls.ordered)
         parents = self.outputs(node) if parents is None else parents

@@ -105,7 +105,9 @@ def _way_to(start: str, name: str) -> tuple[str, str] | None:
 
 
 def _handles() -> dict[str, type]:
-    from kstreams.dsl import branched, cogrouped, grouped, grouped_table, kstream, ktable, session_windowed, windowed
+    from kstreams.dsl.aggregation import cogrouped, grouped, session_windowed, windowed
+    from kstreams.dsl.streams import branched, kstream
+    from kstreams.dsl.tables import grouped_table, ktable
 
     modules: tuple[Any, ...] = (
         branched,

@@ -24,9 +24,9 @@ from kstreams.log.api import (
 
 if TYPE_CHECKING:
     from kstreams.log.embedded.disk import Disk
-    from kstreams.log.embedded.dump import dump
     from kstreams.log.embedded.log import EmbeddedLog
-    from kstreams.log.embedded.verify import verify
+    from kstreams.log.embedded.upkeep.dump import dump
+    from kstreams.log.embedded.upkeep.verify import verify
 
 __all__ = [
     "Admin",
@@ -43,7 +43,7 @@ __all__ = [
     "verify",
 ]
 
-_LATER = {"EmbeddedLog": "log", "dump": "dump", "verify": "verify"}
+_LATER = {"EmbeddedLog": "log", "dump": "upkeep.dump", "verify": "upkeep.verify"}
 
 
 def open_log(

@@ -29,8 +29,8 @@ from kstreams.serdes import (
     UuidSerde,
 )
 from kstreams.state.api import StoreBuilder, StoreKind
-from kstreams.state.byte_columns import cut, integers, timestamped
 from kstreams.state.immutable import is_immutable
+from kstreams.state.rows.byte_columns import cut, integers, timestamped
 
 _SAME_WHEN_EQUAL = (StringSerde, IntSerde, BytesSerde, DatetimeSerde, UuidSerde)
 _IMMUTABLE = (*_SAME_WHEN_EQUAL, FloatSerde, BoolSerde)

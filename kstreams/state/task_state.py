@@ -13,21 +13,21 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, StoreKind, TaskState
-from kstreams.state.buffer import LiveTimeOrderedBuffer
-from kstreams.state.custom import LiveCustomStore
 from kstreams.state.family import Family
-from kstreams.state.join_window import JoinWindowStore
-from kstreams.state.key_value import LiveKeyValueStore
+from kstreams.state.kinds.buffer import LiveTimeOrderedBuffer
+from kstreams.state.kinds.custom import LiveCustomStore
+from kstreams.state.kinds.join_window import JoinWindowStore
+from kstreams.state.kinds.key_value import LiveKeyValueStore
+from kstreams.state.kinds.live_store import LiveStore
+from kstreams.state.kinds.lru import LruMap
+from kstreams.state.kinds.outer_join import LiveOuterJoinStore
+from kstreams.state.kinds.record_buffer import LiveRecordBuffer
+from kstreams.state.kinds.session import LiveSessionStore
+from kstreams.state.kinds.sparse_window import SparseWindowStore
+from kstreams.state.kinds.versioned import LiveVersionedStore
+from kstreams.state.kinds.window import LiveWindowStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
-from kstreams.state.live_store import LiveStore
-from kstreams.state.lru import LruMap
 from kstreams.state.memory.database import MemoryFamily
-from kstreams.state.outer_join import LiveOuterJoinStore
-from kstreams.state.record_buffer import LiveRecordBuffer
-from kstreams.state.session import LiveSessionStore
-from kstreams.state.sparse_window import SparseWindowStore
-from kstreams.state.versioned import LiveVersionedStore
-from kstreams.state.window import LiveWindowStore
 
 _KINDS: dict[StoreKind, Callable[[StoreBuilder, Family, LiveBudget], LiveStore]] = {
     StoreKind.KEY_VALUE: LiveKeyValueStore,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kstreams.processor.nodes import SubTopology
-from kstreams.processor.operators.process import processor_steps
+from kstreams.processor.operators.process.rows import processor_steps
+from kstreams.processor.topology.nodes import SubTopology
 
 
 def batches_keep_order(sub_topologies: Sequence[SubTopology]) -> bool:

@@ -15,12 +15,12 @@ from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError, UnknownTopicError
-from kstreams.processor.built import built
-from kstreams.processor.error_handlers import writes_any_topic
-from kstreams.processor.metrics import Measured, merged
-from kstreams.processor.nodes import SubTopology
-from kstreams.processor.task import Task
-from kstreams.processor.topology import Topology
+from kstreams.processor.api.error_handlers import writes_any_topic
+from kstreams.processor.api.metrics import Measured, merged
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.built import built
+from kstreams.processor.topology.nodes import SubTopology
+from kstreams.processor.topology.topology import Topology
 from kstreams.record import Record
 from kstreams.serdes import serde_of
 from kstreams.state import open_task_state

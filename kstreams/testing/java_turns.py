@@ -6,7 +6,7 @@ keeps its partitions in a Java `PriorityQueue`, which says nothing about ties bu
 
 from __future__ import annotations
 
-from kstreams.processor.partition_group import PartitionGroup, Queue
+from kstreams.processor.task.partition_group import PartitionGroup, Queue
 
 
 class JavaTurns(PartitionGroup):

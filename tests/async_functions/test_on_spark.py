@@ -14,14 +14,14 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.config import Config
 from kstreams.dsl import graph as g
-from kstreams.processor.layout import lay_out
-from kstreams.runtime.spark.obstacles import Facts, obstacle
+from kstreams.processor.topology.layout import lay_out
+from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.io.rows import batches_of
 from kstreams.runtime.spark.program import Program, Step, program_of
+from kstreams.runtime.spark.relational.obstacles import Facts, obstacle
 from kstreams.runtime.spark.reports import raise_first, split_reports
-from kstreams.runtime.spark.rows import batches_of
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.shipping import pack, unpack
-from kstreams.runtime.spark.task_run import run_task
+from kstreams.runtime.spark.tasks.task_run import run_task
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.cli.commands import application
+from kstreams.cli.commands.application import application
 from kstreams.cli.main import main, sentence
 from kstreams.errors import ConfigError
 
@@ -110,7 +110,7 @@ def test_debug_shows_the_stack_trace(kstreams):
 
 def test_the_tree_of_commands_loads_no_engine():
     code = (
-        "import sys; from kstreams.cli.commands import application; application(); "
+        "import sys; from kstreams.cli.commands.application import application; application(); "
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,9 +10,9 @@ from typing import Any
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.columns.plan import Plan, plan_regions
-from kstreams.processor.task import Task
-from kstreams.processor.topology import Topology
+from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.topology import Topology
 from kstreams.state import open_task_state
 
 ALWAYS, NEVER = 0, 10**9

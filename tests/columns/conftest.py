@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kstreams.processor.columns import session_target, thinning
+from kstreams.processor.operators.session import columns as session_target
+from kstreams.processor.task.columns import early_filter as thinning
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -14,9 +14,9 @@ from typing import Any
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.nodes import SubTopology
-from kstreams.processor.task import Task
-from kstreams.processor.topology import Topology
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.nodes import SubTopology
+from kstreams.processor.topology.topology import Topology
 from kstreams.state import open_task_state
 from tests.columns.both_paths import ALWAYS, NEVER, Seen, commit, listed
 

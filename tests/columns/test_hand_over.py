@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams.batch import Batch, Row
 from kstreams.errors import ProcessingError, SerdeError
-from kstreams.processor.columns import thinning
-from kstreams.processor.columns.plan import Plan, plan_regions
-from kstreams.processor.columns.region import Region
-from kstreams.processor.topology import Step
+from kstreams.processor.task.columns import early_filter as thinning
+from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.region import Region
+from kstreams.processor.topology.topology import Step
 from tests.columns.both_paths import assert_same, assert_same_if_columns, cut, reason, run
 from tests.columns.test_same_results import Order, amount, commits, cuts, rows, steps
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.batch import Batch, Row
-from kstreams.processor.columns.plan import Plan, plan_regions
-from kstreams.processor.columns.region import Region
+from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.region import Region
 from tests.columns.random_topologies import Order
 from tests.columns.staged import run_staged
 from tests.columns.test_same_results import cuts, rows

@@ -8,7 +8,7 @@ import pytest
 import kstreams as ks
 from kstreams.batch import Row
 from kstreams.errors import SerdeError
-from kstreams.processor.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.plan import Plan, plan_regions
 from tests.columns.both_paths import assert_same, assert_same_if_columns, reason, run
 
 

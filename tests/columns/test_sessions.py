@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.batch import Batch, Row
-from kstreams.processor.columns import session_target
-from kstreams.processor.columns.region import Region
+from kstreams.processor.operators.session import columns as session_target
+from kstreams.processor.task.columns.region import Region
 from tests.columns.both_paths import assert_same, cut, reason
 from tests.columns.test_same_results import Order, aggregates, commits, cuts, values
 

@@ -17,9 +17,9 @@ from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.log.api import Consumer, Producer
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.job import Job, open_job
-from kstreams.runtime.native.stream_thread import StreamThread
+from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.serdes import serde_of
 from kstreams.state.api import StoreKind
 from kstreams.testing.stores import StoreViews

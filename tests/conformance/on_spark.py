@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.config import Config
-from kstreams.processor.layout import lay_out
+from kstreams.processor.topology.layout import lay_out
 from kstreams.serdes import serde_of
 from tests.conformance import recorded
 from tests.conformance.recorded import Case, Rows, replay
@@ -55,7 +55,7 @@ class Prepared:
 
 def failures(cases: Sequence[Case]) -> list[str]:
     """Names of the cases that differ on Spark, in steps as large as can be or cut after seven records."""
-    from kstreams.runtime.spark.session import spark_session
+    from kstreams.runtime.spark.cluster.session import spark_session
     from kstreams.runtime.spark.settings import SparkSettings
 
     session = spark_session(SparkSettings(delta=None))
@@ -82,8 +82,8 @@ def run_cases_spark(session: Any, cases: Sequence[Case], most: int) -> dict[str,
     """The output of every case, by its name, with at most so many records in a step."""
     from pyspark.sql import functions as F
 
-    from kstreams.runtime.spark.rows import OUT_SCHEMA
-    from kstreams.runtime.spark.shipping import pack
+    from kstreams.runtime.spark.cluster.shipping import pack
+    from kstreams.runtime.spark.io.rows import OUT_SCHEMA
 
     with tempfile.TemporaryDirectory() as folder:
         applications = [application(case) for case in cases]
@@ -175,7 +175,7 @@ def _as_piped(items: Sequence[Case]) -> bool:
 
 
 def _rows(items: Iterable[Case], app: Any, offsets: dict[str, int]) -> pa.Table:
-    from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
+    from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
 
     rows = []
     for item in items:
@@ -192,7 +192,7 @@ def _rows(items: Iterable[Case], app: Any, offsets: dict[str, int]) -> pa.Table:
 
 def _in_worker(packed: list[bytes]) -> Any:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from kstreams.runtime.spark.shipping import unpack
+        from kstreams.runtime.spark.cluster.shipping import unpack
 
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)
         for batch in batches:
@@ -206,7 +206,7 @@ def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     try:
         yield from run_case(case, number)
     except Exception:  # whatever ends one case, the others go on
-        from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
+        from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
 
         row = {"topic": FAILED, "partition": number, "offset": 0, "timestamp": 0, "origin": 0}
         error = traceback.format_exc().encode()
@@ -215,8 +215,8 @@ def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
 
 def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
-    from kstreams.runtime.spark.live_states import LIVE
     from kstreams.runtime.spark.program import Step
+    from kstreams.runtime.spark.tasks.live_states import LIVE
     from tests.spark.stepped import load_globals, run_step
 
     written, globals_, turns = 0, {}, {}

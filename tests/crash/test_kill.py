@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.log.embedded.verify import verify
+from kstreams.log.embedded.upkeep.verify import verify
 from kstreams.state import open_task_state
 from tests.crash.app import topology
 from tests.native.world import World

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kstreams as ks
-from kstreams.processor.java_order import java_hash
+from kstreams.processor.topology.java_order import java_hash
 
 FOLDER = Path(os.environ.get("KSTREAMS_TEST_CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
 FAMILIES = [

@@ -9,7 +9,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.processor.layout import lay_out
+from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.program import program_of
 from kstreams.runtime.spark.settings import SparkSettings
 

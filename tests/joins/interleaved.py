@@ -9,8 +9,8 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.nodes import SubTopology
-from kstreams.processor.task import Task
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.nodes import SubTopology
 from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 

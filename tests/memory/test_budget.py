@@ -13,7 +13,7 @@ from kstreams.config import Config, MemoryShares
 from kstreams.serdes import serde_of
 from kstreams.state import StateLimits, StoreBuilder, StoreKind, Stores, open_task_state
 from kstreams.state.api import BufferedChange
-from kstreams.state.footprint import RowWeight
+from kstreams.state.rows.footprint import RowWeight
 from tests.native.stepped import stepped
 from tests.native.world import World
 

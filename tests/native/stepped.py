@@ -9,7 +9,7 @@ from typing import Any
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.runtime.native.job import open_job
-from kstreams.runtime.native.stream_thread import StreamThread
+from kstreams.runtime.native.thread.stream_thread import StreamThread
 from tests.native.world import World
 
 

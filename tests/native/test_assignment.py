@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.processor.layout import TaskPlan
-from kstreams.processor.topology import SubTopology
-from kstreams.runtime.native.assignment import assign
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.native.thread.assignment import assign
 
 plans = st.lists(st.integers(1, 8), max_size=5).map(
     lambda widths: [TaskPlan(SubTopology(s, (), ()), p, ()) for s, width in enumerate(widths) for p in range(width)]

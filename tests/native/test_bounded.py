@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kstreams.batch import TopicPartition
-from kstreams.processor.layout import Layout, lay_out
-from kstreams.processor.topology import InternalTopic, Topology
-from kstreams.runtime.native.bounded import Bounds, Phase
+from kstreams.processor.topology.layout import Layout, lay_out
+from kstreams.processor.topology.topology import InternalTopic, Topology
+from kstreams.runtime.native.thread.bounded import Bounds, Phase
 
 IN, VIA, BACK = (TopicPartition(topic, 0) for topic in ("in", "app-via", "app-back"))
 

@@ -13,8 +13,8 @@ from kstreams.batch import Batch, TopicPartition, headers_column
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.murmur2 import partition_of
-from kstreams.runtime.native.collector import Outbox, TaskCollector
-from kstreams.runtime.native.patience import Patience
+from kstreams.runtime.native.thread.collector import Outbox, TaskCollector
+from kstreams.runtime.native.thread.send_retry import Patience
 
 Row = tuple[bytes | None, int]
 

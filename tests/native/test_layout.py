@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kstreams.errors import TopologyError, UnknownTopicError
-from kstreams.processor.layout import lay_out
-from kstreams.processor.topology import InternalTopic, Topology
+from kstreams.processor.topology.layout import lay_out
+from kstreams.processor.topology.topology import InternalTopic, Topology
 
 
 def reads(topology: Topology, name: str, *topics: str) -> Topology:

@@ -9,7 +9,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.runtime.native.lifecycle import State
-from kstreams.runtime.native.restore import RestoreProgress
+from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state import StoreBuilder
 from kstreams.testing import TopologyTestDriver

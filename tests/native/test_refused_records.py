@@ -12,7 +12,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.errors import BufferFullError, LogError
-from kstreams.runtime.native.patience import Patience
+from kstreams.runtime.native.thread.send_retry import Patience
 from tests.native.world import WAIT_S, World
 
 GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])

@@ -10,7 +10,7 @@ import pytest
 import kstreams as ks
 from kstreams.errors import StateError
 from kstreams.runtime.native.lifecycle import State
-from kstreams.runtime.native.restore import RestoreProgress
+from kstreams.runtime.native.state.restore import RestoreProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import WAIT_S, World, counted, lines, word_count
 

@@ -9,11 +9,11 @@ import pytest
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.layout import TaskPlan
-from kstreams.processor.partition_group import PartitionGroup
-from kstreams.processor.topology import SubTopology
-from kstreams.runtime.native.active_task import ActiveTask
-from kstreams.runtime.native.watch import Watch
+from kstreams.processor.task.partition_group import PartitionGroup
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.stall_detector import Watch
 
 LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
 

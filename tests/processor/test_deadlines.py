@@ -6,7 +6,7 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.task import Task
+from kstreams.processor.task.task import Task
 from kstreams.state import open_task_state
 
 IN = TopicPartition("in", 0)

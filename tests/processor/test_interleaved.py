@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ProcessingError, SerdeError
-from kstreams.processor.partition_group import PartitionGroup
+from kstreams.processor.task.partition_group import PartitionGroup
 from tests.processor.test_task import World
 
 LEFT, RIGHT = TopicPartition("left", 3), TopicPartition("right", 3)

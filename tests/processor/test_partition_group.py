@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.processor.partition_group import PartitionGroup
+from kstreams.processor.task.partition_group import PartitionGroup
 
 A, B, C = (TopicPartition(topic, 0) for topic in "abc")
 

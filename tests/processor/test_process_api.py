@@ -6,7 +6,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.errors import ProcessingError, TopologyError
-from kstreams.processor.metrics import Measured
+from kstreams.processor.api.metrics import Measured
 from kstreams.testing import TopologyTestDriver
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstreams.errors import TopologyError
-from kstreams.processor.punctuation import NEVER, Punctuations, next_deadline
+from kstreams.processor.api.punctuation import NEVER, Punctuations, next_deadline
 
 
 def test_a_punctuator_gets_the_current_time_not_its_deadline():

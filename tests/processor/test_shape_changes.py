@@ -6,8 +6,8 @@ import pytest
 
 import kstreams as ks
 from kstreams.errors import StateError
-from kstreams.processor.shape import decode_shape, encode_shape, shape_of
-from kstreams.processor.shape_changes import changes, moves, refusal
+from kstreams.processor.topology.fingerprint import decode_shape, encode_shape, shape_of
+from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
 
 TEXTS = {"key": str, "value": str}
 MINUTE = 60_000

@@ -11,7 +11,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
-from kstreams.processor.task import Task
+from kstreams.processor.task.task import Task
 from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 from kstreams.testing import TestOutputTopic

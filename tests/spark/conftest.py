@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.runtime.spark.session import QUIET, spark_session
+from kstreams.runtime.spark.cluster.session import QUIET, spark_session
 from kstreams.runtime.spark.settings import SparkSettings
 
 # Small data: compiling plans, and compiling what is compiled, takes longer than running them.

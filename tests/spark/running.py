@@ -11,7 +11,7 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.log import open_log
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.progress import Progress as NativeProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.runtime.spark.runner import Progress, SparkRunner

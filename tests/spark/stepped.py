@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.processor.layout import lay_out
-from kstreams.processor.stages import stages_of
-from kstreams.processor.topology import Topology
-from kstreams.runtime.spark.live_states import LIVE
+from kstreams.processor.topology.layout import lay_out
+from kstreams.processor.topology.processing_order import stages_of
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.program import Program, Step, program_of
 from kstreams.runtime.spark.reports import Report, raise_first, split_reports
-from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.task_run import run_task
-from kstreams.runtime.spark.turns import take_turns
+from kstreams.runtime.spark.tasks.live_states import LIVE
+from kstreams.runtime.spark.tasks.rounds import take_turns
+from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 from tests.spark.running import Row, Types

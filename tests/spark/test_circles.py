@@ -10,8 +10,8 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import LogError, ProcessingError, TopologyError
 from kstreams.runtime import spark as engine
-from kstreams.runtime.spark import turns
-from kstreams.runtime.spark.sink import LogSink
+from kstreams.runtime.spark.io.sink import LogSink
+from kstreams.runtime.spark.tasks import rounds as turns
 from tests.spark.running import Application, Row, changelog
 
 pytestmark = pytest.mark.spark

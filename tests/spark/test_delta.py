@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kstreams.record import Window, Windowed
-from kstreams.runtime.spark.arrow_types import arrow_type, typed_column
+from kstreams.runtime.spark.io.arrow_types import arrow_type, typed_column
 from kstreams.serdes import TimeWindowedSerde, serde_of
 from tests.spark.running import Application
 from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
@@ -55,7 +55,7 @@ def test_what_has_no_arrow_type_stays_bytes() -> None:
 
 
 def test_a_step_that_is_written_again_counts_once(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kstreams.runtime.spark.delta import DeltaSink
+    from kstreams.runtime.spark.io.delta import DeltaSink
 
     apply = DeltaSink.apply
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.runtime.spark.live_states import LIVE
+from kstreams.runtime.spark.tasks.live_states import LIVE
 from tests.spark.running import Row
 from tests.spark.stepped import Stepped
 

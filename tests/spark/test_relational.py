@@ -14,9 +14,9 @@ from kstreams.config import Config
 from kstreams.dsl.lowering import topology
 from kstreams.errors import LogError, ProcessingError
 from kstreams.runtime import spark as engine
-from kstreams.runtime.spark import differences, rules  # noqa: F401 (fills the rule book)
-from kstreams.runtime.spark.obstacles import obstacles
-from kstreams.runtime.spark.relational import relational
+from kstreams.runtime.spark.relational import differences, rules  # noqa: F401 (fills the rule book)
+from kstreams.runtime.spark.relational.lowering import relational
+from kstreams.runtime.spark.relational.obstacles import obstacles
 from tests.spark.running import Application, Row, changelog
 
 pytestmark = pytest.mark.spark

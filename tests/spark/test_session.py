@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kstreams.errors import ConfigError, EngineUnavailableError
-from kstreams.runtime.spark import jars
-from kstreams.runtime.spark.session import session_conf
+from kstreams.runtime.spark.cluster import jars
+from kstreams.runtime.spark.cluster.session import session_conf
 from kstreams.runtime.spark.settings import SparkSettings
 
 pytestmark = pytest.mark.spark

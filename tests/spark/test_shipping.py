@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kstreams.errors import TopologyError
-from kstreams.runtime.spark.shipping import pack, unpack
+from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.serdes import serde_of
 
 pytestmark = pytest.mark.spark
@@ -57,7 +57,7 @@ def elsewhere(thing: object, expression: str, tmp_path: Path) -> str:
 import sys
 sys.path[:] = [path for path in sys.path if path]
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from kstreams.runtime.spark.shipping import unpack
+from kstreams.runtime.spark.cluster.shipping import unpack
 sys.modules["tests"] = None
 thing = unpack(open({str(tmp_path / "packed")!r}, "rb").read())
 print({expression})

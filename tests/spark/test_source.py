@@ -11,8 +11,8 @@ from chispa import assert_df_equality
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
 from kstreams.log import open_log
-from kstreams.runtime.spark.rows import SCHEMA
-from kstreams.runtime.spark.source import StreamReader, Topics, register
+from kstreams.runtime.spark.io.rows import SCHEMA
+from kstreams.runtime.spark.io.source import StreamReader, Topics, register
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams.errors import StateError
-from kstreams.runtime.spark.state_files import EMPTY, StateFiles, Version
+from kstreams.runtime.spark.tasks.state_files import EMPTY, StateFiles, Version
 from kstreams.state.api import Changes
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from kstreams.runtime.spark.submit import package_kstreams, submit
+from kstreams.runtime.spark.cluster.submit import package_kstreams, submit
 from tests.spark.running import Application
 from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
 
@@ -98,5 +98,5 @@ def test_the_package_holds_kstreams_and_nothing_else(tmp_path: Path) -> None:
     import zipfile
 
     names = zipfile.ZipFile(package_kstreams(tmp_path / "k.zip")).namelist()
-    assert "kstreams/runtime/spark/task_run.py" in names
+    assert "kstreams/runtime/spark/tasks/task_run.py" in names
     assert all(name.startswith("kstreams/") and name.endswith(".py") for name in names)

@@ -13,14 +13,14 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
-from kstreams.processor.layout import lay_out
-from kstreams.runtime.spark.live_states import LIVE
+from kstreams.processor.topology.layout import lay_out
+from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
 from kstreams.runtime.spark.program import Program, Step, program_of
 from kstreams.runtime.spark.reports import raise_first, split_reports
-from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.shipping import pack, unpack
-from kstreams.runtime.spark.task_run import run_task
+from kstreams.runtime.spark.tasks.live_states import LIVE
+from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 
 pytestmark = pytest.mark.spark

@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.state.byte_order import last_of_each
-from kstreams.state.sorted_keys import SortedKeys
+from kstreams.state.rows.byte_order import last_of_each
+from kstreams.state.rows.sorted_keys import SortedKeys
 
 BYTES = st.binary(max_size=12) | st.binary(max_size=4).map(lambda tail: b"prefix-" + tail)
 SHORT = st.lists(st.sampled_from([b"\x00", b"a", b"\xff"]), max_size=5).map(b"".join)

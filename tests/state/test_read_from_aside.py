@@ -11,8 +11,8 @@ import pytest
 
 from kstreams.record import Window, Windowed
 from kstreams.state import StateLimits, Stores, TaskState, open_task_state
-from kstreams.state.entries import Entries
-from kstreams.state.groups import Groups
+from kstreams.state.rows.entries import Entries
+from kstreams.state.rows.groups import Groups
 
 
 class Told(str):

@@ -10,7 +10,7 @@ from hypothesis.stateful import rule
 
 from kstreams.errors import StateError
 from kstreams.record import ValueAndTimestamp
-from kstreams.runtime.native.read_only_store import ReadOnlyStore
+from kstreams.runtime.native.queries.read_only_store import ReadOnlyStore
 from kstreams.state import Stores, open_task_state
 from kstreams.state.read_only import ReadOnlyView
 from kstreams.testing.stores import ValuesOnly

@@ -7,7 +7,7 @@ from itertools import pairwise
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.task import Task
+from kstreams.processor.task.task import Task
 from kstreams.serdes import IntSerde, StringSerde
 from kstreams.state import open_task_state
 

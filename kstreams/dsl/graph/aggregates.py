@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from kstreams.dsl.emit import EmitStrategy
+from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.materialized import Materialized

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.sources import Consumed
-from kstreams.processor.process_api import stores_of
+from kstreams.processor.api.processor import stores_of
 from kstreams.state.api import StoreBuilder
 
 

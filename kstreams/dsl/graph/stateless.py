@@ -10,7 +10,7 @@ from kstreams.dsl.graph.calls import Calls
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.expressions import Expr
-from kstreams.processor.frames import Frames
+from kstreams.processor.operators.map_batch.frames import Frames
 
 Function: TypeAlias = Callable[..., Any] | Expr
 """What the user gives: a Python function, or an expression."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kstreams.dsl.graph.node import Node
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.suppressed import Suppressed
+from kstreams.dsl.tables.suppressed import Suppressed
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -10,7 +10,7 @@ from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import Function
 from kstreams.dsl.materialized import Materialized
-from kstreams.processor.process_api import stores_of
+from kstreams.processor.api.processor import stores_of
 from kstreams.state.api import StoreBuilder
 
 

@@ -10,10 +10,10 @@ from kstreams.dsl.analysis.types import expression_aggregation
 from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAggregate, WindowedAggregate
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.processor import columns
-from kstreams.processor.advice import Advice
-from kstreams.processor.operator import TableView
-from kstreams.processor.operators.aggregate import AggregateOperator, Aggregator, ResultView
-from kstreams.processor.operators.table import KeptRows, StoreView
+from kstreams.processor.context.advice import Advice
+from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
+from kstreams.processor.operators.tables.rows import KeptRows, StoreView
+from kstreams.processor.topology.operator import TableView
 from kstreams.serdes import MsgpackSerde, Serde
 from kstreams.state.api import StoreKind
 

@@ -11,10 +11,10 @@ from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.windows import WINDOWING, window_store
-from kstreams.processor.operator import Operator, TableView
-from kstreams.processor.operators.aggregate import AggregateOperator, Aggregator
+from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator
 from kstreams.processor.operators.stateless import PassOperator
-from kstreams.processor.operators.table import KeptRows, StoreView
+from kstreams.processor.operators.tables.rows import KeptRows, StoreView
+from kstreams.processor.topology.operator import Operator, TableView
 from kstreams.state.api import StoreKind
 
 

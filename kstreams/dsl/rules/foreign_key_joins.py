@@ -15,8 +15,8 @@ from kstreams.dsl.rules.table_joins import keyed_joiner
 from kstreams.dsl.rules.tables import table_of_records
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.processor.internal_topics import repartition_topic
-from kstreams.processor.operators.foreign_key_join import Answer, AnswerAll, Receive, Resolve, Subscribe
+from kstreams.processor.operators.joins.foreign_key_join import Answer, AnswerAll, Receive, Resolve, Subscribe
+from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.subscriptions import Response, ResponseSerde, SubscriptionSerde
 from kstreams.state.api import StoreKind

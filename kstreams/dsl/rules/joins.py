@@ -25,11 +25,11 @@ from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
 from kstreams.processor.columns import LookUp
-from kstreams.processor.operator import TableView
-from kstreams.processor.operators.lookup_join import LookupJoin, PatientLookupJoin
+from kstreams.processor.operators.joins.lookup_join import LookupJoin, PatientLookupJoin
+from kstreams.processor.operators.joins.stream_join import InnerStreamJoin, StreamJoinSide, StreamJoinWindow
+from kstreams.processor.operators.joins.stream_join import OuterStreamJoin as OuterJoinOperator
 from kstreams.processor.operators.stateless import PassOperator
-from kstreams.processor.operators.stream_join import InnerStreamJoin, StreamJoinSide, StreamJoinWindow
-from kstreams.processor.operators.stream_join import OuterStreamJoin as OuterJoinOperator
+from kstreams.processor.topology.operator import TableView
 from kstreams.state.api import StoreKind
 
 TO_KEEP = "to keep records for the join"

@@ -8,9 +8,9 @@ from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.sources import consumed
 from kstreams.dsl.rules.tables import kept_rows
-from kstreams.processor.operator import Operator
-from kstreams.processor.operators import process as op
-from kstreams.processor.operators.transform import Transformation, TransformedView, TransformOperator
+from kstreams.processor.operators.process import rows as op
+from kstreams.processor.operators.process.transform import Transformation, TransformedView, TransformOperator
+from kstreams.processor.topology.operator import Operator
 
 
 @topology.rule(Process)

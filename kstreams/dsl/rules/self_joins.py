@@ -7,8 +7,8 @@ from kstreams.dsl.graph import OuterSelfJoin, SelfJoin
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rules.joins import TO_KEEP, keyed
-from kstreams.processor.operators.self_join import SelfJoinOperator
-from kstreams.processor.operators.stream_join import StreamJoinSide, StreamJoinWindow
+from kstreams.processor.operators.joins.self_join import SelfJoinOperator
+from kstreams.processor.operators.joins.stream_join import StreamJoinSide, StreamJoinWindow
 from kstreams.state.api import StoreKind
 
 

@@ -9,8 +9,8 @@ from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
 from kstreams.processor.columns import Project
-from kstreams.processor.internal_topics import repartition_topic
 from kstreams.processor.operators.stateless import DropNullKeys, PassOperator
+from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.timestamps import FailOnInvalidTimestamp
 
 

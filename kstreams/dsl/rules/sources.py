@@ -7,7 +7,7 @@ from typing import Any
 from kstreams.dsl.graph import Consumed, GlobalTableSource, Node, StreamSource, TableSource
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.tables import table_of_records
-from kstreams.processor.operators.table import KeptRows, StoreView, TableSourceOperator
+from kstreams.processor.operators.tables.rows import KeptRows, StoreView, TableSourceOperator
 from kstreams.state.api import StoreKind
 
 

@@ -24,10 +24,10 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
-from kstreams.processor.advice import Advice
 from kstreams.processor.columns import Batched, Project
+from kstreams.processor.context.advice import Advice
 from kstreams.processor.operators import stateless as op
-from kstreams.processor.operators.map_batch import MapBatchOperator
+from kstreams.processor.operators.map_batch.rows import MapBatchOperator
 from kstreams.processor.operators.stateless import Takes
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from kstreams.dsl.graph import TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.aggregates import gave_nothing
-from kstreams.processor.internal_topics import repartition_topic
-from kstreams.processor.operators.table import KeptRows, StoreView
-from kstreams.processor.operators.table_aggregate import GroupRowsOperator, TableAggregateOperator
+from kstreams.processor.operators.tables.rows import KeptRows, StoreView
+from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
+from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.serdes import ChangeSerde
 from kstreams.state.api import StoreKind
 

@@ -8,8 +8,8 @@ from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.tables import kept_rows
 from kstreams.expressions import Expr
+from kstreams.processor.operators.joins.table_join import JoinedView, Joiner, KeepJoined, TableJoinSide
 from kstreams.processor.operators.stateless import PassOperator
-from kstreams.processor.operators.table_join import JoinedView, Joiner, KeepJoined, TableJoinSide
 
 
 @topology.rule(TableJoin)

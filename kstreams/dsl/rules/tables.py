@@ -9,7 +9,7 @@ from kstreams.dsl.graph import Function, TableFilter, TableMapValues, TableSourc
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
-from kstreams.processor.operators import table as op
+from kstreams.processor.operators.tables import rows as op
 from kstreams.state.api import StoreKind
 
 

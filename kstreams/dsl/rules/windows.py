@@ -6,20 +6,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kstreams import expressions
+from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.analysis.types import grouped_types, required_serde
 from kstreams.dsl.analysis.types_of_windows import TO_KEEP
-from kstreams.dsl.emit import EmitStrategy
 from kstreams.dsl.graph import Count, Expressions, Fold, Reduce, WindowedAggregate
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
 from kstreams.processor import columns
-from kstreams.processor.operator import Operator, TableView
-from kstreams.processor.operators.aggregate import Aggregator
-from kstreams.processor.operators.session import Merger, SessionAggregateOperator, SessionStoreView
-from kstreams.processor.operators.sliding import SlidingAggregateOperator
-from kstreams.processor.operators.table import KeptRows
-from kstreams.processor.operators.windowed import WindowedAggregateOperator, WindowStoreView
+from kstreams.processor.operators.aggregation.rows import Aggregator
+from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
+from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
+from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
+from kstreams.processor.topology.operator import Operator, TableView
 from kstreams.state.api import StoreKind
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.errors import LogError
 from kstreams.log.api import Delivery, OnDelivery
-from kstreams.log.embedded.catalogue import Topic
-from kstreams.log.embedded.topic_config import TopicSettings
+from kstreams.log.embedded.catalogue.catalogue import Topic
+from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.partitioning import partitions_of, split_by_partition
 from kstreams.record import Headers
 

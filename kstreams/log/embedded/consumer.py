@@ -7,10 +7,10 @@ from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.log.embedded.catalogue.transactions import Fate, fate
 from kstreams.log.embedded.home import Home
-from kstreams.log.embedded.reader import PartitionReader
-from kstreams.log.embedded.stable_end import stable_end
-from kstreams.log.embedded.transactions import Fate, fate
+from kstreams.log.embedded.segments.reader import PartitionReader
+from kstreams.log.embedded.segments.stable_end import stable_end
 from kstreams.log.settings import Setting, choice, read_settings
 
 CONSUMER_SETTINGS = {

@@ -9,9 +9,9 @@ from pathlib import Path
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import UnknownTopicError
-from kstreams.log.embedded.catalogue import Catalogue, Topic
+from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.disk import Disk, refuse_links
-from kstreams.log.embedded.partition import Partition
+from kstreams.log.embedded.segments.partition import Partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from typing import Any
 from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.log.embedded.admin import EmbeddedAdmin
-from kstreams.log.embedded.catalogue import Catalogue, Topic
+from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
+from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk, create_folder, refuse_links
-from kstreams.log.embedded.evidence import check_against_segments
 from kstreams.log.embedded.home import Home
-from kstreams.log.embedded.housekeeping import Cleaned, Housekeeper, clean_topic
 from kstreams.log.embedded.producer import EmbeddedProducer
-from kstreams.log.embedded.topic_config import TopicSettings
+from kstreams.log.embedded.upkeep.evidence import check_against_segments
+from kstreams.log.embedded.upkeep.housekeeping import Cleaned, Housekeeper, clean_topic
 from kstreams.log.settings import choice
 
 _logger = logging.getLogger("kstreams.log")

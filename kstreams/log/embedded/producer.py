@@ -10,15 +10,15 @@ from typing import Any
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import BufferFullError, LogError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, OnDelivery
-from kstreams.log.embedded import transactions
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer, Rows, Ticket, failure
-from kstreams.log.embedded.catalogue import Topic
-from kstreams.log.embedded.framing import byte_size, unwritable_rows
+from kstreams.log.embedded.catalogue import transactions
+from kstreams.log.embedded.catalogue.catalogue import Topic
+from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.linger import Linger
-from kstreams.log.embedded.partition import PartitionBusyError
-from kstreams.log.embedded.topic_config import TopicSettings
-from kstreams.log.embedded.writer import Writer
+from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
+from kstreams.log.embedded.segments.partition import PartitionBusyError
+from kstreams.log.embedded.segments.writer import Writer
 from kstreams.log.settings import Setting, choice, number, read_settings, text
 from kstreams.record import Headers
 

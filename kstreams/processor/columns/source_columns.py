@@ -10,7 +10,7 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
-from kstreams.processor.nodes import Source
+from kstreams.processor.topology.nodes import Source
 from kstreams.serdes import BytesSerde, JsonSerde, Serde
 from kstreams.serdes.json_columns import JsonColumns
 

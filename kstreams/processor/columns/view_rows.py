@@ -10,7 +10,7 @@ from kstreams.expressions import Operation
 from kstreams.processor.columns.evaluation import columns_needed
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.view import View
-from kstreams.processor.nodes import Source
+from kstreams.processor.topology.nodes import Source
 from kstreams.serdes import BytesSerde
 
 

@@ -12,10 +12,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
-from kstreams.processor.advice import no_advice
-from kstreams.processor.chain import Statement, StatementOperator
-from kstreams.processor.context import NodeContext
-from kstreams.processor.operator import Forward
+from kstreams.processor.context.advice import no_advice
+from kstreams.processor.context.chain import Statement, StatementOperator
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.topology.operator import Forward
 
 
 class Takes(Enum):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import StateError
-from kstreams.processor.context import NodeContext
-from kstreams.processor.operator import Forward
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change
 from kstreams.state.api import BufferedChange, TimeOrderedBuffer
 

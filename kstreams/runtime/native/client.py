@@ -11,17 +11,17 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import CorruptStateError
 from kstreams.log.api import Log
-from kstreams.processor.layout import Layout, TaskPlan
-from kstreams.processor.topology import Topology
-from kstreams.runtime.native.assignment import assign
-from kstreams.runtime.native.global_tables import GlobalTables
+from kstreams.processor.topology.layout import Layout, TaskPlan
+from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.job import Job, open_job, shared_anew
 from kstreams.runtime.native.lifecycle import Lifecycle, State
-from kstreams.runtime.native.locks import lock_application
-from kstreams.runtime.native.new_topics import NewTopics
+from kstreams.runtime.native.pattern_topics import NewTopics
 from kstreams.runtime.native.progress import Progress, progress_of, together
-from kstreams.runtime.native.restore import OnRestore, RestoreProgress
-from kstreams.runtime.native.stream_thread import StreamThread
+from kstreams.runtime.native.state.global_tables import GlobalTables
+from kstreams.runtime.native.state.locks import lock_application
+from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
+from kstreams.runtime.native.thread.assignment import assign
+from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught import (
     StreamThreadExceptionResponse,

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from kstreams.config import Config
 from kstreams.log import open_log
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.explain import explain
-from kstreams.runtime.native.garbage import seldom_collected
-from kstreams.runtime.native.known_topology import KnownTopology
-from kstreams.runtime.native.locks import lock_application, state_folder
 from kstreams.runtime.native.progress import Progress
+from kstreams.runtime.native.state.known_topology import KnownTopology
+from kstreams.runtime.native.state.locks import lock_application, state_folder
 from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.runtime.native.thread.garbage import seldom_collected
 from kstreams.runtime.native.topics import internal_topics
 
 __all__ = ["explain", "reset", "run"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kstreams.config import Config
-from kstreams.processor.columns.plan import Plan, plan_regions
-from kstreams.processor.nodes import Node, SubTopology, parents_of
-from kstreams.processor.topology import Topology
+from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.topology.nodes import Node, SubTopology, parents_of
+from kstreams.processor.topology.topology import Topology
 
 
 class Explanation(NamedTuple):

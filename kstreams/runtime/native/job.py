@@ -15,16 +15,16 @@ from kstreams.config import Config, MemoryShares
 from kstreams.errors import ConfigError, CorruptStateError, UnknownTopicError
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.api import Admin, Consumer, Log, Producer
-from kstreams.processor.layout import Layout, unmatched
-from kstreams.processor.shape import shape_of
-from kstreams.processor.topology import Topology
-from kstreams.runtime.native.bounded import Bounds
-from kstreams.runtime.native.global_tables import GlobalTables
-from kstreams.runtime.native.known_topology import KnownTopology
-from kstreams.runtime.native.locks import state_folder
-from kstreams.runtime.native.rebuilds import Rebuilds
-from kstreams.runtime.native.restore import OnRestore
-from kstreams.runtime.native.time_slices import aligned_sub_topologies
+from kstreams.processor.topology.fingerprint import shape_of
+from kstreams.processor.topology.layout import Layout, unmatched
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.state.global_tables import GlobalTables
+from kstreams.runtime.native.state.known_topology import KnownTopology
+from kstreams.runtime.native.state.locks import state_folder
+from kstreams.runtime.native.state.rebuilds import Rebuilds
+from kstreams.runtime.native.state.restore import OnRestore
+from kstreams.runtime.native.thread.bounded import Bounds
+from kstreams.runtime.native.thread.time_slices import aligned_sub_topologies
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught import ShutdownSignal
 from kstreams.state import StateLimits

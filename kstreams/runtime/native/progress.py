@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kstreams.batch import TopicPartition
 from kstreams.errors import UnknownTopicError
 from kstreams.log.api import Admin
-from kstreams.runtime.native.stream_thread import StreamThread
+from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
 from kstreams.log.api import Log
-from kstreams.processor.built import built
-from kstreams.processor.metrics import Measured, merged
-from kstreams.processor.topology import Topology
+from kstreams.processor.api.metrics import Measured, merged
+from kstreams.processor.topology.built import built
+from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State, StateListener, ThreadState
 from kstreams.runtime.native.progress import Progress
-from kstreams.runtime.native.read_only_store import Owner, ReadOnlyStore
-from kstreams.runtime.native.restore import OnRestore, RestoreProgress
+from kstreams.runtime.native.queries.read_only_store import Owner, ReadOnlyStore
+from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.uncaught import UncaughtExceptionHandler
 
 

@@ -9,10 +9,10 @@ from kstreams.config import Config
 from kstreams.errors import TopologyError
 from kstreams.log.api import Admin
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
-from kstreams.processor.dead_letters import check_dead_letter_topic
-from kstreams.processor.layout import Layout, lay_out
-from kstreams.processor.topic_types import types_in_changelog, types_written
-from kstreams.processor.topology import InternalTopic, SubTopology, Topology
+from kstreams.processor.context.dead_letters import check_dead_letter_topic
+from kstreams.processor.topology.layout import Layout, lay_out
+from kstreams.processor.topology.topic_types import types_in_changelog, types_written
+from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
 from kstreams.state.api import StoreBuilder
 
 logger = logging.getLogger(__name__)

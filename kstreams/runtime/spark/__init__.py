@@ -11,7 +11,7 @@ from kstreams.clock import SystemClock
 from kstreams.config import Config
 
 if TYPE_CHECKING:
-    from kstreams.processor.topology import Topology
+    from kstreams.processor.topology.topology import Topology
 
 __all__ = ["explain", "reset", "run"]
 
@@ -49,7 +49,7 @@ def run(
     KStreamsError
         Whatever ended the run, as on the native engine.
     """
-    from kstreams.runtime.spark.session import spark_session
+    from kstreams.runtime.spark.cluster.session import spark_session
     from kstreams.runtime.spark.settings import SparkSettings
 
     session = spark_session(SparkSettings.of(config), say)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kstreams.errors import TopologyError
 from kstreams.private import private_folder, write_private
-from kstreams.processor.shape import TopologyShape, decode_shape, encode_shape, shape_of
-from kstreams.processor.shape_changes import changes, refusal
-from kstreams.processor.topology import Topology
+from kstreams.processor.topology.fingerprint import TopologyShape, decode_shape, encode_shape, shape_of
+from kstreams.processor.topology.fingerprint_changes import changes, refusal
+from kstreams.processor.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
 

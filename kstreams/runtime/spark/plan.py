@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from kstreams.config import Config
 from kstreams.dsl.graph import LogicalGraph, Node
-from kstreams.processor.error_handlers import KINDS
-from kstreams.processor.stages import feeding_in_circles
-from kstreams.processor.topology import SubTopology, Topology
-from kstreams.runtime.spark import differences
-from kstreams.runtime.spark.obstacles import Facts, obstacle, windowed_obstacle
+from kstreams.processor.api.error_handlers import KINDS
+from kstreams.processor.topology.processing_order import feeding_in_circles
+from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.runtime.spark.relational import differences
+from kstreams.runtime.spark.relational.obstacles import Facts, obstacle, windowed_obstacle
 from kstreams.runtime.spark.settings import PathChoice
 
 TASK, RELATIONAL = "task", "relational"

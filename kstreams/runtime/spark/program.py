@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config
-from kstreams.processor.idle import limit_of
-from kstreams.processor.layout import Layout
-from kstreams.processor.stages import leading_to
-from kstreams.processor.topology import SubTopology, Topology
+from kstreams.processor.task.idle import limit_of
+from kstreams.processor.topology.layout import Layout
+from kstreams.processor.topology.processing_order import leading_to
+from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.state_files import NO_STEP, moment
+from kstreams.runtime.spark.tasks.state_files import NO_STEP, moment
 
 logger = logging.getLogger(__name__)
 

@@ -16,15 +16,15 @@ from pyspark.sql.streaming import StreamingQuery
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, StateError
-from kstreams.runtime.spark.deleted_input import DeletedInput
-from kstreams.runtime.spark.delta import DeltaSink
+from kstreams.runtime.spark.io.deleted_input import DeletedInput
+from kstreams.runtime.spark.io.delta import DeltaSink
+from kstreams.runtime.spark.io.offset_ranges import Moves
+from kstreams.runtime.spark.io.rows import positions_of
+from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.program import batch_step, end_step
 from kstreams.runtime.spark.reports import Report, as_kstreams_error, raise_first
-from kstreams.runtime.spark.rows import positions_of
-from kstreams.runtime.spark.sink import LogSink
-from kstreams.runtime.spark.spans import Moves
-from kstreams.runtime.spark.state_files import NO_STEP
-from kstreams.runtime.spark.steps import batch_end
+from kstreams.runtime.spark.tasks.state_files import NO_STEP
+from kstreams.runtime.spark.tasks.step_plans import batch_end
 
 
 class Work(Protocol):

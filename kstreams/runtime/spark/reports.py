@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams import errors
-from kstreams.runtime.spark.rows import ARROW_OUT_SCHEMA
+from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
 from kstreams.source_line import operator_in
 
 _KINDS: dict[str, type[errors.KStreamsError]] = {

@@ -14,29 +14,29 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
 from kstreams.log.api import Log
-from kstreams.processor.dead_letters import check_dead_letter_topic
-from kstreams.processor.drops import Drops
-from kstreams.processor.layout import lay_out, unmatched
-from kstreams.processor.topic_types import types_written
-from kstreams.processor.topology import Topology
-from kstreams.runtime.spark.beginnings import beginnings
-from kstreams.runtime.spark.chain import Chain
+from kstreams.processor.context.dead_letters import check_dead_letter_topic
+from kstreams.processor.context.drops import Drops
+from kstreams.processor.topology.layout import lay_out, unmatched
+from kstreams.processor.topology.topic_types import types_written
+from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.checkpoint import Checkpoint
-from kstreams.runtime.spark.deleted_input import DeletedInput, topics_to_miss
-from kstreams.runtime.spark.delta import DeltaSink
-from kstreams.runtime.spark.global_tables import GlobalTables
+from kstreams.runtime.spark.cluster.shipping import pack
+from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
+from kstreams.runtime.spark.io.delta import DeltaSink
+from kstreams.runtime.spark.io.offset_reset import beginnings
+from kstreams.runtime.spark.io.rows import positions_of
+from kstreams.runtime.spark.io.sink import LogSink
+from kstreams.runtime.spark.io.source import read_stream, register
 from kstreams.runtime.spark.plan import needs_tasks, plan_of
 from kstreams.runtime.spark.program import fixed_sinks, program_of, source_partitions
 from kstreams.runtime.spark.query import StepQuery, Work
+from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
 from kstreams.runtime.spark.reports import Report, dropped_records
-from kstreams.runtime.spark.rows import positions_of
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.shipping import pack
-from kstreams.runtime.spark.sink import LogSink
-from kstreams.runtime.spark.source import read_stream, register
-from kstreams.runtime.spark.steps import StepPlans
-from kstreams.runtime.spark.streaming import WindowedSteps, windowed_stream
-from kstreams.runtime.spark.task_steps import TaskSteps
+from kstreams.runtime.spark.tasks.chain import Chain
+from kstreams.runtime.spark.tasks.global_tables import GlobalTables
+from kstreams.runtime.spark.tasks.step_plans import StepPlans
+from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 
 WAIT_SECONDS = 0.2
 

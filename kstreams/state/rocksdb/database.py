@@ -24,12 +24,12 @@ import pyarrow as pa
 import rocksdict
 
 from kstreams.errors import CorruptStateError, StateError
-from kstreams.log.embedded.open_files import file_limit
-from kstreams.state.byte_columns import prefixed
-from kstreams.state.byte_order import last_of_each
+from kstreams.log.embedded.segments.open_files import file_limit
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.family import Chunk, Rows
 from kstreams.state.live_budget import MIB, StateLimits
+from kstreams.state.rows.byte_columns import prefixed
+from kstreams.state.rows.byte_order import last_of_each
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from kstreams.errors import ConfigError, CorruptLogError, LogError
 from kstreams.log import open_log, verify
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.log.embedded.disk import Disk
-from kstreams.log.embedded.repair import repair
+from kstreams.log.embedded.upkeep.repair import repair
 from tests.log.contract.reading import values_of
 from tests.log.embedded.files import flip, head, run, segments, start
 

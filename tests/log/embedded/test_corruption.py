@@ -9,7 +9,7 @@ import pytest
 from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
 from kstreams.log import open_log, verify
-from kstreams.log.embedded.frame import HEADER_SIZE
+from kstreams.log.embedded.segments.frame import HEADER_SIZE
 from tests.log.contract.reading import drain
 from tests.log.embedded.files import flip, head, run, segments
 

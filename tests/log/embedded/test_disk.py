@@ -165,7 +165,7 @@ def test_a_reader_on_a_full_disk_needs_no_index(tmp_path: Path, monkeypatch: pyt
                 producer.flush()
         for index in segments(tmp_path)[0].parent.glob("*.index"):
             index.unlink()
-        monkeypatch.setattr("kstreams.log.embedded.index.create_file", _no_space)
+        monkeypatch.setattr("kstreams.log.embedded.segments.index.create_file", _no_space)
         with log.consumer() as consumer:
             consumer.assign([TopicPartition("words", 0)])
             consumer.seek(TopicPartition("words", 0), 77)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kstreams.batch import TopicPartition
 from kstreams.log import EmbeddedLog, open_log
-from kstreams.log.embedded.index import INTERVAL
+from kstreams.log.embedded.segments.index import INTERVAL
 from tests.log.embedded.files import indexes, segments
 
 SOURCE = TopicPartition("words", 0)

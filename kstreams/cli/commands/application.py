@@ -1,0 +1,56 @@
+"""The tree of commands, one file for each."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from kstreams.cli.commands.check import check
+from kstreams.cli.commands.consume import consume
+from kstreams.cli.commands.doctor import doctor
+from kstreams.cli.commands.explain import explain
+from kstreams.cli.commands.init import init
+from kstreams.cli.commands.log import log
+from kstreams.cli.commands.produce import produce
+from kstreams.cli.commands.run import run
+from kstreams.cli.commands.submit import submit
+from kstreams.cli.commands.topics import topics
+from kstreams.cli.commands.topology import topology
+
+PACKAGE = "kstreams-dsl"
+
+
+def application() -> typer.Typer:
+    """All commands."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Kafka Streams for Python, on a native engine and on Spark.",
+    )
+    app.callback()(_options)
+    for command in (run, submit, topology, explain, check, produce, consume, init, doctor):
+        app.command()(command)
+    app.add_typer(topics, name="topics")
+    app.add_typer(log, name="log")
+    return app
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kstreams {version(PACKAGE)}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show stack traces and all log lines; allowed anywhere on the line.")
+    ] = False,
+) -> None:
+    """Read by their callbacks, and by `main` before Typer sees the line."""

@@ -1,0 +1,123 @@
+"""`kstreams topics`: create, list, describe, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from kstreams.batch import TopicPartition
+from kstreams.cli.home import open_home
+from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
+from kstreams.cli.output import print_rows
+from kstreams.errors import LogError
+from kstreams.log.api import Admin, TopicDescription
+from kstreams.log.topic_types import TopicTypes, types_of
+
+topics = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+
+
+@topics.command()
+def create(
+    name: TopicName,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="Number of partitions.")] = 1,
+    config: Settings = None,
+    key_type: NotedKeyType = None,
+    value_type: NotedValueType = None,
+    log_dir: LogDir = None,
+) -> None:
+    """Create a topic.
+
+    The types are the defaults of `produce` and `consume`. Applications set them for the topics that they write.
+
+    Examples: `kstreams topics create airlines --partitions 4 --config cleanup.policy=compact`,
+    `kstreams topics create prices --value-type float`
+    """
+    types = TopicTypes(key_type, value_type).settings()
+    with open_home(log_dir, create=True).admin() as admin:
+        admin.create_topic(name, partitions, settings_of(config) | types)
+    typer.echo(f"created {name} with {_count(partitions, 'partition')}", err=True)
+
+
+@topics.command("list")
+def list_(
+    as_json: AsJson = False,
+    log_dir: LogDir = None,
+) -> None:
+    """List the topics with their partitions, records and settings.
+
+    Example: `kstreams topics list --json`
+    """
+    with open_home(log_dir).admin() as admin:
+        found = sorted(admin.topics().values())
+        rows = (
+            {**_summary(admin, topic), "config": dict(topic.config) if as_json else _changed(topic)} for topic in found
+        )
+        print_rows(rows, as_json=as_json, title="Topics")
+
+
+@topics.command()
+def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
+    """Show a topic's partitions with their first and next offsets, its types and its changed settings.
+
+    Example: `kstreams topics describe flights`
+    """
+    with open_home(log_dir).admin() as admin:
+        topic = admin.describe_topic(name)
+        types = types_of(topic.config)
+        noted = {"key_type": types.key, "value_type": types.value}
+        settings = {key: value for key, value in _changed(topic).items() if key not in types.settings()}
+        rows = (row | noted | {"config": settings} for row in _partitions(admin, topic))
+        print_rows(rows, as_json=as_json, title=name)
+
+
+@topics.command()
+def delete(
+    name: TopicName,
+    force: Annotated[bool, typer.Option("--force", help="Delete the topic even if it holds records.")] = False,
+    log_dir: LogDir = None,
+) -> None:
+    """Delete a topic; a topic with records requires `--force`.
+
+    Example: `kstreams topics delete flights --force`
+    """
+    with open_home(log_dir).admin() as admin:
+        held = _records(admin, admin.describe_topic(name))
+        if held and not force:
+            raise LogError(f"{name} holds {_count(held, 'record')}; delete it with --force to lose them")
+        admin.delete_topic(name)
+    typer.echo(f"deleted {name}", err=True)
+
+
+def _summary(admin: Admin, topic: TopicDescription) -> dict[str, Any]:
+    return {"topic": topic.name, "partitions": topic.partitions, "records": _records(admin, topic)}
+
+
+def _changed(topic: TopicDescription) -> dict[str, str]:
+    """The settings that are not the default."""
+    from kstreams.log.embedded.catalogue.topic_config import full_config
+
+    defaults = full_config(None)
+    return {key: value for key, value in topic.config.items() if value != defaults.get(key)}
+
+
+def _partitions(admin: Admin, topic: TopicDescription) -> Iterator[dict[str, Any]]:
+    members = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    begin, end = admin.beginning_offsets(members), admin.end_offsets(members)
+    for member in members:
+        yield {
+            "topic": topic.name,
+            "partition": member.partition,
+            "first_offset": begin[member],
+            "next_offset": end[member],
+            "records": end[member] - begin[member],
+        }
+
+
+def _records(admin: Admin, topic: TopicDescription) -> int:
+    return sum(row["records"] for row in _partitions(admin, topic))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""Grouped, windowed and cogrouped streams: handles that end in an aggregation."""

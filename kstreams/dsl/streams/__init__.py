@@ -1,0 +1,1 @@
+"""`KStream`: a handle on a stream of records, and its joins."""

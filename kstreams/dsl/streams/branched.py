@@ -1,0 +1,112 @@
+"""`BranchedKStream`: a stream on its way into branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kstreams.dsl.graph import Function, Split
+from kstreams.dsl.meant_names import Explaining
+from kstreams.dsl.naming import validate_name
+from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
+
+if TYPE_CHECKING:
+    from kstreams.dsl.streams.kstream import KStream
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Chain = Callable[[Any], Any]
+"""What is done with a branch; its result stands in the dict of branches, nothing if it is None."""
+
+
+class BranchedKStream(Explaining, Generic[K, V]):
+    """Collects branches; `default_branch()` or `no_default_branch()` gives them. Kafka Streams: `BranchedKStream`.
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> words = StreamsBuilder().stream("words", key=str, value=str)
+    >>> branches = words.split(name="by-").branch(lambda k, v: len(v) > 3, name="long").default_branch(name="short")
+    >>> sorted(branches)
+    ['by-long', 'by-short']
+    """
+
+    def __init__(
+        self, stream: KStream[K, V], prefix: str, branches: tuple[tuple[Function, str, Chain | None], ...] = ()
+    ) -> None:
+        self._stream, self._prefix, self._branches = stream, prefix, branches
+
+    def branch(
+        self,
+        predicate: Callable[[K, V], Any] | Function,
+        *,
+        name: str | None = None,
+        function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], Any] | None = None,
+    ) -> BranchedKStream[K, V]:
+        """Records for which `predicate(key, value)` is the first to hold.
+
+        Kafka Streams: `branch(predicate, Branched)`.
+
+        Parameters
+        ----------
+        name : str, optional
+            Its name after the prefix; its position (1, 2, ...) by default.
+        function : callable, optional
+            Gets the branch; what it returns stands in the result, or nothing if it returns None.
+            Kafka Streams: `Branched.withFunction`.
+        consumer : callable, optional
+            Gets the branch, which then does not stand in the result. Kafka Streams: `Branched.withConsumer`.
+
+        Raises
+        ------
+        TopologyError
+            When both are given.
+        """
+        way = (predicate, self._next_name(name or str(len(self._branches) + 1)), _chain(function, consumer))
+        return BranchedKStream(self._stream, self._prefix, (*self._branches, way))
+
+    def default_branch(
+        self,
+        *,
+        name: str | None = None,
+        function: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], Any] | None = None,
+    ) -> dict[str, KStream[K, V]]:
+        """All branches by name, the last one with the records for which no predicate holds.
+
+        Parameters as for `branch`.
+        """
+        return self._build((self._next_name(name or "0"), _chain(function, consumer)))
+
+    def no_default_branch(self) -> dict[str, KStream[K, V]]:
+        """All branches by name; records for which no predicate holds are dropped."""
+        return self._build()
+
+    def _next_name(self, suffix: str) -> str:
+        self._stream._graph.names.next("KSTREAM-BRANCH-")  # a branch takes a number that its name does not show
+        return validate_name(self._prefix + suffix)
+
+    def _build(self, *default: tuple[str, Chain | None]) -> dict[str, KStream[K, V]]:
+        ways = [(name, chain) for _, name, chain in self._branches] + list(default)
+        predicates = tuple(predicate for predicate, _, _ in self._branches)
+        streams = self._stream._branch(Split(predicates=predicates, branches=tuple(w[0] for w in ways)), self._prefix)
+        results = {
+            name: stream if chain is None else chain(stream)
+            for (name, chain), stream in zip(ways, streams, strict=True)
+        }
+        return {name: stream for name, stream in results.items() if stream is not None}
+
+
+def _chain(function: Chain | None, consumer: Chain | None) -> Chain | None:
+    if consumer is None:
+        return function
+    if function is not None:
+        raise TopologyError(f"the branch at {declared_at()} has a function= and a consumer=: give one of them")
+
+    def consume(stream: Any) -> None:
+        consumer(stream)
+
+    return consume

@@ -1,0 +1,194 @@
+"""How the joins of a stream are declared: what is repartitioned before, and the names they give out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kstreams.dsl.graph import Function, Grouped, Typing
+from kstreams.dsl.graph.joins import (
+    GlobalTableJoin,
+    LeftGlobalTableJoin,
+    LeftStreamTableJoin,
+    OuterStreamJoin,
+    StreamJoin,
+    StreamJoinNames,
+    StreamTableJoin,
+)
+from kstreams.dsl.handle import Handle
+from kstreams.dsl.naming import Names, validate_name
+from kstreams.dsl.streams.joined_keys import check_selected, check_sides
+from kstreams.dsl.sugar.known_types import types_of
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
+from kstreams.windows import JoinWindows
+
+if TYPE_CHECKING:
+    from kstreams.dsl.streams.stream_joins import StreamJoins
+    from kstreams.dsl.tables.global_ktable import GlobalKTable
+    from kstreams.dsl.tables.ktable import KTable
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What the user declares about a join: the joiner, types and names."""
+
+    joiner: Function
+    with_key: bool = False
+    key: Typing = None
+    value: Typing = None
+    other_value: Typing = None
+    name: str | None = None
+    store_name: str | None = None
+    grace: Duration | None = None
+
+
+_OPTIONS = {
+    "KStream": ("windows", "store_name", "key", "other_value"),
+    "KTable": ("grace", "key", "other_value"),
+    "GlobalKTable": ("key_selector",),
+}
+"""Which options belong to a join with what."""
+
+
+def refuse_options(other: Handle, joined: Joined, **given: Any) -> None:
+    """Raise a TopologyError for an option that a join with `other` does not know."""
+    given |= {"store_name": joined.store_name, "grace": joined.grace}
+    given |= {"key": joined.key, "other_value": joined.other_value}
+    kind = type(other).__name__
+    for option, value in given.items():
+        if value is not None and option not in _OPTIONS[kind]:
+            owner = next(owner for owner, options in _OPTIONS.items() if option in options)
+            raise TopologyError(
+                f"the join at {declared_at()} is with a {kind}, but {option}= belongs to a join with a {owner}: "
+                "leave it out"
+            )
+
+
+def _left_value(left: Handle, joined: Joined) -> Typing:
+    """The type of this side's values where nothing else tells it: that of the result."""
+    return joined.value if types_of(left._graph, left._node).value.kind is None else None
+
+
+def join_streams(
+    left: StreamJoins[Any, Any],
+    right: StreamJoins[Any, Any],
+    windows: JoinWindows | None,
+    joined: Joined,
+    *,
+    left_outer: bool,
+    right_outer: bool,
+) -> StreamJoin:
+    """Declare a windowed join; sides whose key was changed are repartitioned first."""
+    if windows is None:
+        raise TopologyError(
+            f"the join of two streams at {declared_at()} needs windows=JoinWindows.of(...): which records may meet"
+        )
+    check_sides("the join of two streams", left, right, joined.key)
+    graph, name, value = left._graph, joined.name, _left_value(left, joined)
+    this = left._placed(_prefix(left, name, "left"), Grouped(key=joined.key, value=value))
+    other = right._placed(_prefix(right, name, "right"), Grouped(key=joined.key, value=joined.other_value))
+    names = stream_join_names(graph.names, name, joined.store_name, left_outer=left_outer, right_outer=right_outer)
+    merge = _named(graph.names, name, "-merge", "KSTREAM-MERGE-")
+    fields: dict[str, Any] = {
+        "joiner": joined.joiner,
+        "with_key": joined.with_key,
+        "windows": windows,
+        "names": names,
+        "key": joined.key,
+        "value": value,
+        "other_value": joined.other_value,
+        "result": joined.value,
+    }
+    node = OuterStreamJoin(right_outer=right_outer, **fields) if left_outer else StreamJoin(**fields)
+    return graph.add(node, merge, (this.name, other.name))
+
+
+def _prefix(side: StreamJoins[Any, Any], name: str | None, which: str) -> str:
+    return side._node.name if name is None else f"{validate_name(name)}-{which}"
+
+
+def stream_join_names(
+    names: Names, name: str | None, store_name: str | None, *, left_outer: bool, right_outer: bool
+) -> StreamJoinNames:
+    """The names that Kafka Streams gives the steps and stores of a join.
+
+    Examples
+    --------
+    >>> found = stream_join_names(Names(), None, None, left_outer=True, right_outer=False)
+    >>> found.other_join, found.this_store
+    ('KSTREAM-OUTEROTHER-0000000003', 'KSTREAM-JOINTHIS-0000000002-store')
+    >>> found.outer_store
+    'KSTREAM-OUTERSHARED-0000000002-store'
+    """
+    if store_name is not None:
+        validate_name(store_name)
+    this_windowed = _named(names, name, "-this-windowed", "KSTREAM-WINDOWED-")
+    other_windowed = _named(names, name, "-other-windowed", "KSTREAM-WINDOWED-")
+    this_prefix = "KSTREAM-OUTERTHIS-" if right_outer else "KSTREAM-JOINTHIS-"
+    other_prefix = "KSTREAM-OUTEROTHER-" if left_outer else "KSTREAM-JOINOTHER-"
+    this_suffix = "-outer-this-join" if right_outer else "-this-join"
+    other_suffix = "-outer-other-join" if left_outer else "-other-join"
+    shared_suffix = "-outer-shared-join" if right_outer else "-left-shared-join"
+    this, other = names.next(this_prefix), names.next(other_prefix)
+    shared = names.sibling(this, "KSTREAM-OUTERSHARED-")
+    return StreamJoinNames(
+        this_windowed,
+        other_windowed,
+        this if name is None else f"{name}{this_suffix}",
+        other if name is None else f"{name}{other_suffix}",
+        f"{this if store_name is None else store_name + this_suffix}-store",
+        f"{other if store_name is None else store_name + other_suffix}-store",
+        f"{shared if store_name is None else store_name + shared_suffix}-store",
+    )
+
+
+def _named(names: Names, name: str | None, suffix: str, prefix: str) -> str:
+    return names.given_or_next(None if name is None else f"{name}{suffix}", prefix)
+
+
+def join_table(
+    stream: StreamJoins[Any, Any], table: KTable[Any, Any], joined: Joined, *, left: bool
+) -> StreamTableJoin:
+    """Declare a lookup in a table; a stream whose key was changed is repartitioned first."""
+    grace_ms = None if joined.grace is None else to_ms(joined.grace)
+    if grace_ms is not None and grace_ms < 0:
+        raise TopologyError(f"the join at {declared_at()} cannot wait for a negative time: grace={joined.grace}")
+    check_sides("the join with a table", stream, table, joined.key)
+    value = _left_value(stream, joined)
+    prefix = stream._node.name if joined.name is None else joined.name
+    placed = stream._placed(prefix, Grouped(key=joined.key, value=value))
+    graph = stream._graph
+    name = graph.names.given_or_next(joined.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
+    node = (LeftStreamTableJoin if left else StreamTableJoin)(
+        joiner=joined.joiner,
+        with_key=joined.with_key,
+        grace_ms=grace_ms,
+        key=joined.key,
+        value=value,
+        other_value=joined.other_value,
+        result=joined.value,
+    )
+    return graph.add(node, name, (placed.name, table._node.name))
+
+
+def join_global_table(
+    stream: StreamJoins[Any, Any],
+    table: GlobalKTable[Any, Any],
+    key_selector: Function | None,
+    joined: Joined,
+    *,
+    left: bool,
+) -> GlobalTableJoin:
+    """Declare a lookup in a global table, by any key."""
+    if key_selector is None:
+        raise TopologyError(
+            f"the join with a global table at {declared_at()} needs key_selector=: which key of the table a record has"
+        )
+    check_selected("the join with a global table", key_selector, stream, table)
+    node = (LeftGlobalTableJoin if left else GlobalTableJoin)(
+        key_selector=key_selector, joiner=joined.joiner, with_key=joined.with_key, result=joined.value
+    )
+    # Kafka Streams calls inner and left ones alike.
+    return stream._then(node, "KSTREAM-LEFTJOIN-", joined.name, table)

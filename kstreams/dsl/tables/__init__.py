@@ -1,0 +1,1 @@
+"""`KTable` and its kin: handles on tables, and their joins."""

@@ -1,0 +1,197 @@
+"""`KGroupedTable`: a table grouped by another key, ready to be aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from kstreams.dsl.graph import (
+    Declared,
+    Node,
+    TableAggregate,
+    TableAggregation,
+    TableCount,
+    TableFold,
+    TableReduce,
+    TableRepartition,
+    Typing,
+)
+from kstreams.dsl.handle import Handle
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.naming import repartition_topic, validate_name
+from kstreams.dsl.sugar.known_types import types_of
+from kstreams.dsl.sugar.ranking import list_type, ranked, without
+
+if TYPE_CHECKING:
+    from kstreams.dsl.builder import GraphBuilder
+    from kstreams.dsl.tables.ktable import KTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+
+class KGroupedTable(Handle, Generic[K, V]):
+    """What `KTable.group_by` gives. A row that changes leaves its old group and joins the new one.
+
+    Kafka Streams: `KGroupedTable`.
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> cities = StreamsBuilder().table("city-of-user", key=str, value=str)
+    >>> users_per_city = cities.group_by(lambda user, city: (city, user), key=str, value=str).count("users-per-city")
+    """
+
+    __slots__ = ("_topic_prefix",)
+
+    def __init__(self, graph: GraphBuilder, node: Node, name: str | None) -> None:
+        super().__init__(graph, node)
+        self._topic_prefix = name if name is None else validate_name(name)
+
+    def count(
+        self, materialized: str | Materialized | None = None, *, key: Typing = None, name: str | None = None
+    ) -> KTable[K, int]:
+        """How many rows each group has; it may go down to 0. Kafka Streams: `count`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> cities = ks.StreamsBuilder().table("city-of-user", key=str, value=str)
+        >>> users_per_city = cities.group_by((ks.value, ks.key)).count("users-per-city")
+        """
+        return self._aggregate(TableCount(), "AGGREGATE", key, None, materialized, name)
+
+    def reduce(
+        self,
+        adder: Callable[[V, V], V],
+        subtractor: Callable[[V, V], V],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """`adder(aggregate, new)`, `subtractor(aggregate, old)` over the rows of a group. Kafka Streams: `reduce`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> wages = ks.StreamsBuilder().table("wages", key=str, value=int)
+        >>> per_letter = wages.group_by(lambda name, wage: (name[0], wage), key=str, value=int)
+        >>> total = per_letter.reduce(lambda total, new: total + new, lambda total, old: total - old)
+        """
+        return self._aggregate(TableReduce(adder, subtractor), "REDUCE", key, value, materialized, name)
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        adder: Callable[[K, V, Any], Any],
+        subtractor: Callable[[K, V, Any], Any],
+        *,
+        key: Typing = None,
+        value: Declared[A],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A | None],
+        subtractor: Callable[[K, V, A], A | None],
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, A]: ...
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        adder: Callable[[K, V, Any], Any],
+        subtractor: Callable[[K, V, Any], Any],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, Any]:
+        """Aggregate the rows of a group. Kafka Streams: `aggregate`.
+
+        Parameters
+        ----------
+        initializer : callable
+            The aggregate before the first row.
+        adder, subtractor : callable
+            `(key, row, aggregate) -> aggregate`, for a row that joins and one that leaves the group; the old row is
+            subtracted before the new one is added.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> wages = ks.StreamsBuilder().table("wages", key=str, value=int)
+        >>> per_letter = wages.group_by(lambda name, wage: (name[0], wage), key=str, value=int)
+        >>> total = per_letter.aggregate(int, lambda k, new, sum: sum + new, lambda k, old, sum: sum - old, value=int)
+        """
+        aggregation = TableFold(initializer, adder, subtractor)
+        return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
+
+    def top_n(
+        self,
+        n: int,
+        by: Callable[[V], Any],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, list[V]]:
+        """The `n` rows of each group with the highest score, best first; of equal ones the earlier.
+
+        In Kafka Streams one writes an aggregation into a sorted collection. All rows of a group are kept: when one of
+        the best leaves, the next takes its place. Rows need `==`.
+
+        Parameters
+        ----------
+        n : int
+        by : callable
+            Of a row; gives its score, anything that can be compared.
+        value : type, optional
+            Of the rows, where it is not known.
+
+        Raises
+        ------
+        TopologyError
+            When the type of the rows is not known, or `n` is not positive.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> prices = StreamsBuilder().table("price-of-stock", key=str, value=float)
+        >>> best = prices.group_by(lambda stock, price: ("all", price), key=str, value=float).top_n(10, by=float)
+        """
+        kind = list_type(types_of(self._graph, self._node).value.or_declared(value, self._node), n)
+        all_rows = self.aggregate(list, ranked(by), without, key=key, value=kind, name=name)
+        return all_rows.map_values(lambda rows: rows[:n], value=kind, materialized=materialized)
+
+    def _aggregate(
+        self,
+        aggregation: TableAggregation,
+        kind: str,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[Any, Any]:
+        from kstreams.dsl.tables.ktable import KTable
+
+        names, kept = self._graph.names, Materialized.of(materialized)
+        store = kept.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # of reduce too
+        sink, source = names.next("KSTREAM-SINK-"), names.next("KSTREAM-SOURCE-")
+        operator = names.given_or_next(name, f"KTABLE-{kind}-")
+        topic = repartition_topic(self._topic_prefix or store)
+        repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
+        node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=kept)
+        return KTable(self._graph, self._graph.add(node, operator, (repartition.name,)))

@@ -1,0 +1,144 @@
+"""How the joins of two tables are declared, and the names they give out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kstreams.dsl.graph import Function, Node, Typing
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, ForeignKeyNames, Partitioner, Passage, TableJoin
+from kstreams.dsl.handle import Handle
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.naming import Names, validate_name
+from kstreams.dsl.streams.joined_keys import check_selected, check_sides
+from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked of a join: how to join, types and store of the result, which rows need no partner."""
+
+    joiner: Function
+    key: Typing
+    value: Typing
+    materialized: str | Materialized | None
+    name: str | None
+    left_outer: bool
+    right_outer: bool = False
+
+    @property
+    def operator(self) -> str:
+        """The method that was called."""
+        return "outer_join" if self.right_outer else "left_join" if self.left_outer else "join"
+
+    @property
+    def keeps_result(self) -> bool:
+        """Whether the user said anything about the result that Kafka Streams takes for the wish to keep it."""
+        return (self.materialized, self.key, self.value) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """By which key of its rows the left table is joined; None: by its own."""
+
+    function: Function | None = None
+    with_key: bool = False
+    partitioner: Partitioner | None = None
+    other_partitioner: Partitioner | None = None
+
+
+def join_tables(left: Handle, right: Handle, asked: Asked, by: ForeignKey) -> Node:
+    """Declare a join of two tables."""
+    left._meets(right, asked.operator, type(left))
+    if by.function is not None:
+        return _by_foreign_key(left, right, asked, by, by.function)
+    if by != ForeignKey():
+        raise TopologyError(
+            f"{asked.operator}() at {declared_at()}: with_key=, partitioner= and other_partitioner= belong to a join "
+            "by foreign key: give it foreign_key="
+        )
+    return _by_key(left, right, asked)
+
+
+def _by_key(left: Handle, right: Handle, asked: Asked) -> TableJoin:
+    check_sides(f"{asked.operator}()", left, right, None)
+    graph, kept = left._graph, Materialized.of(asked.materialized)
+    if kept.name is None and asked.keeps_result:
+        kept = kept.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
+    names = _Given(graph.names, asked.name)
+    merge = names.next("", "KTABLE-MERGE-")
+    node = TableJoin(
+        joiner=asked.joiner,
+        left_outer=asked.left_outer,
+        right_outer=asked.right_outer,
+        this_join=names.next("-join-this", "KTABLE-JOINTHIS-"),
+        other_join=names.next("-join-other", "KTABLE-JOINOTHER-"),
+        key=asked.key,
+        result=asked.value,
+        materialized=kept,
+    )
+    return graph.add(node, merge, _nodes(left, right))
+
+
+def _by_foreign_key(left: Handle, right: Handle, asked: Asked, by: ForeignKey, foreign_key: Function) -> ForeignKeyJoin:
+    check_selected(f"{asked.operator}()", foreign_key, left, right)
+    graph, kept = left._graph, Materialized.of(asked.materialized)
+    names = foreign_key_names(graph.names, asked.name)
+    result = _Given(graph.names, asked.name).next("-result", "KTABLE-FK-JOIN-OUTPUT-")
+    node = ForeignKeyJoin(
+        foreign_key=foreign_key,
+        with_key=by.with_key,
+        joiner=asked.joiner,
+        left_outer=asked.left_outer,
+        names=names,
+        store=kept.name or graph.names.next("KTABLE-FK-JOIN-OUTPUT-STATE-STORE-"),
+        key=asked.key,
+        result=asked.value,
+        materialized=kept,
+        partitioner=by.partitioner,
+        other_partitioner=by.other_partitioner,
+    )
+    return graph.add(node, result, _nodes(left, right))
+
+
+def _nodes(left: Handle, right: Handle) -> tuple[str, str]:
+    return left._node.name, right._node.name
+
+
+def foreign_key_names(names: Names, name: str | None) -> ForeignKeyNames:
+    """The names that Kafka Streams gives the steps, topics and store of a foreign-key join; they take twelve numbers.
+
+    Examples
+    --------
+    >>> found = foreign_key_names(Names(), None)
+    >>> found.registration.topic, found.store
+    ('KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000000-topic', 'KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000004')
+    >>> found.response.topic
+    'KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000008-topic'
+    """
+    given, join = _Given(names, name), "KTABLE-FK-JOIN-SUBSCRIPTION"
+    topic = given.next("-subscription-registration", f"{join}-REGISTRATION-")
+    send = given.next("-subscription-registration-processor", f"{join}-REGISTRATION-")
+    registration = given.passage(topic, "-subscription-registration")
+    store = given.next("-subscription-store", f"{join}-STATE-STORE-")
+    receive = given.next("-subscription-receive", f"{join}-PROCESSOR-")
+    join_foreign = given.next("-subscription-join-foreign", f"{join}-PROCESSOR-")
+    foreign_join = given.next("-foreign-join-subscription", f"{join}-PROCESSOR-")
+    response = given.passage(given.next("-subscription-response", f"{join}-RESPONSE-"), "-subscription-response")
+    resolver = given.next("-subscription-response-resolver", f"{join}-RESPONSE-RESOLVER-PROCESSOR-")
+    return ForeignKeyNames(send, registration, store, receive, join_foreign, foreign_join, response, resolver)
+
+
+class _Given:
+    """Names after the one that the user gave, or generated ones; both take their numbers."""
+
+    def __init__(self, names: Names, name: str | None) -> None:
+        self._names, self._name = names, name if name is None else validate_name(name)
+
+    def next(self, suffix: str, prefix: str) -> str:
+        return self._names.given_or_next(None if self._name is None else f"{self._name}{suffix}", prefix)
+
+    def passage(self, topic: str, stem: str) -> Passage:
+        return Passage(
+            f"{topic}-topic", self.next(f"{stem}-sink", "KTABLE-SINK-"), self.next(f"{stem}-source", "KTABLE-SOURCE-")
+        )

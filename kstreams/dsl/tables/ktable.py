@@ -1,0 +1,409 @@
+"""`KTable`: a table of the latest value per key, and its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from kstreams.dsl.graph import (
+    Declared,
+    Grouped,
+    ProcessValues,
+    SelectKey,
+    Suppress,
+    TableFilter,
+    TableGroupBy,
+    TableMapValues,
+    ToStream,
+    Typing,
+)
+from kstreams.dsl.graph.tables import TableTransformValues
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.streams.kstream import KStream
+from kstreams.dsl.sugar.expiry import Expiry
+from kstreams.dsl.sugar.known_types import known, types_of
+from kstreams.dsl.tables.grouped_table import KGroupedTable
+from kstreams.dsl.tables.suppressed import Suppressed
+from kstreams.dsl.tables.table_joins import TableJoins
+from kstreams.durations import Duration, to_ms
+from kstreams.errors import TopologyError
+from kstreams.expressions import Expr
+from kstreams.processor.api.processor import FixedKeyProcessor, check_supplier, store_names
+from kstreams.serdes import serde_of
+from kstreams.source_line import declared_at
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+
+
+class KTable(TableJoins[K, V], Generic[K, V]):
+    """A table that changes with every record. Kafka Streams: `KTable`.
+
+    A view (`filter`, `map_values`) keeps nothing unless a store is named by `materialized=`.
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> users = StreamsBuilder().table("users", key=str, value=str, materialized="users")
+    >>> users.filter(lambda key, name: name != "").to_stream().to("named-users")
+    """
+
+    __slots__ = ()
+
+    @property
+    def queryable_store_name(self) -> str | None:
+        """The name of its store, if the user gave one."""
+        materialized: Materialized = self._node.materialized  # type: ignore[attr-defined]  # every table node has it
+        return materialized.name
+
+    def filter(
+        self,
+        predicate: Callable[[K, V], Any] | Expr,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The rows for which `predicate(key, value)` holds; others are deleted. Kafka Streams: `filter`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> known = users.filter(lambda user, name: name != "", materialized="known-users")
+        """
+        return self._filter(False, predicate, key, value, materialized, name)
+
+    def filter_not(
+        self,
+        predicate: Callable[[K, V], Any] | Expr,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The rows for which `predicate(key, value)` does not hold. Kafka Streams: `filterNot`.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> known = users.filter_not(ks.value == "")
+        """
+        return self._filter(True, predicate, key, value, materialized, name)
+
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], Any] | Expr,
+        *,
+        with_key: Literal[False] = False,
+        key: Typing = None,
+        value: Declared[V2],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[V], V2 | None] | Expr[V2],
+        *,
+        with_key: Literal[False] = False,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], Any],
+        *,
+        with_key: Literal[True],
+        key: Typing = None,
+        value: Declared[V2],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        function: Callable[[K, V], V2 | None],
+        *,
+        with_key: Literal[True],
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]: ...
+    def map_values(
+        self,
+        function: Callable[..., Any] | Expr,
+        *,
+        with_key: bool = False,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, Any]:
+        """A new value for each row: `function(value)`; a deletion stays one. Kafka Streams: `mapValues`.
+
+        Parameters
+        ----------
+        function : callable or expression
+            Of the value; with `with_key=True`, of key and value. Never called with None.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> users = ks.StreamsBuilder().table("users", key=str, value=str)
+        >>> lengths = users.map_values(len, value=int, materialized="lengths")
+        """
+        kept = self._view_store("KTABLE-MAPVALUES-", key, value, materialized)
+        node = TableMapValues(function=function, with_key=with_key, key=key, value=value, materialized=kept)
+        return KTable(self._graph, self._then(node, "KTABLE-MAPVALUES-", name))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], FixedKeyProcessor[K, V, V2]],
+        *,
+        stores: Iterable[str] = (),
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V2]:
+        """The value that a processor of your own forwards for each row. Kafka Streams: `transformValues`.
+
+        The processor is called with every update, also with those that delete (their value is None). A row for which it
+        forwards nothing, or None, is deleted; of several values the last counts. Punctuators cannot forward.
+
+        Parameters
+        ----------
+        supplier : callable
+            Makes the processor, a new one at each call: its class, or a function.
+        stores : iterable of str
+            Names of the state stores it uses; they were added by `StreamsBuilder.add_state_store`.
+        key, value : type or Serde, optional
+            Of the new rows.
+        materialized : str or Materialized, optional
+            Names the store of the result; without it old values, and rows that others look up, are transformed anew.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> class Length(FixedKeyProcessor):
+        ...     def init(self, context):
+        ...         self.context = context
+        ...
+        ...     def process(self, record):
+        ...         self.context.forward(record.with_value(len(record.value or "")))
+        >>> lengths = StreamsBuilder().table("words", key=str, value=str).transform_values(Length, value=int)
+        """
+        place = f"transform_values() at {declared_at()}"
+        check_supplier(supplier, FixedKeyProcessor, place)
+        node = TableTransformValues(
+            supplier=supplier,
+            stores=store_names(stores, place),
+            key=key,
+            value=value,
+            materialized=Materialized.of(materialized),
+        )
+        return KTable(self._graph, self._then(node, "KTABLE-TRANSFORMVALUES-", name))
+
+    @overload
+    def group_by(
+        self,
+        function: Callable[[K, V], Any] | tuple[Expr, Expr],
+        *,
+        key: Declared[K2],
+        value: Declared[V2],
+        name: str | None = None,
+    ) -> KGroupedTable[K2, V2]: ...
+    @overload
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[K2, V2]] | tuple[Expr[K2], Expr[V2]],
+        *,
+        key: Typing = None,
+        value: None = None,
+        name: str | None = None,
+    ) -> KGroupedTable[K2, V2]: ...
+    @overload
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[K2, Any]] | tuple[Expr[K2], Expr],
+        *,
+        key: None = None,
+        value: Declared[V2],
+        name: str | None = None,
+    ) -> KGroupedTable[K2, V2]: ...
+    def group_by(
+        self,
+        function: Callable[[K, V], tuple[Any, Any]] | tuple[Expr, Expr],
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        name: str | None = None,
+    ) -> KGroupedTable[Any, Any]:
+        """Group the rows by another key: `function(key, value) -> (key, value)`. Kafka Streams: `groupBy`.
+
+        Parameters
+        ----------
+        function : callable or pair of expressions
+            A row for which the new key or value is None belongs to no group.
+        key, value : type or Serde, optional
+            Where the function's return annotation does not tell.
+        name : str, optional
+            Names the operator and the repartition topic.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> cities = ks.StreamsBuilder().table("city-of-user", key=str, value=str)
+        >>> users_per_city = cities.group_by(lambda user, city: (city, user), key=str, value=str).count()
+        >>> the_same = cities.group_by((ks.value, ks.key)).count()
+        """
+        node = TableGroupBy(function=function, grouped=Grouped(key=key, value=value))
+        return KGroupedTable(self._graph, self._then(node, "KTABLE-SELECT-", name), name)
+
+    @overload
+    def to_stream(self, *, name: str | None = None) -> KStream[K, V]: ...
+    @overload
+    def to_stream(
+        self, selector: Callable[[K, V], Any] | Expr, *, key: Declared[K2], name: str | None = None
+    ) -> KStream[K2, V]: ...
+    @overload
+    def to_stream(
+        self, selector: Callable[[K, V], K2] | Expr[K2], *, key: None = None, name: str | None = None
+    ) -> KStream[K2, V]: ...
+    def to_stream(
+        self,
+        selector: Callable[[K, V], Any] | Expr | None = None,
+        *,
+        key: Typing = None,
+        name: str | None = None,
+    ) -> KStream[Any, V]:
+        """The changes as records. Kafka Streams: `toStream([mapper])`.
+
+        Parameters
+        ----------
+        selector : callable, optional
+            `(key, value) -> new key`, as a `select_key` after it.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> counts = ks.StreamsBuilder().stream("clicks", key=str, value=str).group_by_key().count()
+        >>> counts.to_stream().to("counts")
+        """
+        stream: KStream[Any, V] = KStream(self._graph, self._then(ToStream(), "KTABLE-TOSTREAM-", name))
+        if selector is None:
+            return stream
+        return KStream(self._graph, stream._then(SelectKey(function=selector, key=key), "KSTREAM-KEY-SELECT-", None))
+
+    def expire(
+        self,
+        after: Duration,
+        *,
+        key: Typing = None,
+        value: Typing = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """The table without the rows that were not updated for a time: they are deleted as stream time goes on.
+
+        In Kafka Streams one writes a processor with a store of times and a punctuator. A row expires `after` its last
+        update, at that event time; one that comes later than that is deleted at once. For expiry by the wall clock too,
+        when no records come, give the source `idle=`.
+
+        Parameters
+        ----------
+        after : timedelta or int (ms)
+            Time to live, at least 1 ms.
+        key, value : type or Serde, optional
+            Where they are not known.
+        name : str, optional
+            Names the operator, and starts the names of its stores.
+
+        Raises
+        ------
+        TopologyError
+            When the type of the key is not known, or `after` is not positive.
+
+        Examples
+        --------
+        >>> from datetime import timedelta
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> sessions = StreamsBuilder().table("sessions", key=str, value=str)
+        >>> live = sessions.expire(after=timedelta(minutes=30))
+        """
+        after_ms, types = to_ms(after), types_of(self._graph, self._node)
+        if after_ms < 1:
+            raise TopologyError(f"expire() at {declared_at()} needs a time of at least 1 ms, not {after_ms} ms")
+        serde = serde_of(known(types.key.or_declared(key, self._node), "key", "expire()"))
+        changes, name = self.to_stream(), self._graph.names.given_or_next(name, "KTABLE-EXPIRE-")
+        node = ProcessValues(supplier=Expiry(f"{name}-store", after_ms, serde), value=value or types.value.kind)
+        expired: KStream[K, V] = KStream(self._graph, self._graph.add(node, name, (changes._node.name,)))
+        return expired.to_table(key=serde, value=value, materialized=materialized)
+
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Hold updates back: until their window closes, or for a time. Kafka Streams: `suppress`.
+
+        Nothing leaves while no newer record comes: time is that of the records.
+
+        Parameters
+        ----------
+        suppressed : Suppressed
+            Until when, and how much may wait.
+
+        Raises
+        ------
+        TopologyError
+            When it is no Suppressed; when the topology is built, also if the table has a history, or no windows that
+            could close.
+
+        Examples
+        --------
+        >>> from kstreams.dsl.builder import StreamsBuilder
+        >>> from kstreams.windows import TimeWindows
+        >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
+        >>> hourly = clicks.windowed_by(TimeWindows(size=3_600_000)).count()
+        >>> final = hourly.suppress(Suppressed.until_window_closes())
+        """
+        if not isinstance(suppressed, Suppressed):
+            raise TopologyError(
+                f"suppress() at {declared_at()} takes Suppressed.until_window_closes() or .until_time_limit(...), "
+                f"not {suppressed!r}"
+            )
+        names = self._graph.names
+        name = suppressed.name or names.next("KTABLE-SUPPRESS-")
+        store = f"{suppressed.name}-store" if suppressed.name else names.next("KTABLE-SUPPRESS-STATE-STORE-")
+        node = Suppress(suppressed=suppressed, store=store)
+        return KTable(self._graph, self._graph.add(node, name, (self._node.name,)))
+
+    def _filter(
+        self,
+        negate: bool,
+        predicate: Callable[[K, V], Any] | Expr,
+        key: Typing,
+        value: Typing,
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[K, V]:
+        kept = self._view_store("KTABLE-FILTER-", key, value, materialized)
+        node = TableFilter(predicate=predicate, negate=negate, key=key, value=value, materialized=kept)
+        return KTable(self._graph, self._then(node, "KTABLE-FILTER-", name))
+
+    def _view_store(
+        self, prefix: str, key: Typing, value: Typing, materialized: str | Materialized | None
+    ) -> Materialized:
+        """The store of a view. One that is described but not named is not made, yet takes a number."""
+        kept = Materialized.of(materialized)
+        if kept.name is None and (materialized, key, value) != (None, None, None):
+            self._graph.names.next(f"{prefix}STATE-STORE-")
+        return kept

@@ -1,0 +1,1 @@
+"""The catalogue: topics, groups, transactions and offsets, kept twice."""

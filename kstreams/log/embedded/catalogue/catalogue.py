@@ -1,0 +1,177 @@
+"""The catalogue: one SQLite database that all processes of a log share, and the topics in it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kstreams.errors import CorruptLogError, LogError, TopicExistsError, UnknownTopicError
+from kstreams.log.api import TopicDescription
+from kstreams.log.embedded.catalogue.copies import DATABASE, Copies, Decide
+from kstreams.log.embedded.catalogue.rows import Row, topic_config
+from kstreams.log.embedded.catalogue.truth import DAMAGE, judge
+from kstreams.log.embedded.disk import Disk, create_folder
+from kstreams.log.naming import did_you_mean
+
+Rows = list[tuple[Any, ...]]
+
+
+class Topic(NamedTuple):
+    """A topic with the number that tells it from an earlier one of the same name."""
+
+    id: int
+    name: str
+    partitions: int
+    config: dict[str, str]
+
+    def describe(self) -> TopicDescription:
+        """The topic as the API shows it."""
+        return TopicDescription(self.name, self.partitions, dict(self.config))
+
+
+class Catalogue:
+    """An open catalogue; may be shared by the threads of a process, and survives a fork by opening anew.
+
+    Parameters
+    ----------
+    folder : Path
+        The log's folder; made if it is not there.
+    durability : {"none", "os", "fsync"}
+    disk : Disk
+        What writes the journal.
+    decide : callable
+        Which copy of the catalogue holds where they differ; `salvage` accepts a loss.
+
+    Raises
+    ------
+    LogFormatError
+        When a newer kstreams wrote it.
+    CorruptLogError
+        When it is damaged so that no copy of it is sure to have all that was committed.
+    """
+
+    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = judge) -> None:
+        self.path = folder / DATABASE
+        self._mutex = threading.RLock()
+        create_folder(folder)
+        self._open = functools.partial(Copies, folder, durability, disk, decide)
+        with self._errors():
+            self._copies, self._pid = self._open(), os.getpid()
+
+    @property
+    def boot(self) -> bytes:
+        """The machine's boot in which the last change was made before this opening."""
+        return self._copies.boot
+
+    @property
+    def mended(self) -> list[str]:
+        """What was mended since it was opened, in words."""
+        return self._copies.mended
+
+    def read(self, sql: str, *values: Any) -> Rows:
+        """The rows of one query."""
+        with self._mutex, self._errors():
+            return self._mine().execute(sql, values).fetchall()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of what is done in it, or nothing."""
+        with self._mutex, self._errors():
+            connection, copies, seal = self._mine(), self._copies, None
+            try:
+                seal = copies.begin()
+                yield connection
+                copies.commit(seal)
+            except BaseException:
+                if connection.in_transaction:
+                    copies.roll_back(seal)
+                raise
+
+    def newest_id(self, table: str) -> int:
+        """The greatest number that a row of the table ever had."""
+        rows = self.read("SELECT value FROM marks WHERE name = ?", f"last of {table}")
+        return int(rows[0][0]) if rows else 0
+
+    def raise_id(self, table: str, least: int) -> None:
+        """Never give a number up to `least` to a row of the table."""
+        with self.write() as database:
+            sql = "INSERT INTO marks VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)"
+            database.execute(sql, (f"last of {table}", least))
+
+    def close(self) -> None:
+        """Release the database."""
+        with self._mutex:
+            self._copies.close()
+
+    def topics(self) -> dict[str, Topic]:
+        """All topics by name."""
+        rows = self.read("SELECT id, name, partitions, config FROM topics ORDER BY name")
+        return {row[1]: self._topic(row) for row in rows}
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name; UnknownTopicError names the nearest there is."""
+        rows = self.read("SELECT id, name, partitions, config FROM topics WHERE name = ?", name)
+        if not rows:
+            hint = did_you_mean(name, [row[0] for row in self.read("SELECT name FROM topics")])
+            raise UnknownTopicError(f"There is no topic {name!r} in {self.path.parent}.{hint} Create it first.")
+        return self._topic(rows[0])
+
+    def _topic(self, row: Row) -> Topic:
+        return Topic(row[0], row[1], row[2], topic_config(row, str(self.path)))
+
+    def _mine(self) -> sqlite3.Connection:
+        if self._pid != os.getpid():
+            self._copies, self._pid = self._open(), os.getpid()
+        return self._copies.connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise LogError(f"The catalogue {self.path} cannot be used: {error}.") from error
+        except DAMAGE as error:
+            raise CorruptLogError(
+                f"The catalogue {self.path} is damaged: {error}. Stop all processes that use the log and start them "
+                "again; the first makes it anew from its journal."
+            ) from error
+
+
+@contextmanager
+def insert_topic(catalogue: Catalogue, name: str, partitions: int, config: dict[str, str]) -> Iterator[Topic]:
+    """Insert a topic; it is there for others when the caller has made its folders and the block ends."""
+    with catalogue.write() as database:
+        try:
+            topic = Topic(next_id(database, "topics"), name, partitions, config)
+            database.execute("INSERT INTO topics VALUES (?, ?, ?, ?)", (*topic[:3], json.dumps(config)))
+        except sqlite3.IntegrityError:
+            raise TopicExistsError(f"The topic {name!r} is there already.") from None
+        yield topic
+
+
+def next_id(database: sqlite3.Connection, table: str) -> int:
+    """A number that no row of the table ever had."""
+    name = f"last of {table}"
+    sql = "INSERT INTO marks VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+    database.execute(sql, (name,))
+    return int(database.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()[0])
+
+
+def update_config(database: sqlite3.Connection, topic: Topic, config: dict[str, str]) -> None:
+    """Give a topic other settings."""
+    database.execute("UPDATE topics SET config = ? WHERE id = ?", (json.dumps(config), topic.id))
+
+
+def delete_topic(catalogue: Catalogue, topic: Topic) -> None:
+    """Take a topic out, with the offsets that groups committed for it."""
+    with catalogue.write() as database:
+        database.execute("DELETE FROM topics WHERE id = ?", (topic.id,))
+        database.execute("DELETE FROM offsets WHERE topic = ?", (topic.name,))
+        database.execute("DELETE FROM transaction_partitions WHERE topic_id = ?", (topic.id,))

@@ -1,0 +1,288 @@
+"""The catalogue's two copies, kept the same: every change goes to the journal, then to the database.
+
+A process may die between the two: the journal has a change that the database lacks. Whoever opens the catalogue or
+writes to it next takes it over, so that a change is either in both copies or in none.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from kstreams.errors import CorruptLogError, LogError, LogFormatError
+from kstreams.log.embedded.catalogue.journal import NAME, Journal, Reading, encode_record, read_journal
+from kstreams.log.embedded.catalogue.presence import Presence
+from kstreams.log.embedded.catalogue.rows import (
+    TABLES,
+    VERSION,
+    Change,
+    Seal,
+    Tables,
+    check_tables,
+    create_tables,
+    empty,
+    next_seal,
+    read_seal,
+    read_tables,
+    seal_of,
+    watch,
+    write_seal,
+    write_tables,
+)
+from kstreams.log.embedded.catalogue.truth import DAMAGE, Copy, Truth, examine, is_passing, judge
+from kstreams.log.embedded.disk import Disk, create_file, refuse_links
+
+DATABASE = "catalogue.sqlite"
+Decide = Callable[[Path, Reading | None, Copy | None], Truth]
+
+_WAIT_S = 60.0
+_SIDE_FILES = ("-wal", "-shm")
+_JOURNAL_BYTES = 256 * 1024
+# The journal is what survives a power failure, so the database is never synced for a commit.
+_SYNCHRONOUS = {"fsync": "NORMAL", "os": "NORMAL", "none": "OFF"}
+_logger = logging.getLogger("kstreams.log")
+
+
+def existing_log(folder: str | Path) -> Path:
+    """The folder of a log that is there; LogError when it holds neither copy of a catalogue."""
+    root = Path(folder)
+    if not (root / DATABASE).exists() and not (root / NAME).exists():
+        raise LogError(f"{root} holds no log: there is no {DATABASE} in it.")
+    return root
+
+
+class Copies:
+    """Database and journal of an open catalogue.
+
+    Parameters
+    ----------
+    folder : Path
+        The log's folder.
+    durability : {"none", "os", "fsync"}
+    disk : Disk
+        What writes the journal.
+    decide : callable
+        Which copy holds where they differ: `judge`, or `salvage` for who accepts a loss.
+
+    Attributes
+    ----------
+    connection : sqlite3.Connection
+    boot : bytes
+        The machine's boot in which the last change was written before this opening.
+    mended : list of str
+        What was mended, in words.
+
+    Raises
+    ------
+    CorruptLogError, LogFormatError
+    """
+
+    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = judge) -> None:
+        self._folder, self._durability, self._decide = folder, durability, decide
+        self._path = folder / DATABASE
+        self._journal = Journal(folder, disk, durability)
+        self._changes: list[Change] = []
+        self.mended: list[str] = []
+        refuse_links(self._path, *self._side_files())
+        self._presence = Presence(folder)
+        with self._presence.opening() as alone:
+            self._prepare()
+            self.connection, self.boot = self._agree(alone)
+        self._tune(self.connection)
+        watch(self.connection, self._changes.append)
+
+    def begin(self) -> Seal:
+        """Take the database's write lock; what a dead writer left is taken over first."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        seal = read_seal(self.connection)
+        if seal is None or self._journal.size() != seal.position:
+            seal = self._in_step(seal)
+        if seal.position > max(_JOURNAL_BYTES, 4 * self._journal.first_size):
+            seal = self._shorten(seal)
+        self._changes.clear()
+        return seal
+
+    def commit(self, seal: Seal) -> None:
+        """Let what changed since `begin` be there for all."""
+        if self._changes:
+            record = encode_record(seal.sequence + 1, self._changes)
+            write_seal(self.connection, next_seal(seal, self._changes, len(record)))
+            try:
+                self._journal.append(record, seal.position)
+            except OSError as error:
+                raise LogError(
+                    f"Could not write {self._journal.path}: {error.strerror}. Nothing was committed; free some space "
+                    "or check the disk."
+                ) from error
+        self.connection.execute("COMMIT")
+
+    def roll_back(self, seal: Seal | None) -> None:
+        """Undo what changed since `begin`."""
+        try:
+            if seal is not None and self._journal.size() > seal.position:
+                self._journal.cut(seal.position)
+        finally:
+            self.connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Release the files."""
+        self.connection.close()
+        self._journal.close()
+        self._presence.close()
+
+    def _prepare(self) -> None:
+        """Begin the journal of a new catalogue."""
+        if self._journal.exists() or (self._path.exists() and self._path.stat().st_size > 0):
+            return
+        if any((self._folder / "topics").glob("*@*")):
+            raise CorruptLogError(
+                f"{self._folder} holds topics but no catalogue: put back {DATABASE} and {self._journal.path.name} "
+                "from a backup, or choose another folder for a new log."
+            )
+        self._journal.replace(1, empty())
+
+    def _upgrade(self, database: sqlite3.Connection) -> None:
+        """Begin the journal of a catalogue from before there were journals."""
+        try:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            if version == 1:
+                _leave_wal(database, self._folder)
+                self._journal.replace(1, _tables_of_format_1(database, str(self._path)))
+        except DAMAGE as error:
+            if is_passing(error) or not self._journal.exists():
+                raise
+            return
+        if version > VERSION:
+            raise LogFormatError(
+                f"{self._folder} has format {version}, this kstreams reads up to {VERSION}. Upgrade kstreams; if "
+                f"nothing newer ever wrote it, it is damaged: `kstreams log repair --log-dir {self._folder}`."
+            )
+
+    def _agree(self, alone: bool) -> tuple[sqlite3.Connection, bytes]:
+        """An open database that is the same as the journal."""
+        database = self._connect()
+        try:
+            self._upgrade(database)
+            copy, reading = _look(database), self._reading()
+            truth = self._decide(self._folder, reading, copy)
+            if copy is None:
+                database.close()
+                database = self._made_anew(alone)
+            self._follow(database, truth, reading, copy)
+            check_tables(read_tables(database), str(self._path))
+            database.execute("COMMIT")
+            return database, b"" if reading is None else reading.boot
+        except BaseException:
+            database.close()
+            raise
+
+    def _in_step(self, seal: Seal | None) -> Seal:
+        self._journal.reopen()
+        if seal is None or self._journal.size() != seal.position:
+            copy, reading = examine(self.connection), self._reading()
+            truth = self._decide(self._folder, reading, copy)
+            if copy is None:
+                raise self._in_use()
+            self._follow(self.connection, truth, reading, copy)
+        seal = read_seal(self.connection)
+        assert seal is not None
+        return seal
+
+    def _follow(self, database: sqlite3.Connection, truth: Truth, reading: Reading | None, copy: Copy | None) -> None:
+        """Make the other copy like the one that holds."""
+        if truth is Truth.JOURNAL:
+            assert reading is not None
+            assert reading.tables is not None
+            if reading.sequence > 1:
+                state = "was damaged" if copy is None else f"ended with change {copy.seal.sequence}"
+                self._tell(f"{self._path} {state}: taken from its journal, up to change {reading.sequence}")
+            self._journal.cut(reading.end)
+            write_tables(database, reading.tables)
+            write_seal(database, seal_of(reading.tables, reading.sequence, reading.end))
+        elif truth is Truth.DATABASE:
+            assert copy is not None
+            lost = "was missing" if reading is None else f"ended with change {reading.sequence}"
+            self._tell(f"{self._journal.path} {lost}: written anew from {DATABASE}, change {copy.seal.sequence}")
+            size = self._journal.replace(copy.seal.sequence, copy.tables)
+            write_seal(database, seal_of(copy.tables, copy.seal.sequence, size))
+
+    def _tell(self, sentence: str) -> None:
+        self.mended.append(sentence)
+        _logger.warning("%s", sentence)
+
+    def _shorten(self, seal: Seal) -> Seal:
+        """Begin the journal anew, which holds far more changes than there are rows."""
+        tables = read_tables(self.connection)
+        if seal != seal_of(tables, seal.sequence, seal.position):
+            raise self._in_use()
+        shorter = seal_of(tables, seal.sequence, self._journal.replace(seal.sequence, tables))
+        write_seal(self.connection, shorter)
+        return shorter
+
+    def _reading(self) -> Reading | None:
+        raw = self._journal.read()
+        return None if raw is None else read_journal(raw)
+
+    def _connect(self) -> sqlite3.Connection:
+        # Never open the database past SQLite: closing such a file lets go of the locks of the whole process.
+        if not self._path.exists():
+            os.close(create_file(self._path))  # SQLite gives its side files the mode of the database
+        self._path.chmod(0o600)
+        return sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+
+    def _made_anew(self, alone: bool) -> sqlite3.Connection:
+        if not alone:
+            raise self._in_use()
+        for path in (self._path, *self._side_files()):
+            path.unlink(missing_ok=True)
+        database = self._connect()
+        self._tune(database)
+        create_tables(database)
+        database.execute("BEGIN IMMEDIATE")
+        return database
+
+    def _tune(self, database: sqlite3.Connection) -> None:
+        database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
+
+    def _side_files(self) -> list[Path]:
+        return [self._path.with_name(DATABASE + suffix) for suffix in _SIDE_FILES]
+
+    def _in_use(self) -> CorruptLogError:
+        return CorruptLogError(
+            f"The catalogue {self._path} is damaged while it is in use: stop all processes that use the log and start "
+            "them again; the first makes it anew from its journal."
+        )
+
+
+def _look(database: sqlite3.Connection) -> Copy | None:
+    """What the database holds, under its write lock; None where it cannot even be locked."""
+    try:
+        database.execute("BEGIN IMMEDIATE")
+    except DAMAGE as error:
+        if is_passing(error):
+            raise
+        return None
+    return examine(database)
+
+
+def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:
+    """Be the only one who has the database open."""
+    try:
+        database.execute("PRAGMA busy_timeout = 2000")
+        database.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.OperationalError:
+        raise LogError(
+            f"{folder} was written by an older kstreams that still runs: stop it, so that the log can be upgraded."
+        ) from None
+
+
+def _tables_of_format_1(database: sqlite3.Connection, path: str) -> Tables:
+    tables = read_tables(database)
+    for name, greatest in database.execute("SELECT name, seq FROM sqlite_sequence"):
+        if name in TABLES:
+            tables["marks"][(f"last of {name}",)] = (f"last of {name}", greatest)
+    check_tables(tables, path)
+    return tables

@@ -1,0 +1,60 @@
+"""What the catalogue keeps of consumer groups: the offsets they committed, and calls to stop."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import OffsetAndMetadata
+from kstreams.log.embedded.catalogue.catalogue import Catalogue
+
+
+def store_offsets(
+    database: sqlite3.Connection, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> None:
+    """Store a group's offsets inside a transaction of the catalogue."""
+    database.executemany(
+        "INSERT INTO offsets VALUES (?, ?, ?, ?, ?) ON CONFLICT (group_id, topic, partition) "
+        "DO UPDATE SET next_offset = excluded.next_offset, metadata = excluded.metadata",
+        [(group, source.topic, source.partition, at.offset, at.metadata) for source, at in offsets.items()],
+    )
+
+
+def committed_offsets(
+    catalogue: Catalogue, group: str, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The group's offsets of these partitions; those without one are left out."""
+    rows = catalogue.read("SELECT topic, partition, next_offset, metadata FROM offsets WHERE group_id = ?", group)
+    wanted = set(partitions)
+    found = {TopicPartition(topic, number): OffsetAndMetadata(at, text) for topic, number, at, text in rows}
+    return {source: found[source] for source in found if source in wanted}
+
+
+def groups(catalogue: Catalogue) -> list[str]:
+    """Names of the groups that committed something."""
+    return [group for (group,) in catalogue.read("SELECT DISTINCT group_id FROM offsets ORDER BY group_id")]
+
+
+def delete_group(catalogue: Catalogue, group: str) -> None:
+    """Forget what a group committed."""
+    with catalogue.write() as database:
+        database.execute("DELETE FROM offsets WHERE group_id = ?", (group,))
+
+
+def ask_to_shut_down(catalogue: Catalogue, group: str) -> None:
+    """Count one more call to a group's members to stop."""
+    with catalogue.write() as database:
+        database.execute(
+            "INSERT INTO marks VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (_mark(group),)
+        )
+
+
+def shutdowns(catalogue: Catalogue, group: str) -> int:
+    """How many there were."""
+    rows = catalogue.read("SELECT value FROM marks WHERE name = ?", _mark(group))
+    return int(rows[0][0]) if rows else 0
+
+
+def _mark(group: str) -> str:
+    return f"shutdowns of {group}"

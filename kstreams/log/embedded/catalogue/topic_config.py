@@ -1,0 +1,84 @@
+"""What can be set on a topic, by Kafka's names, and what its parts mean to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.errors import SerdeError
+from kstreams.log.embedded.segments.appender import Limits
+from kstreams.log.embedded.segments.frame import HEADER_SIZE, MAX_BODY
+from kstreams.log.settings import Setting, choice, number, read_settings, words
+from kstreams.log.topic_types import KEY_TYPE, MIXED, VALUE_TYPE
+from kstreams.serdes import serde_named, type_name
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+def _type(value: Any) -> str | None:
+    """Reads the name of a type; None where it is not known."""
+    if value is None or value == MIXED:
+        return None if value is None else MIXED
+    try:
+        return type_name(serde_named(str(value)))
+    except SerdeError as error:
+        raise ValueError(f"a type ({error})") from None
+
+
+# Kafka's defaults, except that nothing is thrown away unless it is asked for: retention.ms is 7 days there.
+TOPIC_SETTINGS = {
+    "cleanup.policy": Setting("delete", words("compact", "delete")),
+    "compression.type": Setting("producer", choice("producer", "none", "lz4", "zstd")),
+    "delete.retention.ms": Setting(_DAY_MS, number(0)),
+    KEY_TYPE: Setting(None, _type),  # ours, as is the next: what the records are, for those who look at them
+    VALUE_TYPE: Setting(None, _type),
+    "max.message.bytes": Setting(1_048_588, number(1024, MAX_BODY - HEADER_SIZE)),
+    "message.timestamp.type": Setting("CreateTime", choice("CreateTime")),
+    "min.compaction.lag.ms": Setting(0, number(0)),
+    "retention.bytes": Setting(-1, number(-1)),
+    "retention.clock": Setting("wall", choice("wall", "record")),  # ours: what retention.ms counts back from
+    "retention.ms": Setting(-1, number(-1)),
+    "segment.bytes": Setting(1 << 30, number(1024, 1 << 40)),
+    "segment.ms": Setting(7 * _DAY_MS, number(1)),
+}
+
+
+def full_config(given: Mapping[str, Any] | None) -> dict[str, str]:
+    """Every topic setting as text: the given ones, checked, over the defaults; what has no value is left out."""
+    read = read_settings("topic", TOPIC_SETTINGS, given)
+    return {key: str(value) for key, value in read.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The settings of a topic, typed. Times in milliseconds, -1 for no limit."""
+
+    compact: bool
+    delete: bool
+    compression: str  # "producer": as the producer likes
+    delete_retention_ms: int
+    max_message_bytes: int
+    min_compaction_lag_ms: int
+    retention_bytes: int
+    retention_by_record: bool  # age counts from the newest record, not from now
+    retention_ms: int
+    limits: Limits
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> TopicSettings:
+        """The settings that a stored configuration says."""
+        read = read_settings("topic", TOPIC_SETTINGS, config)
+        policy = read["cleanup.policy"].split(",")
+        return cls(
+            compact="compact" in policy,
+            delete="delete" in policy,
+            compression=read["compression.type"],
+            delete_retention_ms=read["delete.retention.ms"],
+            max_message_bytes=read["max.message.bytes"],
+            min_compaction_lag_ms=read["min.compaction.lag.ms"],
+            retention_bytes=read["retention.bytes"],
+            retention_by_record=read["retention.clock"] == "record",
+            retention_ms=read["retention.ms"],
+            limits=Limits(read["segment.bytes"], read["segment.ms"]),
+        )

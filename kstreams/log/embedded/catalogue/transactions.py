@@ -1,0 +1,191 @@
+"""Transactions in the catalogue: who may write under a transactional id, and what became of each transaction.
+
+A transaction's row is there before its first frame, and its state changes in one SQLite transaction, together with
+the offsets that are committed with it. Committed transactions are forgotten in time: below the mark `settled`, one
+without a row is committed; above it, one without a row says that the catalogue is older than the segments.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import CorruptLogError, FencedError
+from kstreams.log.api import OffsetAndMetadata
+from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
+from kstreams.log.embedded.catalogue.group_offsets import store_offsets
+
+
+class Fate(Enum):
+    """What became of a transaction."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class ProducerId(NamedTuple):
+    """One opening of a transactional id: a later opening has a higher epoch and fences this one."""
+
+    id: int
+    epoch: int
+    transactional_id: str
+
+
+def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
+    """Take over a transactional id: the open transaction of whoever had it is aborted."""
+    with catalogue.write() as database:
+        sql = "SELECT id, epoch FROM producers WHERE transactional_id = ?"
+        known = database.execute(sql, (transactional_id,)).fetchone()
+        number, epoch = (next_id(database, "producers"), -1) if known is None else known
+        producer = ProducerId(number, epoch + 1, transactional_id)
+        database.execute(
+            "INSERT INTO producers VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
+            (producer.id, transactional_id, producer.epoch),
+        )
+        _settle(database, "producer_id = ?", (producer.id,), Fate.ABORTED)
+    return producer
+
+
+def begin(catalogue: Catalogue, producer: ProducerId, now_ms: int, timeout_ms: int) -> int:
+    """Open a transaction; returns its id.
+
+    Ids grow with wall-clock time: one that was lost with the machine's power is never given again.
+    """
+    with catalogue.write() as database:
+        _check_epoch(_epoch(database, producer), producer)
+        newest = database.execute("SELECT max(id) FROM transactions").fetchone()[0] or 0
+        transaction = max(newest, _settled(database) - 1, now_ms * 1000) + 1
+        database.execute(
+            "INSERT INTO transactions VALUES (?, ?, ?, 'open', ?)",
+            (transaction, producer.id, producer.epoch, now_ms + timeout_ms),
+        )
+    return transaction
+
+
+def add_partition(
+    catalogue: Catalogue, transaction: int, topic_id: int, partition: int, first_offset: int, who: str
+) -> None:
+    """Note where a transaction's records begin in a partition, before the first is written."""
+    with catalogue.write() as database:
+        _check_open(database, transaction, who)
+        database.execute(
+            "INSERT OR IGNORE INTO transaction_partitions VALUES (?, ?, ?, ?)",
+            (transaction, topic_id, partition, first_offset),
+        )
+
+
+def commit(
+    catalogue: Catalogue,
+    transaction: int,
+    producer: ProducerId,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    group: str | None,
+) -> None:
+    """Make the transaction's records and these offsets of the group visible as one."""
+    with catalogue.write() as database:
+        _check_epoch(_epoch(database, producer), producer)
+        _check_open(database, transaction, producer.transactional_id)
+        _settle(database, "id = ?", (transaction,), Fate.COMMITTED)
+        if group is not None:
+            store_offsets(database, group, offsets)
+
+
+def abort(catalogue: Catalogue, transaction: int) -> None:
+    """Hide the transaction's records for ever; nothing happens to one that is settled."""
+    with catalogue.write() as database:
+        _settle(database, "id = ?", (transaction,), Fate.ABORTED)
+
+
+def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> Fate:
+    """What became of a transaction; one whose time is over is aborted by whoever asks."""
+    rows = catalogue.read("SELECT state, expires_ms FROM transactions WHERE id = ?", transaction)
+    if not rows:
+        settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")
+        if settled and transaction < settled[0][0]:
+            return Fate.COMMITTED
+        raise behind_segments(catalogue.path.parent, f"transaction {transaction} is in a segment")
+    if rows[0][0] == Fate.OPEN.value and rows[0][1] <= now_ms:
+        abort(catalogue, transaction)
+        return fate(catalogue, transaction, now_ms)
+    return Fate(rows[0][0])
+
+
+def unknown_among(catalogue: Catalogue, transactions: Iterable[int]) -> list[int]:
+    """Those of these transactions that the catalogue never opened."""
+    rows = ((number, catalogue.read("SELECT 1 FROM transactions WHERE id = ?", number)) for number in transactions)
+    strange = [number for number, row in rows if not row]
+    settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")  # after the rows, which it outlives
+    return [number for number in strange if not settled or number >= settled[0][0]]
+
+
+def first_open_offset(catalogue: Catalogue, topic_id: int, partition: int, now_ms: int) -> int | None:
+    """First offset in a partition that belongs to an open transaction."""
+    expired = "SELECT id FROM transactions WHERE state = 'open' AND expires_ms <= ?"
+    for (transaction,) in catalogue.read(expired, now_ms):
+        abort(catalogue, transaction)
+    sql = (
+        "SELECT min(first_offset) FROM transaction_partitions JOIN transactions ON id = transaction_id "
+        "WHERE state = 'open' AND topic_id = ? AND partition = ?"
+    )
+    offset: int | None = catalogue.read(sql, topic_id, partition)[0][0]
+    return offset
+
+
+def forget_committed(catalogue: Catalogue) -> None:
+    """Drop the rows of committed transactions that are older than every open one."""
+    with catalogue.write() as database:
+        oldest, newest = database.execute(
+            "SELECT min(CASE WHEN state = 'open' THEN id END), max(id) FROM transactions"
+        ).fetchone()
+        if newest is None:
+            return
+        mark = max(oldest if oldest is not None else newest + 1, _settled(database))
+        sql = "INSERT INTO marks VALUES ('settled', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        database.execute(sql, (mark,))
+        database.execute("DELETE FROM transactions WHERE state = 'committed' AND id < ?", (mark,))
+
+
+def behind_segments(folder: Path, what: str) -> CorruptLogError:
+    """The error for a catalogue that is older than the segments."""
+    return CorruptLogError(
+        f"The catalogue of {folder} is older than its segments: {what}, but not in the catalogue. Put back the newest "
+        f"catalogue.sqlite and catalogue.journal, or run `kstreams log repair --log-dir {folder}`, which hides the "
+        "records of such transactions for ever."
+    )
+
+
+def _settle(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: Fate) -> None:
+    chosen = f"SELECT id FROM transactions WHERE state = 'open' AND {which}"
+    database.execute(f"DELETE FROM transaction_partitions WHERE transaction_id IN ({chosen})", values)
+    database.execute(f"UPDATE transactions SET state = '{state.value}' WHERE state = 'open' AND {which}", values)
+
+
+def _settled(database: sqlite3.Connection) -> int:
+    row = database.execute("SELECT value FROM marks WHERE name = 'settled'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _epoch(database: sqlite3.Connection, producer: ProducerId) -> int:
+    row = database.execute("SELECT epoch FROM producers WHERE id = ?", (producer.id,)).fetchone()
+    return int(row[0]) if row else -1
+
+
+def _check_epoch(epoch: int, producer: ProducerId) -> None:
+    if epoch != producer.epoch:
+        raise FencedError(
+            f"Another producer has taken over the transactional id {producer.transactional_id!r}: close this one."
+        )
+
+
+def _check_open(database: sqlite3.Connection, transaction: int, who: str) -> None:
+    row = database.execute("SELECT state FROM transactions WHERE id = ?", (transaction,)).fetchone()
+    if row is None or row[0] != Fate.OPEN.value:
+        raise FencedError(
+            f"The transaction of {who!r} was aborted: its time was over (`transaction.timeout.ms`) "
+            "or another producer took its transactional id."
+        )

@@ -1,0 +1,108 @@
+"""Which of the catalogue's two copies holds: the database that all read, or the journal that is written before it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from kstreams.errors import CorruptLogError
+from kstreams.log.embedded.catalogue.journal import NAME, Reading
+from kstreams.log.embedded.catalogue.rows import SCHEMA, VERSION, Seal, Tables, read_seal, read_tables, seal_of
+
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # what SQLite's module raises where bytes are not as it wrote them
+_BUSY = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PERM"}
+
+
+class Truth(Enum):
+    """What the copies say of each other."""
+
+    SAME = "same"
+    JOURNAL = "journal"  # the database lacks changes or is damaged
+    DATABASE = "database"  # the journal lacks changes or is damaged
+
+
+class Copy(NamedTuple):
+    """What a sound database holds."""
+
+    tables: Tables
+    seal: Seal
+
+
+def examine(database: sqlite3.Connection) -> Copy | None:
+    """What the database holds, or None where a row, an index or the schema is not as it was written."""
+    if next(faults(database), None) is not None:
+        return None
+    seal = read_seal(database)
+    assert seal is not None
+    return Copy(read_tables(database), seal)
+
+
+def faults(database: sqlite3.Connection) -> Iterator[str]:
+    """What is not as it was written, in words."""
+    try:
+        if database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            yield "the format version is not the one that was written"
+        rows = database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        mode = database.execute("PRAGMA journal_mode").fetchone()[0]
+        if dict(rows) != SCHEMA or mode != "wal":
+            yield "the tables are not those that were made"
+        yield from (line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok")
+        tables, seal = read_tables(database), read_seal(database)
+        if seal is None or seal != seal_of(tables, seal.sequence, seal.position):
+            yield "the rows do not have the mark that they were sealed with"
+    except DAMAGE as error:
+        if is_passing(error):
+            raise
+        yield str(error)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether an error says that the database cannot be had now, and nothing about what is in it."""
+    return getattr(error, "sqlite_errorname", "") in _BUSY
+
+
+def judge(folder: Path, reading: Reading | None, copy: Copy | None) -> Truth:
+    """The copy that has all that was ever committed.
+
+    Raises
+    ------
+    CorruptLogError
+        When neither is sure to.
+    """
+    if reading is None:
+        raise _refusal(folder, f"{NAME} is missing")
+    if copy is not None and copy.seal.sequence >= reading.newest:
+        if (copy.seal.sequence, copy.seal.position) != (reading.sequence, reading.end) or reading.damage:
+            return Truth.DATABASE
+        if copy.tables == reading.tables:
+            return Truth.SAME
+        raise _refusal(folder, f"catalogue.sqlite and {NAME} say different things of the same change")
+    if reading.is_whole:
+        return Truth.JOURNAL
+    state = "is damaged" if copy is None else f"ends with change {copy.seal.sequence}"
+    raise _refusal(folder, f"{NAME} is damaged at byte {reading.end} ({reading.damage}), and catalogue.sqlite {state}")
+
+
+def salvage(folder: Path, reading: Reading | None, copy: Copy | None) -> Truth:
+    """The copy that has more of what was committed, where `judge` finds none that is sure to have all."""
+    try:
+        return judge(folder, reading, copy)
+    except CorruptLogError:
+        pass
+    if copy is not None and (reading is None or reading.sequence <= copy.seal.sequence):
+        return Truth.DATABASE
+    if reading is None or reading.tables is None:
+        raise CorruptLogError(
+            f"Nothing is left of the catalogue of {folder}: put back a copy of catalogue.sqlite and {NAME}."
+        )
+    return Truth.JOURNAL
+
+
+def _refusal(folder: Path, what: str) -> CorruptLogError:
+    return CorruptLogError(
+        f"The catalogue of {folder} is damaged: {what}. Put back both files from one backup, or run "
+        f"`kstreams log repair --log-dir {folder}`, which goes on with what is left and says what that is."
+    )

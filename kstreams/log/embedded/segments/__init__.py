@@ -1,0 +1,1 @@
+"""Segments: the files of a partition, written and read."""

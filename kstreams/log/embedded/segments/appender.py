@@ -1,0 +1,202 @@
+"""Appending to a partition: lock, cut what a dead writer left, roll when due, write, sync if asked, publish."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from kstreams.clock import Clock
+from kstreams.errors import CorruptLogError, LogError
+from kstreams.log.embedded.disk import create_file
+from kstreams.log.embedded.segments.frame import HEADER_SIZE, UNSTAMPED, Body, Stamp, encode_header
+from kstreams.log.embedded.segments.head import Head
+from kstreams.log.embedded.segments.index import INTERVAL, NO_TIME, Entry, append_entry, index_path
+from kstreams.log.embedded.segments.partition import Partition
+from kstreams.log.embedded.segments.segment import segment_path
+
+
+class Limits(NamedTuple):
+    """When a segment is full: bytes, and milliseconds since its first record."""
+
+    segment_bytes: int
+    segment_ms: int
+
+
+class Appender:
+    """Writes frames at the end of one partition.
+
+    Parameters
+    ----------
+    partition : Partition
+    limits : Limits
+    clock : Clock
+    durability : {"none", "os", "fsync"}
+        `fsync`: what `append` returned for is on the disk. `os`: the operating system has it, segments are synced
+        when they are full. `none`: no sync ever.
+    on_roll : callable
+        Called, without the lock, after a segment was completed.
+    """
+
+    def __init__(
+        self, partition: Partition, limits: Limits, clock: Clock, durability: str, on_roll: Callable[[], None]
+    ) -> None:
+        self.partition, self._limits, self._clock, self._durability = partition, limits, clock, durability
+        self._on_roll = on_roll
+        self._segment = -1
+
+    def append(
+        self,
+        bodies: Sequence[Body],
+        stamp: Stamp = UNSTAMPED,
+        *,
+        timeout: float | None = None,
+        before: Callable[[int], None] | None = None,
+        sync: bool = True,
+    ) -> int:
+        """Append frames as one: readers see all of them or none.
+
+        Parameters
+        ----------
+        bodies : sequence of Body
+        stamp : Stamp
+        timeout : float or None
+            Seconds to wait for other writers.
+        before : callable or None
+            Called under the lock with the first offset, before anything is written.
+        sync : bool
+            False leaves syncing to a later `sync()` (a transaction syncs once, at its commit).
+
+        Returns
+        -------
+        int
+            Offset of the first record.
+
+        Raises
+        ------
+        PartitionBusyError, LogError
+            Nothing of the frames is in the log then.
+        """
+        with self.partition.locked(timeout), self._reopening("append to"):
+            head = self._sound(self.partition.head_locked())
+            rolled = head.position > 0 and self._is_due(head, sum(HEADER_SIZE + body.data.size for body in bodies))
+            if rolled:
+                head = self._roll(head)
+            if before is not None:
+                before(head.end_offset)
+            self._write(head, bodies, stamp, sync and self._durability == "fsync")
+        if rolled:
+            self._on_roll()
+        return head.end_offset
+
+    def roll(self, *, now: bool = False) -> bool:
+        """Complete the active segment if its time is over, or now."""
+        with self.partition.locked(), self._reopening("roll"):
+            head = self._sound(self.partition.head_locked())
+            due = head.position > 0 and (now or self._is_due(head, 0))
+            if due:
+                self._roll(head)
+        return due
+
+    def sync(self) -> None:
+        """Make all that was appended durable, whoever appended it to the active segment."""
+        if self._segment >= 0 and self._durability == "fsync":
+            # Where the file is gone, it was compacted: who rolled it has synced it.
+            with (
+                self._reopening("sync"),
+                suppress(FileNotFoundError),
+                self.partition.active(self._segment) as fd,
+            ):
+                self.partition.disk.sync(fd)
+
+    def close(self) -> None:
+        """Release the files."""
+        self.partition.close()
+
+    def _write(self, head: Head, bodies: Sequence[Body], stamp: Stamp, sync: bool) -> None:
+        parts: list[Any] = []
+        offset, position, greatest = head.end_offset, head.position, head.max_timestamp
+        for body in bodies:
+            parts += [encode_header(body, offset, stamp), body.data]
+            offset, position = offset + body.records, position + HEADER_SIZE + body.data.size
+            greatest = max(greatest, body.max_timestamp)
+        created_ms = head.created_ms or self._clock.now_ms()
+        synced = position if sync else head.synced
+        grown = Head(head.start_offset, offset, head.segment, position, created_ms, greatest, synced)
+        self._store(parts, head, grown, sync)
+        if head.position // INTERVAL != position // INTERVAL:
+            append_entry(segment_path(self.partition.folder, head.segment), Entry(offset, position, greatest))
+
+    def _store(self, parts: list[Any], head: Head, grown: Head, sync: bool) -> None:
+        disk = self.partition.disk
+        with self.partition.active(head.segment) as fd:
+            try:
+                disk.write_at(fd, parts, head.position)
+                if sync:
+                    disk.sync(fd)
+                self.partition.publish(grown)
+            except OSError:
+                disk.cut(fd, head.position)  # at once: a head that was torn is made anew from what is in the segment
+                raise
+
+    def _sound(self, head: Head) -> Head:
+        """Cut what a dead writer left behind the end, and look whether all before it is there."""
+        if self._segment not in (-1, head.segment):
+            self.partition.close_active(self._segment)
+        self._segment = head.segment
+        if not head.position:
+            os.close(create_file(segment_path(self.partition.folder, head.segment)))
+        try:
+            with self.partition.active(head.segment) as fd:
+                about = os.fstat(fd)
+                if about.st_size > head.position and about.st_nlink:
+                    self.partition.disk.cut(fd, head.position)
+        except FileNotFoundError:
+            raise self._lacking(head, "is missing") from None
+        if not about.st_nlink:  # another file has come into its place
+            self.partition.close_active(head.segment)
+            return self._sound(head)
+        if about.st_size < head.position:
+            raise self._lacking(head, f"has {about.st_size} bytes")
+        return head
+
+    def _lacking(self, head: Head, what: str) -> CorruptLogError:
+        path = segment_path(self.partition.folder, head.segment)
+        return CorruptLogError(f"{path} {what}, its head says {head.position} bytes: it was cut from outside.")
+
+    def _is_due(self, head: Head, more: int) -> bool:
+        too_big = head.position + more > self._limits.segment_bytes
+        return too_big or (head.created_ms > 0 and self._clock.now_ms() - head.created_ms >= self._limits.segment_ms)
+
+    def _roll(self, head: Head) -> Head:
+        disk, folder = self.partition.disk, self.partition.folder
+        if self._durability != "none":
+            with self.partition.active(head.segment) as fd:
+                disk.sync(fd)
+        for base in self.partition.segments():
+            if base > head.segment:  # made by a writer that died before it could publish it
+                segment_path(folder, base).unlink()
+        path = segment_path(folder, head.end_offset)
+        index_path(path).unlink(missing_ok=True)
+        os.close(create_file(path, os.O_TRUNC))
+        if self._durability != "none":
+            disk.sync_folder(folder)
+        fresh = head._replace(segment=head.end_offset, position=0, created_ms=0, max_timestamp=NO_TIME, synced=0)
+        self.partition.publish(fresh)
+        return self._sound(fresh)
+
+    @contextmanager
+    def _reopening(self, what: str) -> Iterator[None]:
+        # After a failed write or sync the kernel may drop pages it calls clean: the file is opened anew, what was
+        # not published is cut by the next append, and nothing is tried twice.
+        try:
+            yield
+        except OSError as error:
+            self.partition.close_active(self._segment)
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            advice = "The disk is full: free some space. " if full else ""
+            raise LogError(
+                f"Could not {what} {self.partition.folder}: {error.strerror}. {advice}Nothing of it was appended."
+            ) from error

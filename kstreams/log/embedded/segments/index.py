@@ -1,0 +1,145 @@
+"""The sparse index of a segment: offset and time to position. It may be lost or wrong: it is checked and rebuilt."""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from kstreams.log.embedded.disk import create_file
+from kstreams.log.embedded.segments.frame import BadFrameError, NewerFormatError
+from kstreams.log.embedded.segments.segment import Segment
+
+INTERVAL = 64 * 1024
+_LAYOUT = struct.Struct("<qqq4xI")
+_TABLE = np.dtype([("offset", "<i8"), ("position", "<i8"), ("max_before", "<i8"), ("pad", "<u4"), ("crc", "<u4")])
+_logger = logging.getLogger("kstreams.log")
+
+Table = np.ndarray[Any, np.dtype[Any]]
+
+
+class Entry(NamedTuple):
+    """A frame's first offset and position, and the greatest timestamp of the records before it in the segment."""
+
+    offset: int
+    position: int
+    max_before: int
+
+
+NO_TIME = -(2**63)
+
+
+def index_path(segment: Path) -> Path:
+    """The index file that belongs to a segment file."""
+    return segment.with_suffix(".index")
+
+
+def append_entry(segment: Path, entry: Entry) -> None:
+    """Add an entry; called by whoever appends, when a frame ended in another interval than it began."""
+    _store(index_path(segment), _encode(entry), os.O_APPEND)
+
+
+def entry_for_offset(segment: Segment, offset: int) -> Entry:
+    """The last indexed frame that begins at or before `offset`."""
+    return _lookup(segment, "offset", offset, inclusive=True)
+
+
+def entry_before_time(segment: Segment, timestamp_ms: int) -> Entry:
+    """The last indexed frame before which every record of the segment is older than `timestamp_ms`."""
+    return _lookup(segment, "max_before", timestamp_ms, inclusive=False)
+
+
+def last_entry(segment: Segment) -> Entry:
+    """The last indexed frame."""
+    return _lookup(segment, "offset", 2**63 - 1, inclusive=True)
+
+
+def wrong_entries(segment: Segment) -> Iterator[int]:
+    """Places in a segment's index where no entry lies that names a frame."""
+    try:
+        raw = index_path(segment.path).read_bytes()
+    except FileNotFoundError:
+        return
+    for place in range(0, len(raw), _LAYOUT.size):
+        *fields, crc = _LAYOUT.unpack(raw[place : place + _LAYOUT.size].ljust(_LAYOUT.size, b"\0"))
+        entry = Entry._make(fields)
+        if crc != _crc(entry) or (entry.position < segment.limit and not _is_frame(segment, entry)):
+            yield place
+
+
+def _lookup(segment: Segment, column: str, bound: int, *, inclusive: bool) -> Entry:
+    first = Entry(segment.base_offset, 0, NO_TIME)
+    if segment.limit <= INTERVAL:
+        return first
+    table = _load(segment.path)
+    found = None if table is None else _choose(segment, table, column, bound, inclusive, first)
+    if found is None:
+        found = _choose(segment, _rebuild(segment), column, bound, inclusive, first)
+    return found or first
+
+
+def _choose(segment: Segment, table: Table, column: str, bound: int, inclusive: bool, first: Entry) -> Entry | None:
+    """The entry looked for; None when the table turns out to be wrong."""
+    table = table[table["position"] < segment.limit]
+    count = int(np.searchsorted(table[column], bound, side="right" if inclusive else "left"))
+    if count == 0:
+        return first
+    row = table[count - 1]
+    entry = Entry(int(row["offset"]), int(row["position"]), int(row["max_before"]))
+    chosen = entry.offset if column == "offset" else entry.max_before
+    fits = chosen <= bound if inclusive else chosen < bound
+    return entry if fits and int(row["crc"]) == _crc(entry) and _is_frame(segment, entry) else None
+
+
+def _is_frame(segment: Segment, entry: Entry) -> bool:
+    try:
+        return entry.position >= 0 and segment.header_at(entry.position).base_offset == entry.offset
+    except (BadFrameError, NewerFormatError):
+        return False
+
+
+def _load(segment: Path) -> Table | None:
+    try:
+        raw = index_path(segment).read_bytes()
+    except OSError:
+        return None
+    return np.frombuffer(raw, dtype=_TABLE) if raw and len(raw) % _LAYOUT.size == 0 else None
+
+
+def _rebuild(segment: Segment) -> Table:
+    greatest, block, entries = NO_TIME, 0, []
+    for position, header in segment.sound_frames():
+        if position // INTERVAL != block:
+            block = position // INTERVAL
+            entries.append(_encode(Entry(header.base_offset, position, greatest)))
+        greatest = max(greatest, header.max_timestamp) if header.records else greatest
+    raw = b"".join(entries)
+    spare = segment.path.with_suffix(f".index.{os.getpid()}")
+    if _store(spare, raw, os.O_TRUNC):
+        os.replace(spare, index_path(segment.path))
+    return np.frombuffer(raw, dtype=_TABLE)
+
+
+def _store(path: Path, raw: bytes, flags: int) -> bool:
+    # An index is a convenience: where it cannot be written, nothing else fails.
+    try:
+        with os.fdopen(create_file(path, flags), "wb") as file:
+            file.write(raw)
+    except OSError as error:
+        _logger.warning("The index %s could not be written (%s); looking up offsets is slower without it.", path, error)
+        return False
+    return True
+
+
+def _encode(entry: Entry) -> bytes:
+    return _LAYOUT.pack(*entry, _crc(entry))
+
+
+def _crc(entry: Entry) -> int:
+    return int(google_crc32c.value(struct.pack("<qqq", *entry)))

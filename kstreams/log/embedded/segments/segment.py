@@ -1,0 +1,193 @@
+"""A segment: a file of frames, each beginning where the one before ends, named by its first offset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import CorruptLogError, LogFormatError
+from kstreams.log.embedded.disk import refuse_links
+from kstreams.log.embedded.segments.frame import (
+    HEADER_SIZE,
+    MAGIC,
+    BadFrameError,
+    FrameHeader,
+    NewerFormatError,
+    decode_body,
+    decode_header,
+)
+from kstreams.log.embedded.segments.open_files import opened
+
+SUFFIX = ".log"
+_ALIGNMENT = 8  # of frames
+_WINDOW = 1 << 20
+
+
+class Damage(NamedTuple):
+    """A place in a file that is not what it should be."""
+
+    file: str
+    position: int  # byte in the file
+    offset: int  # of the record expected there; -1 where a file holds none
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file} is damaged at byte {self.position} (offset {self.offset}): {self.what}"
+
+
+def segment_path(folder: Path, base_offset: int) -> Path:
+    """The file of the segment that begins at an offset.
+
+    Examples
+    --------
+    >>> segment_path(Path("words-0"), 42).name
+    '00000000000000000042.log'
+    """
+    return folder / f"{base_offset:020d}{SUFFIX}"
+
+
+class ReplacedSegmentError(Exception):
+    """Another file has come into the place of a segment that is being read: compaction swapped it."""
+
+
+class Segment:
+    """One segment file, mapped for reading; what is mapped stays readable after the file is replaced or removed.
+
+    No descriptor is kept: the map alone holds the file, as long as this object or a batch looks into it.
+    """
+
+    def __init__(self, path: Path, source: TopicPartition) -> None:
+        refuse_links(path)
+        self.path, self.source = path, source
+        self.base_offset = int(path.name.removesuffix(SUFFIX))
+        self.limit = 0
+        self._identity: tuple[int, int] | None = None
+        self._buffer = pa.py_buffer(b"")
+        self._view = memoryview(self._buffer)
+
+    def map(self, limit: int) -> None:
+        """Make the bytes up to `limit` readable.
+
+        Raises
+        ------
+        FileNotFoundError, ReplacedSegmentError
+        CorruptLogError
+            When the file is shorter.
+        """
+        if limit != self.limit or self._identity is None:
+            whole = self._map_file()
+            if whole.size < limit:
+                raise self.damaged(
+                    whole.size, self.base_offset, f"it ends there, {limit - whole.size} bytes are missing"
+                )
+            self._show(whole.slice(0, limit))
+
+    def map_all(self) -> None:
+        """Make the whole file readable."""
+        self._show(self._map_file())
+
+    def _map_file(self) -> pa.Buffer:
+        with opened(partial(pa.memory_map, str(self.path))) as file:
+            about = os.fstat(file.fileno())
+            if self._identity not in (None, (about.st_dev, about.st_ino)):
+                raise ReplacedSegmentError(str(self.path))
+            self._identity = about.st_dev, about.st_ino
+            if not file.size():
+                return pa.py_buffer(b"")
+            # To read more than a byte would have the system read all of that from the disk, needed or not.
+            first = file.read_buffer(1)
+            return pa.foreign_buffer(first.address, file.size(), base=first)
+
+    def _show(self, buffer: pa.Buffer) -> None:
+        self._buffer, self._view, self.limit = buffer, memoryview(buffer), buffer.size
+
+    def header_at(self, position: int) -> FrameHeader:
+        """The header of the frame at `position`; BadFrameError when no whole frame lies there."""
+        header = decode_header(bytes(self._view[position : position + HEADER_SIZE]))
+        if position + header.size > self.limit:
+            raise BadFrameError(f"a frame of {header.size} bytes where only {self.limit - position} are left")
+        return header
+
+    def body_at(self, position: int, header: FrameHeader) -> Batch:
+        """The records of the frame at `position`; BadFrameError when its body is not sound."""
+        return decode_body(header, self._buffer.slice(position + HEADER_SIZE, header.body_size), self.source)
+
+    def frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
+        """Positions and headers from `position` up to the limit; bodies are not looked at.
+
+        Raises
+        ------
+        CorruptLogError
+            At the first header that is not sound or does not go on where the frame before it ended.
+        """
+        expected = self.base_offset if offset is None else offset
+        while position < self.limit:
+            header = self.checked_header(position, expected)
+            yield position, header
+            position, expected = position + header.size, header.next_offset
+
+    def sound_frames(self, position: int = 0, offset: int | None = None) -> Iterator[tuple[int, FrameHeader]]:
+        """The same, but passing over damage to the next sound frame."""
+        expected = self.base_offset if offset is None else offset
+        while position < self.limit:
+            try:
+                header = self.checked_header(position, expected)
+            except CorruptLogError:
+                found = self.find_frame(position + 8, expected)
+                if found is None:
+                    return
+                position, header = found, self.header_at(found)
+            yield position, header
+            position, expected = position + header.size, header.next_offset
+
+    def checked_header(self, position: int, offset: int) -> FrameHeader:
+        """The header of the frame at `position`, which must begin at `offset`; CorruptLogError if not."""
+        try:
+            header = self.header_at(position)
+            if header.base_offset != offset:
+                raise BadFrameError(f"the frame begins at offset {header.base_offset}")
+        except BadFrameError as bad:
+            raise self.damaged(position, offset, str(bad)) from None
+        except NewerFormatError as newer:
+            raise LogFormatError(f"{self.path} holds {newer}. Upgrade kstreams to read it.") from None
+        return header
+
+    def checked_body(self, position: int, header: FrameHeader) -> Batch:
+        """The records of the frame at `position`; CorruptLogError when its body is not sound."""
+        try:
+            return self.body_at(position, header)
+        except BadFrameError as bad:
+            raise self.damaged(position, header.base_offset, str(bad)) from None
+
+    def find_frame(self, position: int, offset: int) -> int | None:
+        """Position of the first sound frame at or after `position` whose records come at or after `offset`."""
+        for place in self._magic_places(position):
+            try:
+                header = self.header_at(place)
+                if header.base_offset >= offset:
+                    self.body_at(place, header)
+                    return place
+            except BadFrameError:
+                continue
+            except NewerFormatError:
+                return place
+        return None
+
+    def damaged(self, position: int, offset: int, what: str) -> CorruptLogError:
+        """The error for damage in this file."""
+        damage = Damage(str(self.path), position, offset, what)
+        return CorruptLogError(f"{damage}. Nothing was dropped; `kstreams log verify` lists all damage.")
+
+    def _magic_places(self, position: int) -> Iterator[int]:
+        magic = int.from_bytes(MAGIC, "little")
+        for start in range(position + -position % _ALIGNMENT, self.limit, _WINDOW):
+            end = min(start + _WINDOW, self.limit - self.limit % _ALIGNMENT)
+            words = np.frombuffer(self._view[start:end], "<u4") if end > start else np.zeros(0, "<u4")
+            yield from (start + _ALIGNMENT * int(place) for place in np.flatnonzero(words[::2] == magic))

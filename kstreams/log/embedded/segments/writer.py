@@ -1,0 +1,143 @@
+"""Writing a producer's pieces: one appender per partition, the topics' settings, the stamp of the open transaction."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import UnknownTopicError
+from kstreams.log.embedded.buffer import Piece
+from kstreams.log.embedded.catalogue import transactions
+from kstreams.log.embedded.catalogue.catalogue import Topic
+from kstreams.log.embedded.catalogue.topic_config import TopicSettings
+from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.segments.appender import Appender
+from kstreams.log.embedded.segments.frame import UNSTAMPED, Body, Stamp
+from kstreams.log.embedded.segments.framing import UnwritableError, frame_bodies
+
+
+class Writer:
+    """Appends pieces to partitions.
+
+    Parameters
+    ----------
+    home : Home
+    compression : str
+        For topics that leave it to the producer.
+    """
+
+    def __init__(self, home: Home, compression: str) -> None:
+        self._home, self._compression = home, compression
+        self._topics: dict[str, tuple[Topic, TopicSettings]] = {}
+        self._appenders: dict[TopicPartition, Appender] = {}
+        self._touched: set[TopicPartition] = set()
+        self._rolled: dict[str, Topic] = {}
+        self._stamp, self._who = UNSTAMPED, ""
+
+    def begin(self, producer: transactions.ProducerId, transaction: int) -> None:
+        """What is written from now on belongs to a transaction."""
+        self._stamp, self._who = Stamp(producer.id, transaction, producer.epoch), producer.transactional_id
+        self._touched.clear()
+
+    def end(self) -> None:
+        """The transaction is over."""
+        self._stamp = UNSTAMPED
+
+    def topic(self, name: str) -> tuple[Topic, TopicSettings]:
+        """A topic and its settings; UnknownTopicError names the nearest there is."""
+        known = self._topics.get(name)
+        if known is None:
+            topic = self._home.catalogue.topic(name)
+            known = self._topics[name] = topic, TopicSettings.of(topic.config)
+        return known
+
+    def write(self, source: TopicPartition, pieces: Sequence[Piece], timeout: float | None) -> None:
+        """Append the pieces as one and settle them.
+
+        Raises
+        ------
+        UnwritableError
+            For pieces that can never be written; they are settled, and the others are in the log.
+        LogError
+            Nothing was settled, nothing of the pieces is in the log.
+        """
+        topic, settings = self.topic(source.topic)
+        pieces, bodies, refused = self._encode(source, pieces, settings)
+        if pieces:
+            try:
+                offset = self._append(topic, source, settings, bodies, timeout)
+            except UnknownTopicError:
+                self._forget(source.topic)
+                raise
+            for piece in pieces:
+                piece.settle(offset, None)
+                offset += len(piece.batch)
+        for piece, error in refused:
+            piece.settle(-1, error)
+        self._clean_rolled()
+        if refused:
+            raise refused[0][1]
+
+    def sync(self) -> None:
+        """Make what the transaction wrote durable."""
+        for source in self._touched:
+            self._appenders[source].sync()
+
+    def close(self) -> None:
+        """Release the files."""
+        for appender in self._appenders.values():
+            appender.close()
+        self._appenders.clear()
+
+    def _encode(
+        self, source: TopicPartition, pieces: Sequence[Piece], settings: TopicSettings
+    ) -> tuple[Sequence[Piece], list[Body], list[tuple[Piece, UnwritableError]]]:
+        """The pieces that can be written, their frames, and the pieces that cannot, with the reason."""
+        compression = self._compression if settings.compression == "producer" else settings.compression
+        encode = functools.partial(frame_bodies, compression=compression, settings=settings)
+        try:
+            return pieces, encode([piece.batch for piece in pieces]), []
+        except UnwritableError:
+            sound, bodies, refused = [], [], []
+        for piece in pieces:
+            try:
+                bodies += encode([piece.batch])
+                sound.append(piece)
+            except UnwritableError as error:
+                refused.append((piece, error))
+        return sound, bodies, refused
+
+    def _append(
+        self, topic: Topic, source: TopicPartition, settings: TopicSettings, bodies: list[Body], timeout: float | None
+    ) -> int:
+        appender = self._appenders.get(source)
+        if appender is None:
+            appender = self._appenders[source] = self._open(topic, source, settings)
+        if not self._stamp.transaction_id:
+            return appender.append(bodies, timeout=timeout)
+        before = None if source in self._touched else functools.partial(self._enlist, topic, source)
+        return appender.append(bodies, self._stamp, timeout=timeout, before=before, sync=False)
+
+    def _clean_rolled(self) -> None:
+        # When all who wait know where their records are: however long it takes, and whatever happens in it.
+        while self._rolled:
+            self._home.after_roll(self._rolled.popitem()[1])
+
+    def _enlist(self, topic: Topic, source: TopicPartition, first_offset: int) -> None:
+        transaction = self._stamp.transaction_id
+        transactions.add_partition(
+            self._home.catalogue, transaction, topic.id, source.partition, first_offset, self._who
+        )
+        self._touched.add(source)
+
+    def _open(self, topic: Topic, source: TopicPartition, settings: TopicSettings) -> Appender:
+        home = self._home
+        partition = home.partition(topic, source.partition)
+        on_roll = functools.partial(self._rolled.__setitem__, topic.name, topic)
+        return Appender(partition, settings.limits, home.clock, home.durability, on_roll)
+
+    def _forget(self, name: str) -> None:
+        self._topics.pop(name, None)
+        for source in [source for source in self._appenders if source.topic == name]:
+            self._appenders.pop(source).close()

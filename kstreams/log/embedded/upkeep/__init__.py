@@ -1,0 +1,1 @@
+"""Upkeep of the log: retention, compaction, verification and repair."""

@@ -1,0 +1,138 @@
+"""Housekeeping of topics: roll what is due, compact, apply retention, forget settled transactions."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from contextlib import closing, suppress
+from typing import NamedTuple
+
+from kstreams.errors import UnknownTopicError
+from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
+from kstreams.log.embedded.catalogue.topic_config import TopicSettings
+from kstreams.log.embedded.catalogue.transactions import fate, forget_committed
+from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.segments.appender import Appender
+from kstreams.log.embedded.segments.partition import Partition
+from kstreams.log.embedded.segments.segment import segment_path
+from kstreams.log.embedded.segments.stable_end import stable_end
+from kstreams.log.embedded.upkeep.compaction import compact
+from kstreams.log.embedded.upkeep.retention import apply_retention, is_expired
+
+_ROUND_MS = 5 * 60 * 1000  # Kafka's log.retention.check.interval.ms
+_logger = logging.getLogger("kstreams.log")
+
+
+class Cleaned(NamedTuple):
+    """What cleaning a topic has freed."""
+
+    topic: str
+    segments: int
+    bytes: int
+
+
+class Housekeeper:
+    """Cleans where nobody appends: a round over all partitions every five minutes, piece by piece.
+
+    Who has nothing else to do calls `turn`; the processes of a log share the rounds.
+
+    Parameters
+    ----------
+    home : Home
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._mutex = threading.Lock()
+        self._waiting: deque[tuple[Topic, int]] = deque()
+        self._next_ms: int | None = None  # when to look whether a round is due
+
+    def turn(self) -> bool:
+        """Clean one partition; False when none is due, or another thread is at it."""
+        if not self._mutex.acquire(blocking=False):
+            return False
+        try:
+            if not self._waiting:
+                self._begin_round()
+            if not self._waiting:
+                return False
+            self._clean(*self._waiting.popleft())
+        except Exception as error:  # who was idle must not end for it
+            _logger.error("Housekeeping of %s failed: %s", self._home.folder, error)
+            return bool(self._waiting)
+        finally:
+            self._mutex.release()
+        return True
+
+    def _clean(self, topic: Topic, number: int) -> None:
+        with suppress(UnknownTopicError):  # it was deleted meanwhile
+            clean_partition(self._home, topic, number, TopicSettings.of(topic.config))
+
+    def _begin_round(self) -> None:
+        now_ms, catalogue = self._home.clock.now_ms(), self._home.catalogue
+        if self._next_ms is not None and self._next_ms - _ROUND_MS <= now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + _ROUND_MS
+        if _takes_round(catalogue, now_ms):
+            forget_committed(catalogue)
+            topics = catalogue.topics().values()
+            self._waiting.extend((topic, number) for topic in topics for number in range(topic.partitions))
+
+
+def _takes_round(catalogue: Catalogue, now_ms: int) -> bool:
+    """Whether a round is due and nobody else has begun it; the first one is due after the first look."""
+    with catalogue.write() as database:
+        row = database.execute("SELECT value FROM marks WHERE name = 'cleaned'").fetchone()
+        is_due = row is None or not now_ms - _ROUND_MS < row[0] <= now_ms
+        if is_due:
+            sql = "INSERT INTO marks VALUES ('cleaned', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+            database.execute(sql, (now_ms,))
+    return is_due and row is not None
+
+
+def clean_topic(home: Home, topic: Topic, *, eager: bool = False, roll: bool = False) -> Cleaned:
+    """Clean every partition of a topic.
+
+    Parameters
+    ----------
+    eager : bool
+        Compact whatever can be; else only where it is worth it, as Kafka's cleaner does.
+    roll : bool
+        Complete the active segments before, so that they are cleaned too.
+    """
+    settings = TopicSettings.of(topic.config)
+    before = _size(home, topic)
+    for number in range(topic.partitions):
+        clean_partition(home, topic, number, settings, eager=eager, roll=roll)
+    forget_committed(home.catalogue)
+    after = _size(home, topic)
+    return Cleaned(topic.name, before.segments - after.segments, before.bytes - after.bytes)
+
+
+def clean_partition(
+    home: Home, topic: Topic, number: int, settings: TopicSettings, *, eager: bool = False, roll: bool = False
+) -> None:
+    """Clean one partition; where another process cleans it at the same time, that one goes on."""
+    partition = home.partition(topic, number)
+    appender = Appender(partition, settings.limits, home.clock, home.durability, on_roll=lambda: None)
+    with closing(appender), suppress(FileNotFoundError):
+        appender.roll(now=roll or is_expired(partition.head(), settings, home.clock.now_ms()))
+        if settings.delete:
+            apply_retention(partition, settings, home.clock.now_ms())
+        if settings.compact:
+            _compact(home, topic, partition, settings, eager)
+
+
+def _size(home: Home, topic: Topic) -> Cleaned:
+    sizes = []
+    for number in range(topic.partitions):
+        with closing(home.partition(topic, number)) as partition, suppress(FileNotFoundError):
+            sizes += [segment_path(partition.folder, base).stat().st_size for base in partition.segments()]
+    return Cleaned(topic.name, len(sizes), sum(sizes))
+
+
+def _compact(home: Home, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:
+    now_ms = home.clock.now_ms()
+    stable = stable_end(home, topic, partition.source.partition, partition.head().end_offset)
+    compact(partition, settings, stable, lambda number: fate(home.catalogue, number, now_ms), now_ms, eager=eager)

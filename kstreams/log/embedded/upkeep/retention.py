@@ -1,0 +1,96 @@
+"""Letting old records go: by age, by size, or because someone asked; always whole segments, never the active one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+from kstreams.errors import LogError
+from kstreams.log.embedded.catalogue.topic_config import TopicSettings
+from kstreams.log.embedded.disk import create_file
+from kstreams.log.embedded.segments.head import Head
+from kstreams.log.embedded.segments.index import index_path, last_entry
+from kstreams.log.embedded.segments.partition import Partition
+from kstreams.log.embedded.segments.recovery import START_SUFFIX
+from kstreams.log.embedded.segments.segment import Segment, segment_path
+
+
+def apply_retention(partition: Partition, settings: TopicSettings, now_ms: int) -> None:
+    """Drop the segments that are too old or too much; what is left begins at a segment's first offset."""
+    head = partition.head()
+    sealed = [base for base in partition.segments() if base < head.segment]
+    expired = _expired(partition, sealed, settings, now_ms)
+    start = [*sealed, head.segment][max(expired, _surplus(partition, sealed, head, settings))]
+    if start > head.start_offset:
+        move_start(partition, start)
+
+
+def is_expired(head: Head, settings: TopicSettings, now_ms: int) -> bool:
+    """Whether all records of the active segment are too old: then it is complete, whoever appends next."""
+    if not settings.delete or settings.retention_ms < 0 or settings.retention_by_record:
+        return False
+    return head.position > 0 and head.max_timestamp < now_ms - settings.retention_ms
+
+
+def move_start(partition: Partition, offset: int) -> None:
+    """Let the log start at `offset`; LogError when that is after its end."""
+    with partition.locked():
+        head = partition.head_locked()
+        if offset > head.end_offset:
+            raise LogError(f"{partition.source} ends at offset {head.end_offset}: nothing before {offset} to delete.")
+        if offset <= head.start_offset:
+            return
+        # The mark keeps the start for the day the head is lost; readers go by the head.
+        create_mark(partition, offset)
+        partition.publish(head._replace(start_offset=offset))
+        drop_before(partition, head, offset)
+
+
+def create_mark(partition: Partition, offset: int) -> None:
+    """Note the start of the log in the name of an empty file."""
+    old = list(partition.folder.glob(f"*{START_SUFFIX}"))
+    os.close(create_file(partition.folder / f"{offset:020d}{START_SUFFIX}"))
+    for path in old:
+        path.unlink()
+
+
+def drop_before(partition: Partition, head: Head, offset: int) -> None:
+    """Remove the sealed segments that hold nothing at or after `offset`; the oldest first."""
+    bases = [base for base in partition.segments() if base <= head.segment]
+    for base, following in itertools.pairwise(bases):
+        if following > offset:
+            break
+        path = segment_path(partition.folder, base)
+        index_path(path).unlink(missing_ok=True)
+        path.unlink()
+
+
+def greatest_timestamp(partition: Partition, base: int) -> int:
+    """Greatest timestamp in a sealed segment."""
+    segment = Segment(segment_path(partition.folder, base), partition.source)
+    segment.map_all()
+    entry = last_entry(segment)
+    times = [header.max_timestamp for _, header in segment.sound_frames(entry.position, entry.offset) if header.records]
+    return max([entry.max_before, *times])
+
+
+def _expired(partition: Partition, sealed: list[int], settings: TopicSettings, now_ms: int) -> int:
+    if settings.retention_ms < 0:
+        return 0
+    times = [greatest_timestamp(partition, base) for base in sealed]
+    if settings.retention_by_record:
+        # The windows of an old year that is replayed today are as alive as today's: their changelog must not go.
+        now_ms = min(now_ms, max(times, default=now_ms))
+    return next((count for count, time in enumerate(times) if time >= now_ms - settings.retention_ms), len(times))
+
+
+def _surplus(partition: Partition, sealed: list[int], head: Head, settings: TopicSettings) -> int:
+    if settings.retention_bytes < 0:
+        return 0
+    sizes = [segment_path(partition.folder, base).stat().st_size for base in sealed]
+    surplus = sum(sizes) + head.position - settings.retention_bytes
+    count = 0
+    while count < len(sizes) and surplus >= sizes[count]:
+        surplus -= sizes[count]
+        count += 1
+    return count

@@ -1,0 +1,131 @@
+"""Checking the catalogue: its two copies against themselves, each other, and what the segments hold."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from kstreams.errors import CorruptLogError
+from kstreams.log.embedded.catalogue.copies import DATABASE
+from kstreams.log.embedded.catalogue.journal import NAME, Reading, read_journal
+from kstreams.log.embedded.catalogue.presence import Presence
+from kstreams.log.embedded.catalogue.rows import Tables, check_tables, read_tables
+from kstreams.log.embedded.catalogue.truth import DAMAGE, Copy, examine, faults
+from kstreams.log.embedded.segments.segment import Damage
+from kstreams.log.embedded.upkeep.evidence import Sighting, has_records, partition_folders, topic_id
+
+
+class View(NamedTuple):
+    """The copies at one moment, and what is wrong inside the database."""
+
+    copy: Copy | None
+    reading: Reading | None
+    faults: list[str]
+
+
+def verify_catalogue(root: Path, seen: Mapping[int, Sighting]) -> Iterator[Damage]:
+    """All damage in the catalogue.
+
+    Parameters
+    ----------
+    root : Path
+        The log's folder.
+    seen : mapping of transaction id to Sighting
+        The transactions in the segments.
+    """
+    try:
+        with closing(Presence(root)) as presence, presence.opening() as alone:
+            view = _view(root, alone)
+    except OSError:  # a folder that cannot be written to has no writers either
+        view = _view(root, alone=True)
+    yield from (Damage(str(root / DATABASE), 0, -1, fault) for fault in view.faults)
+    yield from _verify_journal(root, view)
+    tables = _newest_tables(view)
+    if tables is not None:
+        yield from _verify_tables(root, tables, seen)
+
+
+def _view(root: Path, alone: bool) -> View:
+    """Look at both; beside live writers under the write lock, so that none is half way between the two."""
+    if not (root / DATABASE).exists():
+        return View(None, _read_journal(root), ["it is missing; the next opening makes it anew from its journal"])
+    mode = "ro" if alone else "rw"
+    try:
+        with closing(
+            sqlite3.connect(f"file:{root / DATABASE}?mode={mode}", uri=True, isolation_level=None)
+        ) as database:
+            database.execute("BEGIN" if alone else "BEGIN IMMEDIATE")
+            if database.execute("PRAGMA user_version").fetchone()[0] == 1:
+                return _view_of_format_1(database)
+            return View(examine(database), _read_journal(root), list(faults(database)))
+    except DAMAGE as error:
+        return View(None, _read_journal(root), [str(error)])
+
+
+def _view_of_format_1(database: sqlite3.Connection) -> View:
+    """A catalogue that was not opened since there are journals: nothing to compare it with."""
+    lines = [line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok"]
+    tables = read_tables(database)
+    return View(None, Reading(tables, 0, 0, b"", 0, ""), lines)
+
+
+def _read_journal(root: Path) -> Reading | None:
+    try:
+        return read_journal((root / NAME).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _newest_tables(view: View) -> Tables | None:
+    copy, reading = view.copy, view.reading
+    if reading is None or (copy is not None and copy.seal.sequence >= reading.sequence):
+        return None if copy is None else copy.tables
+    return reading.tables
+
+
+def _verify_journal(root: Path, view: View) -> Iterator[Damage]:
+    copy, reading = view.copy, view.reading
+    if reading is None:
+        yield Damage(str(root / NAME), 0, -1, "it is missing")
+        return
+    if reading.damage and not reading.is_whole:
+        yield Damage(str(root / NAME), reading.end, -1, reading.damage)
+    if copy is None:
+        return
+    if reading.newest > copy.seal.sequence:
+        what = f"it ends with change {copy.seal.sequence}, its journal with {reading.newest}"
+        yield Damage(str(root / DATABASE), 0, -1, what)
+    elif reading.sequence < copy.seal.sequence:
+        what = f"it ends with change {reading.sequence}, {DATABASE} with {copy.seal.sequence}"
+        yield Damage(str(root / NAME), reading.end, -1, what)
+    elif reading.tables != copy.tables:
+        yield Damage(str(root / NAME), 0, -1, f"it says other things than {DATABASE}")
+
+
+def _verify_tables(root: Path, tables: Tables, seen: Mapping[int, Sighting]) -> Iterator[Damage]:
+    path = str(root / DATABASE)
+    try:
+        check_tables(tables, path)
+    except CorruptLogError as impossible:
+        yield Damage(path, 0, -1, str(impossible))
+        return
+    marks = {name: value for name, value in tables["marks"].values()}
+    for number, sighting in seen.items():
+        if number and (number,) not in tables["transactions"] and number >= marks.get("settled", 0):
+            what = f"a frame of transaction {number}, which the catalogue does not know"
+            yield Damage(sighting.file, sighting.position, -1, what)
+    yield from _verify_topics(root, tables, marks.get("last of topics", 0))
+
+
+def _verify_topics(root: Path, tables: Tables, newest: int) -> Iterator[Damage]:
+    for number, name, partitions, _ in tables["topics"].values():
+        folder = root / "topics" / f"{name}@{number}"
+        for partition in range(partitions):
+            if not (folder / str(partition) / "head").exists():
+                yield Damage(str(folder / str(partition)), 0, -1, "the partition has no folder with a head")
+    for path, _ in partition_folders(root):
+        if newest and topic_id(path) > newest and has_records(path):
+            yield Damage(str(path), 0, -1, "a partition of a topic that the catalogue does not know")

@@ -1,0 +1,1 @@
+"""What users write against: processors, their contexts, punctuation, error handlers, metrics."""

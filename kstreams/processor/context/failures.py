@@ -1,0 +1,217 @@
+"""`Failures`: what a task does when something fails or a record is dropped: ask the handlers, write dead letters.
+
+Nothing of it is on the way of a record that does not fail: where the handlers are the default ones and there is no
+dead-letter topic, closures are bound as if it did not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from kstreams.config import Config
+from kstreams.errors import ConfigError, FencedError, LogError, ProcessingError, SerdeError, StateError
+from kstreams.processor.api.error_handlers import (
+    KINDS,
+    ErrorHandlerContext,
+    Response,
+    Result,
+    handler_of,
+    reason_of,
+)
+from kstreams.processor.context.dead_letters import DeadLetters
+from kstreams.processor.context.drops import Drops
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import ProducerRecord, Record
+from kstreams.timestamps import InvalidTimestampError
+
+UNHANDLED = (ProcessingError, FencedError, LogError, StateError)
+"""What no handler is asked about: it has been handled already, or the task itself cannot go on."""
+
+Call = Callable[[int], None]
+
+
+class Failures:
+    """The error policies of one task.
+
+    Parameters
+    ----------
+    config : Config
+    drops : Drops
+        Counts what is skipped.
+    letters : DeadLetters
+        Takes what goes to the dead-letter topic.
+    declared_at : mapping of str to (str or None)
+        The user's line by operator.
+    is_global : bool
+        Whether the task fills global tables: such a task writes no topics, and asks the processing handler only if
+        `processing.exception.handler.global.enabled`.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        drops: Drops,
+        letters: DeadLetters,
+        declared_at: Mapping[str, str | None],
+        is_global: bool = False,
+    ) -> None:
+        self._drops, self._letters, self._declared_at = drops, letters, declared_at
+        topic = None if is_global else config["errors.deadletterqueue.topic.name"]
+        self.keeps_dropped = topic is not None and config["errors.deadletterqueue.dropped.records"]
+        if config["errors.deadletterqueue.dropped.records"] and not config["errors.deadletterqueue.topic.name"]:
+            raise ConfigError(
+                "errors.deadletterqueue.dropped.records needs a topic: name it in errors.deadletterqueue.topic.name"
+            )
+        self._topic = topic
+        self._last_dropped: ProducerRecord | None = None
+        kinds: dict[str, Any] = dict.fromkeys(KINDS, "fail")
+        for kind in kinds:
+            if not (is_global and kind == "processing") or config["processing.exception.handler.global.enabled"]:
+                kinds[kind] = config[f"{kind}.exception.handler"]
+        handlers = {
+            kind: handler_of(setting, topic, tells_reason=self.keeps_dropped) for kind, setting in kinds.items()
+        }
+        self._deserialization, self._processing, self._production = handlers.values()
+        guards = {kind: setting not in ("fail", "retry") or topic is not None for kind, setting in kinds.items()}
+        self.guards_deserialization, self.guards_processing, self.guards_production = guards.values()
+
+    def guarded(self, node: str, process: Forward, context_of: Callable[[str, int], ErrorHandlerContext]) -> Forward:
+        """The closure of an operator, of which the handler is told what goes wrong in it."""
+
+        def guard(key: Any, value: Any, timestamp: int) -> None:
+            try:
+                process(key, value, timestamp)
+            except Exception as error:
+                self.processing(context_of(node, timestamp), Record(key=key, value=value, timestamp=timestamp), error)
+
+        return guard
+
+    def guarded_call(self, node: str, call: Call, context_of: Callable[[str, int], ErrorHandlerContext]) -> Call:
+        """The same for a punctuator, which has no record."""
+
+        def guard(time_ms: int) -> None:
+            try:
+                call(time_ms)
+            except Exception as error:
+                self.processing(context_of(node, time_ms), None, error)
+
+        return guard
+
+    def processing(self, context: ErrorHandlerContext, record: Record[Any, Any] | None, error: Exception) -> None:
+        """An operator has failed: returns when its subtree is to be left out, raises when the task is to end.
+
+        Raises
+        ------
+        ProcessingError
+            When the handler says so; names operator, line and record.
+        """
+        if isinstance(error, UNHANDLED):
+            raise error
+        if record is not None:
+            record = record.with_headers(context.headers)
+        node = context.processor_node_id
+        if self._is_over(self._processing, context, record, error):
+            raise ProcessingError(node, self._declared_at.get(node), place_of(context), error) from error
+
+    def deserialization(self, context: ErrorHandlerContext, record: Record[Any, Any], error: SerdeError) -> None:
+        """Bytes of an input record do not decode; raises the error when the task is to end."""
+        if self._is_over(self._deserialization, context, record, error):
+            raise error
+
+    def invalid_time(
+        self, context: ErrorHandlerContext, record: Record[Any, Any], error: InvalidTimestampError
+    ) -> None:
+        """An input record has a time that none may have.
+
+        Raises
+        ------
+        ProcessingError
+            When the handler of deserialization says that the task ends.
+        """
+        if self._is_over(self._deserialization, context, record, error):
+            node = context.processor_node_id
+            raise ProcessingError(node, self._declared_at.get(node), place_of(context), error) from error
+
+    def serialization(
+        self,
+        context: ErrorHandlerContext,
+        record: ProducerRecord,
+        error: SerdeError,
+        origin: Literal["key", "value"],
+    ) -> None:
+        """A key or value does not encode; raises the error when the task is to end."""
+        if self._is_over(self._production, replace(context, origin=origin), record, error):
+            raise error
+
+    def refused(self, context: ErrorHandlerContext, record: ProducerRecord, error: LogError) -> None:
+        """A topic will never take a record.
+
+        Raises
+        ------
+        LogError
+            When the handler says that the task ends; names operator, line and input record.
+        """
+        if self._is_over(self._production, context, record, error):
+            node = context.processor_node_id
+            declared = f" (declared at {self._declared_at[node]})" if self._declared_at.get(node) else ""
+            source = f", which follows from {place_of(context)}" if context.topic is not None else ""
+            raise LogError(
+                f"{node}{declared} cannot write a record to topic {record.topic}{source}: {error}"
+            ) from error
+
+    def dropped(self, context: ErrorHandlerContext, reason: str, count: int = 1) -> None:
+        """An operator skips records, the last of which the context tells of."""
+        self._drops.add(context.processor_node_id, reason, lambda: place_of(context), count)
+        if self.keeps_dropped:
+            self._keep(context, reason)
+
+    def send_letters(self) -> None:
+        """Hand over the dead letters that wait for the task's next output."""
+        self._letters.send()
+
+    @property
+    def written_topics(self) -> frozenset[str]:
+        """Where dead letters went so far."""
+        return frozenset(self._letters.topics)
+
+    def _keep(self, context: ErrorHandlerContext, reason: str) -> None:
+        """One dead letter for one record, for how many windows ever it comes too late."""
+        assert self._topic is not None
+        letter = context.dropped_letter(self._topic, reason)
+        if letter != self._last_dropped or context.topic is None:
+            self._letters.add((letter,))
+        self._last_dropped = letter
+
+    def _is_over(self, handler: Any, context: ErrorHandlerContext, record: Any, error: Exception) -> bool:
+        """Whether the answer to a failure that cannot be tried again is that the task ends."""
+        response = self._ask(handler, context, record, error)
+        if response.result is not Result.RESUME:
+            self._letters.send()  # nothing is sent after this
+            return True
+        self._left_out(context, response, error)
+        return False
+
+    def _ask(self, handler: Any, context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+        try:
+            response: Response = handler(context, record, error)
+        except Exception as failure:
+            node = context.processor_node_id
+            raise ProcessingError(node, self._declared_at.get(node), place_of(context), failure) from failure
+        self._letters.add(response.dead_letter_records)
+        return response
+
+    def _left_out(self, context: ErrorHandlerContext, response: Response, error: Exception) -> None:
+        """Count a record that failed; it has its dead letter, or it gets the one of every dropped record."""
+        if response.dead_letter_records:
+            self._drops.add(context.processor_node_id, reason_of(error), lambda: place_of(context))
+        else:
+            self.dropped(context, reason_of(error))
+
+
+def place_of(context: ErrorHandlerContext) -> str:
+    """Where the input record came from, as errors and log lines say it."""
+    if context.topic is None:
+        return "(none: outside of any record)"
+    return f"{context.topic}-{context.partition}@{context.offset}"

@@ -1,0 +1,95 @@
+"""`Delayed`: what a step holds back whose results come later, such as those of async calls or of a batch.
+
+Each record goes on as if it had just been read: with its own headers, its place in the input and its stream time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from kstreams.processor.context.context import NodeContext, Run
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import Headers
+
+Order: TypeAlias = bool | Literal["by_key"]
+"""True: results go on in the order of their records; "by_key": in that of the records of one key; False: in any."""
+
+
+class Kept(NamedTuple):
+    """A record, and what the task's context says of it."""
+
+    key: Any
+    value: Any
+    timestamp: int
+    headers: Headers
+    run: Run | None
+
+
+W = TypeVar("W")
+
+
+class Delayed(ABC, Generic[W]):
+    """What one step of one task holds back; all of it has gone on before a commit, and before time moves on.
+
+    Parameters
+    ----------
+    context : NodeContext
+        Of the step.
+
+    Attributes
+    ----------
+    waiting : deque
+        What is held back, oldest first.
+    is_forwarding : bool
+        Whether results are going on at this moment.
+    """
+
+    def __init__(self, context: NodeContext) -> None:
+        self.waiting: deque[W] = deque()
+        self.is_forwarding = False
+        self._task = context.task
+        context.task.delayed[context.node] = self
+        context.at_flush(self.settle)
+
+    def settle(self) -> None:
+        """Let all results go on that still wait."""
+        if self.waiting and not self.is_forwarding:
+            self.go_on_until(0)
+
+    def go_on_until(self, waiting: int) -> None:
+        """Let results go on until only so many records wait."""
+        self.is_forwarding = True
+        try:
+            while len(self.waiting) > waiting:
+                self.let_go()
+        finally:
+            self.is_forwarding = False
+
+    @abstractmethod
+    def let_go(self) -> None:
+        """Let at least one record that waits go on."""
+
+    def keep(self, key: Any, value: Any, timestamp: int) -> Kept:
+        """The current record with what belongs to it."""
+        task = self._task
+        return Kept(key, value, timestamp, task.headers, None if task.run is None else task.run.here())
+
+    def forward(self, forward: Forward, kept: Kept, value: Any) -> None:
+        """Pass a kept record on under a new value."""
+        task = self._task
+        run, headers = task.run, task.headers
+        task.run, task.headers = kept.run, kept.headers
+        forward(kept.key, value, kept.timestamp)
+        task.run, task.headers = run, headers  # after a failure they stay: it is told of the record that failed
+
+
+@runtime_checkable
+class DelayingOperator(Protocol):
+    """An operator that holds records back."""
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether no record may come before one that is held back, whichever way it takes."""
+        ...

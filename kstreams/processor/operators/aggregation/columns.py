@@ -1,0 +1,212 @@
+"""`FoldTarget`: where a region aggregates: rows are gathered, grouped at once, and merged into the store.
+
+With the record cache on nobody can see an update before the next flush: so rows may wait, up to `ROWS_AT_ONCE`, unless
+another operator reads the store; fewer where nearly each has a key of its own, since all updates of one merge wait for
+the next commit. What waits is settled before a flush and before a batch takes the record path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.expressions import Operation
+from kstreams.expressions.exactness import Inexact
+from kstreams.processor.columns.forms import Fold
+from kstreams.processor.columns.groups import Groups, group
+from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
+from kstreams.processor.context.context import TaskContext
+from kstreams.processor.operators.aggregation.partials import merge_states
+from kstreams.processor.task.columns.plan import Target, fold_of
+from kstreams.record import ValueAndTimestamp
+from kstreams.windows import TimeWindows
+
+ROWS_AT_ONCE = 250_000
+_GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again for the way there
+
+
+class LiveAggregate(Protocol):
+    """What the closure of an aggregation shares with its columnar form; stream time and closing only a windowed one."""
+
+    store: Any
+    stream_time_ms: int
+
+    def emit(self, key: Any, new: Any, old: Any, timestamp: int, headers: Any) -> None:
+        """All that follows the write of one update; of a windowed aggregation the key is (key, start)."""
+
+    def close_windows(self, timestamp: int) -> None:
+        """Emit the windows that have closed at the stream time, when final results are wanted."""
+
+
+class FoldTarget:
+    """One way through a region to an aggregation.
+
+    Parameters
+    ----------
+    target : Target
+        What arrives.
+    live : LiveAggregate
+        Of the operator.
+    context : TaskContext
+        Counts what is dropped.
+    waits : bool
+        Whether rows may wait for more.
+    """
+
+    takes_headers = False
+
+    def __init__(self, target: Target, live: LiveAggregate, context: TaskContext, waits: bool) -> None:
+        fold = fold_of(target.node)
+        assert fold is not None
+        self._fold: Fold = fold
+        self._target, self._live, self._context = target, live, context
+        self._waits = waits and not fold.emit_on_close
+        self._operations = [slot.operation for slot in fold.aggregation.slots]
+        inputs = iter(target.values)
+        self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
+        self._without_value = None if fold.windows is not None else target.values[-1]
+        self._gathered: list[_Rows] = []
+        self._most_groups = max(1, context.uncommitted_share() // _GROUP_BYTES)
+        self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups)
+
+    def prepare(self, selected: Selected) -> Callable[[], None]:
+        """Take the columns that arrive; the answer folds them. Raises Inexact for what columns merge differently."""
+        keys, times = selected.of(self._target.view.key), selected.times()
+        inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
+        for operation, column in zip(self._operations, inputs, strict=True):
+            check_zeros(operation, column)
+        rows = _Rows(keys, times, inputs)
+        unkeyed = keys.null_count
+        empty = pa.nulls(0) if self._without_value is None else selected.of(self._without_value)
+        if self._context.failures.keeps_dropped:
+            self._refuse_drops(rows, unkeyed, empty)
+        return lambda: self._take(rows, unkeyed, empty)
+
+    def _refuse_drops(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
+        """Each dropped record goes to the dead-letter topic: a batch with such a one is none for columns."""
+        if unkeyed or (len(empty) and pc.any(empty).as_py()) or self._late(rows):
+            raise Inexact("drops records")
+
+    def _late(self, rows: _Rows) -> int:
+        if self._fold.windows is None:
+            return 0
+        reached = [self._live.stream_time_ms, *(int(waiting.times.max()) for waiting in self._gathered)]
+        assert isinstance(self._fold.windows, TimeWindows)
+        return place(rows.times, stream_times(rows.times, max(reached)), self._fold.windows).late
+
+    def _take(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
+        if unkeyed:
+            self._drop("null key" if self._without_value is None else "null key or value", unkeyed)
+            keyed = rows.keys.is_valid()
+            rows, empty = rows.filter(keyed), empty.filter(keyed) if len(empty) else empty
+        if len(empty) and pc.any(empty).as_py():
+            self._drop("null key or value", pc.sum(empty).as_py())
+            rows = rows.filter(pc.invert(empty))
+        if len(rows.times):
+            self._gathered.append(rows)
+        if not self._waits or sum(len(waiting.times) for waiting in self._gathered) >= self._rows_at_once:
+            self.settle()
+
+    def _drop(self, reason: str, count: int) -> None:
+        self._context.drop(self._target.node.name, reason, count)
+
+    def settle(self) -> None:
+        """Fold what waits."""
+        if not self._gathered:
+            return
+        rows = _joined(self._gathered)
+        self._gathered.clear()
+        if self._fold.windows is None:
+            self._merge(rows, group(rows.keys, None))
+        else:
+            self._fold_windows(rows)
+
+    def _fold_windows(self, rows: _Rows) -> None:
+        windows, live = self._fold.windows, self._live
+        assert isinstance(windows, TimeWindows)
+        times = stream_times(rows.times, live.stream_time_ms)
+        # What closes by a record is emitted before the record enters its own windows.
+        closing = closings(times, live.stream_time_ms, windows) if self._fold.emit_on_close else []
+        for start, end in pairwise(dict.fromkeys([0, *closing, len(times)])):
+            live.stream_time_ms = int(times[start])
+            if closing:
+                live.close_windows(int(rows.times[start]))
+            self._fold_part(rows.slice(start, end), times[start:end], windows)
+            live.stream_time_ms = int(times[end - 1])
+
+    def _fold_part(self, rows: _Rows, times: Integers, windows: TimeWindows) -> None:
+        placed = place(rows.times, times, windows)
+        if placed.late:
+            self._drop("late: its window is closed", placed.late)
+        if len(placed.rows):
+            part = rows.take(placed.rows)
+            self._merge(part, group(part.keys, placed.starts))
+
+    def _merge(self, rows: _Rows, groups: Groups) -> None:
+        """Merge rows into the states of their groups, write these, and emit one update for each."""
+        places = (groups.keys,) if groups.starts is None else (groups.keys, groups.starts)
+        found = self._live.store.get_many(*places)
+        old = [None if kept is None else kept.value for kept in found]
+        new = self._merged(old, groups, rows)
+        times = np.array([-1 if kept is None else kept.timestamp for kept in found], np.int64)
+        np.maximum.at(times, groups.of_row, rows.times)
+        timestamps = times.tolist()
+        self._live.store.put_many(*places, list(map(ValueAndTimestamp, new, timestamps)))
+        self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups * len(rows.times) // len(groups.keys))
+        emit = self._live.emit
+        names = groups.keys if groups.starts is None else list(zip(groups.keys, groups.starts, strict=True))
+        for at in groups.by_last_row():
+            emit(names[at], new[at], old[at], timestamps[at], ())
+
+    def _merged(self, old: list[Any], groups: Groups, rows: _Rows) -> list[Any]:
+        initial = self._fold.aggregation.initial()
+        states = [initial if state is None else state for state in old]
+        return merge_states(self._fold.aggregation, states, groups, rows.inputs)
+
+
+class _Rows:
+    """Rows that wait: keys, times, and what each aggregation reads."""
+
+    __slots__ = ("inputs", "keys", "times")
+
+    def __init__(self, keys: pa.Array, times: Integers, inputs: list[pa.Array | None]) -> None:
+        self.keys, self.times, self.inputs = keys, times, inputs
+
+    def slice(self, start: int, end: int) -> _Rows:
+        inputs = [None if column is None else column.slice(start, end - start) for column in self.inputs]
+        return _Rows(self.keys.slice(start, end - start), self.times[start:end], inputs)
+
+    def filter(self, mask: pa.Array) -> _Rows:
+        return self.take(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
+
+    def take(self, rows: Integers) -> _Rows:
+        if len(rows) == len(self.times) and bool((rows == np.arange(len(rows))).all()):
+            return self
+        at = pa.array(rows)
+        inputs = [None if column is None else column.take(at) for column in self.inputs]
+        return _Rows(self.keys.take(at), self.times[rows], inputs)
+
+
+def _joined(parts: list[_Rows]) -> _Rows:
+    if len(parts) == 1:
+        return parts[0]
+    inputs = [
+        None if column is None else pa.concat_arrays([part.inputs[at] for part in parts])
+        for at, column in enumerate(parts[0].inputs)
+    ]
+    keys = pa.concat_arrays([part.keys for part in parts])
+    return _Rows(keys, np.concatenate([part.times for part in parts]), inputs)
+
+
+def check_zeros(operation: Operation, column: pa.Array | None) -> None:
+    """Which of 0.0 and -0.0 is the least, the first that came says; numpy does not."""
+    if operation in (Operation.MIN, Operation.MAX) and column is not None and pa.types.is_floating(column.type):
+        numbers = column.to_numpy(zero_copy_only=False)
+        if np.signbit(numbers[numbers == 0]).any():
+            raise Inexact("minus zero")

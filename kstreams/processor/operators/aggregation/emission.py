@@ -1,0 +1,187 @@
+"""How a table passes its updates on: each at once, or with the record cache the last one per key at every flush.
+
+The cache is a buffer of emissions only: stores always hold the latest value. As in Kafka Streams a cached update goes
+out with the headers of the record that caused it, in the order of last updates, and not at all when a key came and
+went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, count, islice
+from typing import Any, TypeAlias
+
+from kstreams.processor.context.context import NodeContext, TaskContext
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import Change, Headers, Window, Windowed
+from kstreams.state.rows.footprint import RowWeight
+
+make_tuple: Callable[[type, tuple[Any, ...]], Any] = tuple.__new__
+"""Makes a named tuple in half the time of calling it: `make_tuple(Change, (new, old, True))`."""
+
+Emit: TypeAlias = Callable[[Any, Any, Any, int, Headers], None]
+"""`emit(key, new, old, timestamp, headers)`: what follows the write of one update to the store.
+
+`old` is the value the store held before."""
+
+Update: TypeAlias = tuple[int, Any, Window | None, Any, Any, int, Headers]
+"""An update that waits: its turn, key and window, new and old value, timestamp and headers."""
+
+Waiting: TypeAlias = dict[Window | None, dict[Any, Update]]
+
+_SAMPLE = 16  # of how many updates the weight of all is told
+_SHARED = (int, str, bytes, float)
+
+
+def emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    """The `emit` of what is emitted later, on close."""
+    return None
+
+
+def emitter(
+    context: NodeContext,
+    forward: Forward,
+    *,
+    caching: bool,
+    sends_old: bool,
+    result: Callable[[Any], Any] | None = None,
+    store: str | None = None,
+) -> Emit:
+    """The `emit` of a table node in one task.
+
+    Parameters
+    ----------
+    caching : bool
+        Whether the table wants the record cache; the application may have turned it off.
+    sends_old : bool
+        Whether old values go along.
+    result : callable, optional
+        Makes the value that is forwarded of the state that is stored.
+    store : str, optional
+        Operators that write the same store, and have the same children, share its record cache.
+    """
+    at_once = _at_once(forward, sends_old, result)
+    return _cache_of(store, context, at_once)(None) if caching and context.caching else at_once
+
+
+def window_emitter(
+    context: NodeContext,
+    forward: Forward,
+    size_ms: int,
+    *,
+    caching: bool,
+    sends_old: bool,
+    result: Callable[[Any], Any] | None = None,
+    store: str | None = None,
+) -> Callable[[int], Emit]:
+    """The `emit` of a windowed table by the start (ms) of the window; each serves until the next flush.
+
+    The parameters are those of `emitter`.
+    """
+    at_once = _at_once(forward, sends_old, result)
+    of_window = _cache_of(store, context, at_once) if caching and context.caching else _uncached(at_once)
+
+    emits: dict[int, Emit] = {}
+
+    def of_start(start_ms: int) -> Emit:
+        emit = emits.get(start_ms)
+        if emit is None:
+            emit = emits[start_ms] = of_window(Window(start_ms, start_ms + size_ms))
+        return emit
+
+    context.at_flush(emits.clear)
+    return of_start
+
+
+def _uncached(at_once: Emit) -> Callable[[Window], Emit]:
+    def of_window(window: Window) -> Emit:
+        def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+            at_once(make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
+
+        return emit
+
+    return of_window
+
+
+def _at_once(forward: Forward, sends_old: bool, result: Callable[[Any], Any] | None) -> Emit:
+    def emit_new(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        forward(key, make_tuple(Change, (new, None, True)), timestamp)
+
+    def emit_both(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        forward(key, make_tuple(Change, (new, old, True)), timestamp)
+
+    emit = emit_both if sends_old else emit_new
+    return emit if result is None else _with_results(emit, result)
+
+
+def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
+    def emit_results(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        emit(key, None if new is None else result(new), None if old is None else result(old), timestamp, headers)
+
+    return emit_results
+
+
+def _cache_of(store: str | None, context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+    """The record cache of a store. It is flushed in the turn of the last operator that shares it: that one is bound
+    first."""
+    if store is None:
+        return _record_cache(context, at_once)
+    return context.shared(f"record cache of {store}", lambda: _record_cache(context, at_once))
+
+
+def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+    """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
+    waiting: Waiting = {}
+    task, next_turn = context.task, count().__next__
+    weight = RowWeight(lambda: _sample(waiting), slots=3)  # a dict's, and the update itself, which takes as much as two
+
+    def num_bytes() -> int:
+        updates = sum(map(len, waiting.values()))
+        return updates * weight.of(updates) if updates else 0
+
+    def of_window(window: Window | None) -> Emit:
+        pending = waiting.setdefault(window, {})
+        earlier = pending.get
+
+        def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+            update = earlier(key)
+            if update is not None:
+                old = update[4]
+                if new is None and old is None:  # it came and went
+                    del pending[key]
+                    return
+            # The turn in front is cheaper than to move the key to the end of the dict.
+            pending[key] = (next_turn(), key, window, new, old, timestamp, headers)
+
+        return emit
+
+    def flush() -> None:
+        updates = sorted(chain.from_iterable(pending.values() for pending in waiting.values()), reverse=True)
+        for window, pending in list(waiting.items()):
+            pending.clear()
+            if window is not None:
+                del waiting[window]
+        _emit_all(task.in_parts(_taken(updates)), task, at_once)
+
+    context.at_flush(flush)
+    task.uncommitted.append(num_bytes)
+    return of_window
+
+
+def _emit_all(updates: Iterator[Update], task: TaskContext, at_once: Emit) -> None:
+    for _, key, window, new, old, timestamp, headers in updates:
+        if new is not None or old is not None:
+            task.headers = headers
+            at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
+
+
+def _taken(updates: list[Update]) -> Iterator[Update]:
+    """The updates from the last one to the first; none is kept in memory longer than needed."""
+    while updates:
+        yield updates.pop()
+
+
+def _sample(waiting: Waiting) -> list[tuple[Any, ...]]:
+    """What some updates hold that their store does not: its values are the same objects, unless it keeps bytes."""
+    last = islice(chain.from_iterable(reversed(pending.values()) for pending in reversed(waiting.values())), _SAMPLE)
+    return [(turn, None if type(new) in _SHARED else new, old) for turn, _, _, new, old, *_ in last]

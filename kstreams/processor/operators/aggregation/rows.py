@@ -1,0 +1,157 @@
+"""One aggregate per key, updated by each record of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.context.advice import no_advice
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.aggregation.emission import Emit, emitter, make_tuple
+from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.record import ValueAndTimestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregator:
+    """What an aggregation computes, whoever keeps its state.
+
+    Parameters
+    ----------
+    initial : callable
+        The aggregate before the first record.
+    step : callable
+        `step(key, value, aggregate)`, or with the timestamp as fourth argument if `timed`; None deletes. It may change
+        the aggregate in place: stores hand out values of mutable types anew each time.
+    timed : bool
+        Whether `step` takes the timestamp.
+    has_initial : bool
+        Whether `initial` gives an aggregate that others may see; a `reduce` has none before its first value.
+    result : callable, optional
+        What others see of the aggregate that is stored.
+    gave_nothing : callable
+        Called when `step` gives None where there was no aggregate, so that there is nothing to delete.
+    """
+
+    initial: Callable[[], Any]
+    step: Callable[..., Any]
+    timed: bool = False
+    has_initial: bool = True
+    result: Callable[[Any], Any] | None = None
+    gave_nothing: Callable[[], None] = no_advice
+
+    def bind(self) -> tuple[Callable[[Any, Any, Any], Any], Callable[[Forward], Forward]]:
+        """`step(key, value, aggregate)`, and what to do with the closure that calls it."""
+        return _with_time(self.step) if self.timed else (self.step, _as_it_is)
+
+    def before_first(self, kept: KeptRows, *, cached: bool) -> Callable[[], Any]:
+        """What is sent as the old value of a key's first aggregate.
+
+        Without the record cache, Kafka Streams sends the initial aggregate; with it, none.
+        """
+        return self.initial if kept.sends_old and self.has_initial and not cached else _nothing
+
+
+def _nothing() -> None:
+    return None
+
+
+def _as_it_is(process: Forward) -> Forward:
+    return process
+
+
+def _with_time(step: Callable[[Any, Any, Any, int], Any]) -> tuple[Callable[..., Any], Callable[[Forward], Forward]]:
+    """The step as a function of three arguments, and a wrapper that tells it the time of the record."""
+    now = 0
+
+    def step_now(key: Any, value: Any, aggregate: Any) -> Any:
+        return step(key, value, aggregate, now)
+
+    def keep_time(process: Forward) -> Forward:
+        def process_at(key: Any, value: Any, timestamp: int) -> None:
+            nonlocal now
+            now = timestamp
+            process(key, value, timestamp)
+
+        return process_at
+
+    return step_now, keep_time
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAggregate:
+    """The live parts of an unwindowed aggregation that its columnar form works with."""
+
+    store: Any
+    emit: Emit
+    before_first: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateOperator:
+    """Aggregates the records of each key; those with a null key or value are dropped."""
+
+    aggregator: Aggregator
+    kept: KeptRows
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        kept, result = self.kept, self.aggregator.result
+        store = context.state_store(kept.store)
+        emit = emitter(
+            context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+        )
+        before_first = self.aggregator.before_first(kept, cached=kept.caching and context.caching)
+        context.live = LiveAggregate(store, emit, before_first)
+        step, wrap = self.aggregator.bind()
+        return wrap(self._closure(context, step, context.live))
+
+    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
+        initial, task, dropped = self.aggregator.initial, context.task, context.dropped
+        get, put, emit, before_first = live.store.get, live.store.put, live.emit, live.before_first
+        cached, gave_nothing = self.kept.caching and context.caching, self.aggregator.gave_nothing
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if key is None or value is None:
+                dropped("null key or value")
+                return
+            row = get(key)
+            if row is None:
+                old, latest = before_first(), timestamp
+                new = step(key, value, initial())
+            else:
+                old, latest = row
+                latest = timestamp if timestamp > latest else latest
+                new = step(key, value, old)
+            if new is None:
+                if row is None:
+                    gave_nothing()
+                put(key, None)
+                latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
+            else:
+                put(key, make_tuple(ValueAndTimestamp, (new, latest)))
+            emit(key, new, old, latest, task.headers)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """Looks rows up in the store of an aggregation, and gives what others see of its state."""
+
+    parent: TableView
+    result: Callable[[Any], Any]
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return self.parent.stores
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        get, result = self.parent.bind(context), self.result
+
+        def look_up(key: Any) -> ValueAndTimestamp[Any] | None:
+            row = get(key)
+            return None if row is None else ValueAndTimestamp(result(row[0]), row[1])
+
+        return look_up

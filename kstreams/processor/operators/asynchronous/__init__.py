@@ -1,0 +1,1 @@
+"""Async functions, and the event loop on which they run."""

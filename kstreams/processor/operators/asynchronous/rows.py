@@ -1,0 +1,176 @@
+"""Async functions: a bounded number of calls at once, each result going on in the place of its record."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from operator import attrgetter
+from threading import Event
+from typing import Any, TypeAlias
+
+from kstreams.processor.context.chain import StatementOperator
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.held_back import Delayed, Kept, Order
+from kstreams.processor.operators.asynchronous import event_loop
+from kstreams.processor.operators.stateless import Takes
+from kstreams.processor.topology.operator import Forward, Operator
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncOperator:
+    """Does what a plain operator does with the result of a call, once it is there.
+
+    Parameters
+    ----------
+    plain : operator
+        With the async function as its `function`.
+    concurrency : int, optional
+        Most calls of a task at once; `async.concurrency` by default.
+    timeout_ms : int, optional
+        How long a call may take; `async.timeout.ms` by default.
+    ordered : bool or "by_key"
+    """
+
+    plain: Any
+    concurrency: int | None = None
+    timeout_ms: int | None = None
+    ordered: Order = True
+
+    @property
+    def keeps_order(self) -> bool:
+        return self.ordered is not False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        config = context.task.config
+        most = self.concurrency or config["async.concurrency"]
+        timeout_ms = config["async.timeout.ms"] if self.timeout_ms is None else self.timeout_ms
+        calls = AsyncCalls(context, _NEXT[self.ordered])
+        plain: Operator | StatementOperator = replace(self.plain, function=calls.result)
+        calls.pass_on = context.bound(plain, forward)
+        function, timeout_s = _awaitable(self.plain.function), timeout_ms / 1000 if timeout_ms >= 0 else None
+        only_value = getattr(self.plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
+
+        def call(key: Any, value: Any, timestamp: int) -> None:
+            calls.go_on_until(most - 1)
+            arguments = (value,) if only_value else (key, value)
+            calls.start(calls.keep(key, value, timestamp), partial(_within, timeout_s, function, arguments))
+
+        context.at_close(calls.cancel)
+        return call
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call that is under way, and its record; `ended` says which of the calls that ended it was."""
+
+    kept: Kept
+    future: Future[Any] = field(init=False)
+    ended: int | None = None
+
+
+NextCall: TypeAlias = Callable[[deque[Call]], Call | None]
+
+
+class AsyncCalls(Delayed[Call]):
+    """The calls of one step in one task.
+
+    Parameters
+    ----------
+    context : NodeContext
+    next_of : callable
+        Which of the calls under way may go on, None while none may.
+    """
+
+    def __init__(self, context: NodeContext, next_of: NextCall) -> None:
+        super().__init__(context)
+        self.pass_on: Forward
+        self._next_of, self._one_ended, self._turn = next_of, Event(), count()
+        self._current: Future[Any]
+
+    def start(self, kept: Kept, function: Callable[[], Awaitable[Any]]) -> None:
+        """Begin a call."""
+        call = Call(kept)
+        call.future = event_loop.start(self._run(call, function))
+        self.waiting.append(call)
+
+    def let_go(self) -> None:
+        """Let the next record go on, as soon as its call is done."""
+        call = self._next()
+        self.waiting.remove(call)
+        self._current = call.future
+        self.forward(self.pass_on, call.kept, call.kept.value)
+
+    def result(self, *arguments: Any) -> Any:
+        """What the current record's call gave; raises what it raised. Stands where the plain operator calls."""
+        return self._current.result()
+
+    def cancel(self) -> None:
+        """Give up all calls under way: their records were not committed."""
+        for call in self.waiting:
+            call.future.cancel()
+
+    def _next(self) -> Call:
+        while True:
+            self._one_ended.clear()  # before looking, so that no call that ends meanwhile is missed
+            call = self._next_of(self.waiting)
+            if call is not None:
+                return call
+            self._one_ended.wait()
+
+    async def _run(self, call: Call, function: Callable[[], Awaitable[Any]]) -> Any:
+        try:
+            return await function()
+        finally:
+            call.ended = next(self._turn)
+            self._one_ended.set()
+
+
+def _oldest(waiting: deque[Call]) -> Call | None:
+    return None if waiting[0].ended is None else waiting[0]
+
+
+def _first_to_end(waiting: Iterable[Call]) -> Call | None:
+    return min((call for call in waiting if call.ended is not None), key=attrgetter("ended"), default=None)
+
+
+def _first_to_end_of_its_key(waiting: deque[Call]) -> Call | None:
+    return _first_to_end(_oldest_of_keys(waiting))
+
+
+def _oldest_of_keys(waiting: deque[Call]) -> Iterator[Call]:
+    keys: list[Any] = []  # not a set: keys may be mutable
+    for call in waiting:
+        if call.kept.key not in keys:
+            keys.append(call.kept.key)
+            yield call
+
+
+_NEXT: dict[Order, NextCall] = {True: _oldest, "by_key": _first_to_end_of_its_key, False: _first_to_end}
+
+
+def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """The function; one that yields becomes one that returns a list."""
+    if not inspect.isasyncgenfunction(function):
+        return function
+
+    async def collect(*arguments: Any) -> list[Any]:
+        return [item async for item in function(*arguments)]
+
+    return collect
+
+
+async def _within(timeout_s: float | None, function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]) -> Any:
+    limit = asyncio.timeout(timeout_s)
+    try:
+        async with limit:
+            return await function(*arguments)
+    except TimeoutError as error:
+        if limit.expired():
+            raise TimeoutError(f"a call took longer than {timeout_s} s: give it more by timeout=") from error
+        raise

@@ -1,0 +1,1 @@
+"""Joins of streams, of tables, and of streams with tables."""

@@ -1,0 +1,328 @@
+"""Foreign-key join of two tables: left rows subscribe to keys of the right table, and are answered.
+
+Left side: `Subscribe` turns changes of left rows into subscriptions, which travel to the partition of their foreign
+key. There `Receive` keeps them and `Answer` answers each at once, `AnswerAll` whenever the right row changes. Back on
+the left side `Resolve` joins the answers with the left rows, unless those have changed since.
+
+Two things are done that Kafka Streams does not do, where results stay for ever whose rows are gone:
+
+- An inner join asks for no answer where a row was new, or kept its foreign key: what had no result has none to lose.
+  That is so when nothing is on its way. But an answer "nothing" for a row that has changed since may be the only one
+  that would have taken an earlier result back. So `Resolve` asks once more for the row as it is then, to be answered in
+  any case.
+- `Answer` gives the right row as it is, also when it waits in the record cache; of a row that came and went between two
+  commits the cache tells nobody. So `Answer` looks again at the commit.
+
+While answers come in time, neither changes an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.murmur3 import hash128
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.tables.rows import OUT_OF_ORDER
+from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.record import ValueAndTimestamp
+from kstreams.serdes import Serde
+from kstreams.serdes.subscriptions import Instruction, Response, Subscription, subscribers_prefix
+
+NULL_FOREIGN_KEY = "null foreign key"
+_DELETIONS = (Instruction.DELETE_NO_PROPAGATE, Instruction.DELETE_AND_PROPAGATE)
+
+Ask = Callable[[Any, Any, int], None]
+"""`ask(key, row, timestamp)`: subscribe to the foreign key of a left row, to be answered in any case."""
+
+
+class Left:
+    """What `Subscribe` and `Resolve` of one join share in a task: how to ask once more."""
+
+    __slots__ = ("ask",)
+
+    ask: Ask
+
+
+def inner_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tuple[Any, Instruction]]:
+    """What an inner join asks for when the foreign key of a row changes; None where it had or has none.
+
+    Examples
+    --------
+    >>> [(key, asked.name) for key, asked in inner_subscriptions("a", "b", same=False)]
+    [('a', 'DELETE_NO_PROPAGATE'), ('b', 'PROPAGATE_NULL_IF_NO_MATCH')]
+    """
+    if new_key is None:
+        if old_key is not None:
+            yield old_key, Instruction.DELETE_AND_PROPAGATE
+    elif old_key is None or same:  # there is no earlier result that would have to be deleted
+        yield new_key, Instruction.PROPAGATE_ONLY_IF_MATCH
+    else:
+        yield old_key, Instruction.DELETE_NO_PROPAGATE
+        yield new_key, Instruction.PROPAGATE_NULL_IF_NO_MATCH
+
+
+def left_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tuple[Any, Instruction]]:
+    """What a left join asks for: it needs an answer in any case, also for a row without foreign key."""
+    if old_key is not None and not same:
+        yield old_key, Instruction.DELETE_NO_PROPAGATE
+    yield new_key, Instruction.PROPAGATE_NULL_IF_NO_MATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Turns each change of a left row into subscriptions.
+
+    Parameters
+    ----------
+    foreign_key : callable
+        `foreign_key(key, row)` gives a key of the right table, or None.
+    key_serde, row_serde : Serde
+        Of foreign keys, and of left rows.
+    left : bool
+        Whether rows without a partner have a result.
+    join : str
+        Names the join: `Resolve` has the same.
+    versioned : bool
+        Whether the left table has a history: an update that comes after a later one changes nothing.
+    """
+
+    foreign_key: Callable[[Any, Any], Any]
+    key_serde: Serde[Any]
+    row_serde: Serde[Any]
+    left: bool
+    join: str
+    versioned: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        context.shared(self.join, Left).ask = self._asking(context, forward)
+        foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
+        write, write_row, partition = self.key_serde.serialize, self.row_serde.serialize, context.task.partition
+        subscriptions = left_subscriptions if left else inner_subscriptions
+
+        def subscribe(key: Any, change: Any, timestamp: int) -> None:
+            new, old, is_latest = change
+            if versioned and not is_latest:
+                context.dropped(OUT_OF_ORDER)
+                return
+            if new is None and old is None:
+                return
+            old_key = None if old is None else foreign_key(key, old)
+            new_key = None if new is None else foreign_key(key, new)
+            if new is not None and new_key is None and not left:
+                context.dropped(NULL_FOREIGN_KEY)
+            same = new_key is not None and old_key is not None and write(new_key) == write(old_key)
+            row_hash = None if new is None else hash128(write_row(new))
+            for asked_key, instruction in subscriptions(old_key, new_key, same=same):
+                forward(asked_key, Subscription(row_hash, instruction, key, partition), timestamp)
+
+        return subscribe
+
+    def _asking(self, context: NodeContext, forward: Forward) -> Ask:
+        foreign_key, write_row, partition = self.foreign_key, self.row_serde.serialize, context.task.partition
+        in_any_case = Instruction.PROPAGATE_NULL_IF_NO_MATCH
+
+        def ask(key: Any, row: Any, timestamp: int) -> None:
+            forward(
+                foreign_key(key, row), Subscription(hash128(write_row(row)), in_any_case, key, partition), timestamp
+            )
+
+        return ask
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Keeps or deletes the subscriptions to a foreign key, and passes them on.
+
+    Parameters
+    ----------
+    store : str
+        By foreign key and key of the left row.
+    foreign_key, primary_key : Serde
+    """
+
+    store: str
+    foreign_key: Serde[Any]
+    primary_key: Serde[Any]
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        put, write = context.state_store(self.store).put, self.primary_key.serialize
+        write_foreign = self.foreign_key.serialize
+
+        def receive(key: Any, subscription: Subscription, timestamp: int) -> None:
+            if key is not None:
+                place = subscribers_prefix(write_foreign(key)) + write(subscription.primary_key)
+                gone = subscription.instruction in _DELETIONS
+                put(place, None if gone else ValueAndTimestamp(subscription, timestamp))
+            elif subscription.instruction is not Instruction.PROPAGATE_NULL_IF_NO_MATCH:
+                context.dropped(NULL_FOREIGN_KEY)
+                return
+            forward(key, subscription, timestamp)
+
+        return receive
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answers a subscription with the right row as it is now, if an answer is asked for.
+
+    Parameters
+    ----------
+    right : TableView
+    store : str
+        The subscriptions.
+    foreign_key : Serde
+    """
+
+    right: TableView
+    store: str
+    foreign_key: Serde[Any]
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        look_up = self.right.bind(context)
+        answered = self._taking_back(context, look_up, forward) if context.caching else _is_final
+
+        def answer(key: Any, subscription: Subscription, timestamp: int) -> None:
+            row_hash, instruction, primary_key, partition = subscription
+            row = None if key is None else look_up(key)
+            if instruction is Instruction.DELETE_NO_PROPAGATE:
+                return
+            if row is None:
+                if instruction is Instruction.PROPAGATE_ONLY_IF_MATCH:
+                    return
+                value = None
+            else:
+                value, timestamp = row[0], max(timestamp, row[1])
+                answered(key)
+            if instruction is Instruction.DELETE_AND_PROPAGATE:
+                value = None
+            forward(primary_key, Response(row_hash, value, partition), timestamp)
+
+        return answer
+
+    def _taking_back(self, context: NodeContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
+        """At the commit, take rows back that were there for an answer, and are not any more."""
+        scan, write, task = context.state_store(self.store).prefix_scan, self.foreign_key.serialize, context.task
+        given = dict[bytes, Any]()
+
+        def answered(key: Any) -> None:
+            given[write(key)] = key
+
+        def take_back() -> None:
+            gone = [data for data, key in given.items() if look_up(key) is None]
+            given.clear()
+            for data in gone:
+                task.headers = ()
+                for _, (asked, timestamp) in list(scan(subscribers_prefix(data))):
+                    forward(asked.primary_key, Response(asked.hash, None, asked.partition), timestamp)
+
+        context.at_flush(take_back)
+        return answered
+
+
+def _is_final(key: Any) -> None:
+    """Without the record cache every change of a right row is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAll:
+    """Answers all who subscribed to a right row that changes.
+
+    Parameters
+    ----------
+    store : str
+        The subscriptions.
+    foreign_key : Serde
+    versioned : bool
+        Whether the right table has a history: an update that comes after a later one changes nothing.
+    """
+
+    store: str
+    foreign_key: Serde[Any]
+    versioned: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        scan, write, versioned = context.state_store(self.store).prefix_scan, self.foreign_key.serialize, self.versioned
+
+        def answer_all(key: Any, change: Any, timestamp: int) -> None:
+            if versioned and not change.is_latest:
+                context.dropped(OUT_OF_ORDER)
+                return
+            for _, (subscription, _) in scan(subscribers_prefix(write(key))):
+                answer = Response(subscription.hash, change.new, subscription.partition)
+                forward(subscription.primary_key, answer, timestamp)
+
+        return answer_all
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Joins an answer with the left row that asked; when that has changed since, another answer is on its way.
+
+    Parameters
+    ----------
+    left_table : TableView
+    row_serde : Serde
+        Of left rows.
+    joiner : callable
+        `joiner(key, left, right)`.
+    left : bool
+        Whether left rows without a partner have a result.
+    foreign_key : callable
+        As that of `Subscribe`.
+    key_serde : Serde
+        Of keys of left rows.
+    join : str
+        Names the join: `Subscribe` has the same.
+    """
+
+    left_table: TableView
+    row_serde: Serde[Any]
+    joiner: Callable[[Any, Any, Any], Any]
+    left: bool
+    foreign_key: Callable[[Any, Any], Any]
+    key_serde: Serde[Any]
+    join: str
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        look_up, write, joiner, left = self.left_table.bind(context), self.row_serde.serialize, self.joiner, self.left
+        too_late = self._asking_again(context, look_up, forward)
+
+        def resolve(key: Any, response: Response, timestamp: int) -> None:
+            row_hash, right, _ = response
+            found = look_up(key)
+            row = None if found is None else found[0]
+            if row_hash != (None if row is None else hash128(write(row))):
+                if right is None:
+                    too_late(key, timestamp)
+                return
+            unmatched = right is None and (row is None or not left)
+            forward(key, None if unmatched else joiner(key, row, right), timestamp)
+
+        return resolve
+
+    def _asking_again(self, context: NodeContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any, int], None]:
+        """At the commit, ask once more for rows of which "nothing" came too late.
+
+        In a left join, each change of a row is answered in any case: there only what is gone must have no result.
+        """
+        foreign_key, write_key, shared = self.foreign_key, self.key_serde.serialize, context.shared(self.join, Left)
+        task, left, rows = context.task, self.left, dict[bytes, tuple[Any, int]]()
+
+        def too_late(key: Any, timestamp: int) -> None:
+            rows[write_key(key)] = key, timestamp
+
+        def ask_again() -> None:
+            asked = list(rows.values())
+            rows.clear()
+            for key, timestamp in asked:
+                row = look_up(key)
+                task.headers = ()
+                if row is None or (not left and foreign_key(key, row[0]) is None):
+                    forward(key, None, timestamp)
+                elif not left:
+                    shared.ask(key, row[0], row[1])
+
+        context.at_flush(ask_again)
+        return too_late

@@ -1,0 +1,120 @@
+"""Join of a stream with a table or global table: each record looks up the table, at once or after a time of grace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.topology.operator import Forward, TableView
+from kstreams.state.api import RecordBuffer
+
+NULL_KEY_OR_VALUE = "null key or value"
+ALL_TIME = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LookupJoin:
+    """Looks each record up in a table; updates of the table emit nothing.
+
+    Parameters
+    ----------
+    table : TableView
+        What is looked up.
+    joiner : callable
+        `joiner(key, value, looked_up)`.
+    left : bool
+        Whether records without a row in the table are joined with None, or left out.
+    select_key : callable, optional
+        `select_key(key, value)` gives the table's key (global tables); by default it is the record's.
+    as_of : bool
+        Whether rows are looked up as they were at the time of the record (versioned tables), or as they are now.
+    """
+
+    table: TableView
+    joiner: Callable[[Any, Any, Any], Any]
+    left: bool = False
+    select_key: Callable[[Any, Any], Any] | None = None
+    as_of: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        look_up, joiner, left, as_of = self.table.bind(context), self.joiner, self.left, self.as_of
+        context.live = look_up
+        select_key = self.select_key or _own_key
+
+        def lookup_join(key: Any, value: Any, timestamp: int) -> None:
+            table_key = select_key(key, value)
+            if value is None or (table_key is None and not (left and key is None)):
+                context.dropped(NULL_KEY_OR_VALUE)
+                return
+            found = None if table_key is None else look_up(table_key, timestamp) if as_of else look_up(table_key)
+            if found is not None:
+                forward(key, joiner(key, value, found.value), timestamp)
+            elif left:
+                forward(key, joiner(key, value, None), timestamp)
+
+        return lookup_join
+
+
+@dataclass(frozen=True, slots=True)
+class PatientLookupJoin:
+    """Lets records wait before they are looked up, so that versions of the table that come late are found (KIP-923).
+
+    They are joined in order of time. A record that comes later than the grace allows is joined at once.
+
+    Parameters
+    ----------
+    join : LookupJoin
+        Of a versioned table.
+    buffer : str
+        The store in which records wait.
+    grace_ms : int
+        How long each waits, in stream time.
+    """
+
+    join: LookupJoin
+    buffer: str
+    grace_ms: int
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        join, grace_ms, left, task = self.join.bind(context, forward), self.grace_ms, self.join.left, context.task
+        buffer: RecordBuffer = context.state_store(self.buffer)
+        stream_time = -1
+
+        def wait(key: Any, value: Any, timestamp: int) -> None:
+            nonlocal stream_time
+            if value is None or (key is None and not left):
+                context.dropped(NULL_KEY_OR_VALUE)
+                return
+            if key is None or timestamp < stream_time - grace_ms:
+                join(key, value, timestamp)
+            else:
+                stream_time = max(stream_time, timestamp)
+                buffer.put(key, value, timestamp, task.headers)
+            release(stream_time - grace_ms)
+
+        def release(until_ms: int) -> bool:
+            headers, due = task.headers, list(buffer.pop_until(until_ms))
+            for record in due:
+                task.headers = record.headers
+                join(record.key, record.value, record.timestamp)
+            task.headers = headers
+            return bool(due)
+
+        def pass_time(elapsed_ms: int) -> bool:
+            nonlocal stream_time
+            stream_time += elapsed_ms if stream_time >= 0 else 0
+            return release(stream_time - grace_ms)
+
+        def release_all() -> None:
+            release(ALL_TIME)
+
+        stream_time = context.remember("stream_time", lambda: stream_time)
+        context.at_end_of_input(release_all)
+        context.at_idle(pass_time)
+        return wait
+
+
+def _own_key(key: Any, value: Any) -> Any:
+    return key

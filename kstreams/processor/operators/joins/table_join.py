@@ -1,0 +1,141 @@
+"""Join of two tables with the same key: both sides update the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.aggregation.emission import emitter
+from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD, KeptRows
+from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.record import Change, ValueAndTimestamp
+
+Joiner: TypeAlias = Callable[[Any, Any, Any], Any]
+"""Of a key and the rows of two tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinSide:
+    """Turns an update of one table into one of the join: looks up the other table's row as it is now.
+
+    Parameters
+    ----------
+    other : TableView
+        The other table.
+    joiner : callable
+        `joiner(key, row of this table, row of the other)`.
+    outer, other_outer : bool
+        Whether rows of this table, and of the other, are joined with None where they have no partner.
+    sends_old : bool
+        Whether old results go along.
+    versioned : bool
+        Whether this table has a history: an update that comes after a later one of its key changes no result.
+    """
+
+    other: TableView
+    joiner: Joiner
+    outer: bool
+    other_outer: bool
+    sends_old: bool = False
+    versioned: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        look_up, outer, sends_old, versioned = self.other.bind(context), self.outer, self.sends_old, self.versioned
+        result = self._result()
+
+        def join(key: Any, change: Any, timestamp: int) -> None:
+            new, old, is_latest = change
+            if versioned and not is_latest:
+                context.dropped(OUT_OF_ORDER)
+                return
+            row = look_up(key)
+            if row is None and (not outer or (new is None and old is None)):
+                return
+            other = None
+            if row is not None:
+                other, timestamp = row[0], max(timestamp, row[1])
+            old = result(key, old, other) if sends_old else None
+            forward(key, Change(result(key, new, other), old, is_latest), timestamp)
+
+        return join
+
+    def _result(self) -> Joiner:
+        """The row of the join, or None where it has none."""
+        joiner, other_outer = self.joiner, self.other_outer
+
+        def result(key: Any, this: Any, other: Any) -> Any:
+            if this is None and (other is None or not other_outer):
+                return None
+            return joiner(key, this, other)
+
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class KeepJoined:
+    """Keeps the rows of a join, and passes updates on."""
+
+    kept: KeptRows
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        return self._versioned(context, forward) if self.kept.versioned else self._latest(context, forward)
+
+    def _latest(self, context: NodeContext, forward: Forward) -> Forward:
+        kept, task = self.kept, context.task
+        store = context.state_store(kept.store)
+        get, put, cached = store.get, store.put, kept.caching and context.caching
+        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
+
+        def keep(key: Any, change: Any, timestamp: int) -> None:
+            new, old, _ = change
+            if cached:  # then what was forwarded last counts; else what the join says
+                row = get(key)
+                old = None if row is None else row[0]
+            put(key, None if new is None else ValueAndTimestamp(new, timestamp))
+            emit(key, new, old, timestamp, task.headers)
+
+        return keep
+
+    def _versioned(self, context: NodeContext, forward: Forward) -> Forward:
+        store = context.state_store(self.kept.store)
+
+        def keep(key: Any, change: Any, timestamp: int) -> None:
+            valid_to = store.put(key, change.new, timestamp)
+            if valid_to < LATEST:
+                context.dropped(TOO_OLD)
+                return
+            forward(key, Change(change.new, change.old, valid_to == LATEST), timestamp)
+
+        return keep
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedView:
+    """Looks rows up in both tables of a join that keeps nothing."""
+
+    left: TableView
+    right: TableView
+    joiner: Joiner
+    left_outer: bool
+    right_outer: bool
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.left.stores, *self.right.stores)))
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        get_left, get_right, joiner = self.left.bind(context), self.right.bind(context), self.joiner
+        left_outer, right_outer = self.left_outer, self.right_outer
+
+        def look_up(key: Any) -> ValueAndTimestamp[Any] | None:
+            left, right = get_left(key), get_right(key)
+            if left is None and (right is None or not right_outer):
+                return None
+            if left is not None and right is None and not left_outer:
+                return None
+            value = joiner(key, left and left[0], right and right[0])
+            return None if value is None else ValueAndTimestamp(value, max(row[1] for row in (left, right) if row))
+
+        return look_up

@@ -1,0 +1,1 @@
+"""Functions over batches of records, as rows and as columns."""

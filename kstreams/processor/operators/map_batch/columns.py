@@ -1,0 +1,78 @@
+"""`BatchTarget`: where a region ends at a function over batches: it gets the columns as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.view_rows import ViewRows
+from kstreams.processor.context.context import Run, TaskContext
+from kstreams.processor.context.held_back import Kept
+from kstreams.processor.operators.map_batch.rows import Failed, Gathered
+from kstreams.processor.task.columns.plan import Target
+from kstreams.processor.topology.nodes import Source
+
+
+class BatchTarget:
+    """One way through a region to a function over batches; its results go on as rows.
+
+    Parameters
+    ----------
+    target : Target
+        What arrives at the function's step.
+    source : Source
+        Where the records come from.
+    gathered : Gathered
+        What the step does with batches, and with records that come one by one.
+    context : TaskContext
+        Of the task.
+    """
+
+    takes_headers = True
+
+    def __init__(self, target: Target, source: Source, gathered: Gathered, context: TaskContext) -> None:
+        self._target, self._rows = target, ViewRows(target.view, source)
+        self._gathered, self._context = gathered, context
+
+    def prepare(self, selected: Selected) -> Callable[[], None]:
+        """Put the columns together; the answer calls the function, and lets its results go on."""
+        frames, target = self._gathered.operator.frames, self._target
+        columns = dict(zip(frames.fields or ("value",), map(selected.of, target.values), strict=True))
+        table = frames.table_of(columns, lambda: selected.of(target.view.key), selected.of_timestamps)
+        records = _Records(selected, self._rows, self._context.stream_time)
+        return lambda: self._run(table, records)
+
+    def settle(self) -> None:
+        """Nothing is held back."""
+
+    def _run(self, table: pa.Table, records: _Records) -> None:
+        gathered, most = self._gathered, self._gathered.operator.max_rows
+        gathered.settle()  # what came record by record was here before
+        for start in range(0, len(table), most):
+            values = gathered.operator.values_of(table.slice(start, most))
+            gathered.go_on((records.at(row, value), value) for row, value in enumerate(values, start))
+
+
+class _Records:
+    """The records that a way lets through, as they go on; their old values are made for handlers of failures alone."""
+
+    def __init__(self, selected: Selected, rows: ViewRows, stream_time: int) -> None:
+        self._selected, self._view = selected, rows
+        self._keys, self._timestamps = rows.keys(selected), selected.times().tolist()
+        self._offsets, self._stream_times = selected.offsets(), selected.stream_times(stream_time)
+        self._headers = selected.header_rows()
+
+    def at(self, row: int, value: Any) -> Kept:
+        """One of them, for which the function gave a value."""
+        old = self._values[row] if isinstance(value, Failed) else None
+        headers = () if self._headers is None else self._headers[row]
+        run = Run(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
+        return Kept(self._keys[row], old, self._timestamps[row], headers, run)
+
+    @cached_property
+    def _values(self) -> list[Any]:
+        return self._view.values(self._selected)

@@ -1,0 +1,114 @@
+"""A function over batches of records: one value comes back for each, and goes on in the place of its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.held_back import Delayed, Kept
+from kstreams.processor.operators.map_batch.frames import Frames, rows_of
+from kstreams.processor.operators.stateless import MapValuesOperator
+from kstreams.processor.topology.operator import Forward
+
+
+@dataclass(frozen=True, slots=True)
+class MapBatchOperator:
+    """Gathers records up to `max_rows`, or until nothing more comes for now, and calls the function once for all.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a table or frame of the records, gives as many values.
+    frames : Frames
+        Makes what it takes.
+    result : type or None
+        Of the values.
+    max_rows : int
+    """
+
+    keeps_order: ClassVar[bool] = True
+
+    function: Callable[[Any], Any]
+    frames: Frames
+    result: Any
+    max_rows: int
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        gathered = Gathered(context, self)
+        gathered.pass_on = context.bound(MapValuesOperator(gathered.value), forward)
+        waiting, keep, max_rows = gathered.waiting, gathered.keep, self.max_rows
+
+        def gather(key: Any, value: Any, timestamp: int) -> None:
+            waiting.append(keep(key, value, timestamp))
+            if len(waiting) >= max_rows:
+                gathered.settle()
+
+        context.live = gathered
+        return gather
+
+    def values_of(self, table: pa.Table) -> Iterable[Any]:
+        """What the function gives for these records: values, or what it raised.
+
+        When it fails, it is called for each record alone, in turn, so that only those fail that are to blame.
+        """
+        try:
+            return self._call(table)
+        except Exception as error:
+            if len(table) == 1:
+                return [Failed(error)]
+            return chain.from_iterable(self.values_of(table.slice(row, 1)) for row in range(len(table)))
+
+    def _call(self, table: pa.Table) -> list[Any]:
+        return rows_of(self.function(self.frames.frame(table)), len(table), self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Stands for the value of a record for which the function raised."""
+
+    error: Exception
+
+
+class Gathered(Delayed[Kept]):
+    """The records that wait for their batch, in one task.
+
+    Parameters
+    ----------
+    context : NodeContext
+    operator : MapBatchOperator
+    """
+
+    def __init__(self, context: NodeContext, operator: MapBatchOperator) -> None:
+        super().__init__(context)
+        self.operator = operator
+        self.pass_on: Forward
+        self._current: Any = None
+
+    def let_go(self) -> None:
+        """Call the function for the oldest records, and let them go on."""
+        some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
+        self.go_on(zip(some, self._values_of(some), strict=True))
+
+    def _values_of(self, some: list[Kept]) -> Iterable[Any]:
+        keys, values, timestamps = zip(*((kept.key, kept.value, kept.timestamp) for kept in some), strict=True)
+        try:
+            table = self.operator.frames.table(keys, values, timestamps)
+        except (pa.ArrowException, AttributeError, TypeError) as error:  # values of other types than was declared
+            return repeat(Failed(error), len(some))
+        return self.operator.values_of(table)
+
+    def go_on(self, some: Iterable[tuple[Kept, Any]]) -> None:
+        """Let records go on, each with what the function gave for it."""
+        for kept, self._current in some:
+            self.forward(self.pass_on, kept, kept.value)
+
+    def value(self, _: Any) -> Any:
+        """The new value of the record that goes on; raises what the function raised for it."""
+        if isinstance(self._current, Failed):
+            raise self._current.error
+        return self._current

@@ -1,0 +1,105 @@
+"""Tables whose values a user's own processor makes: what it forwards for a row is the row's new value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from kstreams.durations import Duration, to_ms
+from kstreams.processor.api.punctuation import Cancellable, PunctuationType
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, entered
+from kstreams.processor.operators.tables.rows import KeptRows, Mapper, keeper
+from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.record import Change, FixedKeyRecord, Headers, ValueAndTimestamp
+
+
+class TransformContext(FixedKeyProcessorContext):
+    """What a processor of a table may ask for: a punctuator has no row whose value it could forward."""
+
+    __slots__ = ()
+
+    def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
+        """As for any processor, but the callback cannot forward."""
+        return self._context.schedule(to_ms(interval), kind, callback)
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """Makes the values of a table by processors of `supplier`, a new one for each task and each view of the table."""
+
+    supplier: Callable[[], Any]
+
+    def bind(self, context: NodeContext, headers: Callable[[], Headers]) -> Mapper:
+        """The live `transform(key, value, timestamp)`; None where nothing is forwarded. It is called with None too."""
+        made = None
+
+        def take(key: Any, value: Any, timestamp: int) -> None:
+            nonlocal made
+            made = value
+
+        processor, own = self.supplier(), TransformContext(context, take)
+        context.task.follows_time = True
+        processor.init(own)
+        context.at_close(processor.close)
+        process = entered(own, processor.process)
+
+        def transform(key: Any, value: Any, timestamp: int) -> Any:
+            nonlocal made
+            made = None
+            process(FixedKeyRecord(key=key, value=value, timestamp=timestamp, headers=headers()))
+            return made
+
+        return transform
+
+
+@dataclass(frozen=True, slots=True)
+class TransformOperator:
+    """Transforms each update, and what was there before if that is wanted and not kept."""
+
+    runs_processor: ClassVar[bool] = True
+
+    transformation: Transformation
+    kept: KeptRows | None = None
+    sends_old: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        task, sends_old = context.task, self.sends_old
+        transform = self.transformation.bind(context, lambda: task.headers)
+        keep = None if self.kept is None else keeper(context, forward, self.kept)
+
+        def process_kept(key: Any, change: Any, timestamp: int) -> None:
+            assert keep is not None
+            keep(key, transform(key, change[0], timestamp), timestamp)
+
+        def process(key: Any, change: Any, timestamp: int) -> None:
+            new, old, is_latest = change
+            new = transform(key, new, timestamp)
+            old = transform(key, old, timestamp) if sends_old else None
+            forward(key, Change(new, old, is_latest), timestamp)
+
+        return process if keep is None else process_kept
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedView:
+    """Looks rows up in the parent of a transformed table that keeps nothing, and transforms what it finds, or None."""
+
+    parent: TableView
+    transformation: Transformation
+    own_stores: tuple[str, ...]
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.parent.stores, *self.own_stores)))
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        get, transform = self.parent.bind(context), self.transformation.bind(context, tuple)
+
+        def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
+            row = get(key, *as_of_ms)
+            value = transform(key, None, 0) if row is None else transform(key, row[0], row[1])
+            return None if value is None else ValueAndTimestamp(value, -1 if row is None else row[1])
+
+        return look_up

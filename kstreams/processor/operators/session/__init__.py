@@ -1,0 +1,1 @@
+"""Aggregates per key and session, as rows and as columns."""

@@ -1,0 +1,123 @@
+"""`SessionTarget`: where a region aggregates by session: each run of records is merged into the store as one.
+
+The store and the cache of emissions are changed in the order in which the record path would change them last, so that
+what is emitted at the next flush is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.expressions.exactness import Inexact
+from kstreams.expressions.merging import merging
+from kstreams.processor.columns.groups import Groups
+from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.windowing import Integers, stream_times
+from kstreams.processor.operators.aggregation.columns import check_zeros
+from kstreams.processor.operators.aggregation.partials import merge_states
+from kstreams.processor.operators.session.runs import Run, Session, Times, runs_of
+from kstreams.processor.task.columns.plan import Target, fold_of
+from kstreams.record import Windowed
+from kstreams.windows import SessionWindows
+
+RUNS_PER_ROW = 1 / 3
+"""With more runs than that a run is little more than a record, and the record path is as fast. Measured on 10,000 rows:
+runs of 100 records are 20 times as fast as records, runs of three a fifth faster."""
+
+TURNS = 8
+"""So often a key may come back to what the same batch has made: each time is a pass over the columns."""
+
+
+class SessionTarget:
+    """One way through a region to an aggregation by session.
+
+    Parameters
+    ----------
+    target : Target
+        What arrives.
+    live : LiveAggregation
+        Of the operator.
+    """
+
+    takes_headers = False
+
+    def __init__(self, target: Target, live: Any) -> None:
+        fold = fold_of(target.node)
+        assert fold is not None
+        assert isinstance(fold.windows, SessionWindows)
+        self._aggregation, self._windows, self._merge = fold.aggregation, fold.windows, merging(fold.aggregation)
+        self._view, self._live = target.view, live
+        inputs = iter(target.values)
+        self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
+
+    def prepare(self, selected: Selected) -> Callable[[], None]:
+        """Work out what becomes of the records; the answer does it. Raises Inexact where only records can tell."""
+        keys, times = selected.of(self._view.key), selected.times()
+        if not len(times):
+            return lambda: None
+        if keys.null_count:
+            raise Inexact("drops records")
+        inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
+        for slot, column in zip(self._aggregation.slots, inputs, strict=True):
+            check_zeros(slot.operation, column)
+        runs = self._runs(keys, times)
+        self._compute(runs, inputs)
+        return lambda: self._write(runs, int(times.max()))
+
+    def settle(self) -> None:
+        """Nothing is held back."""
+
+    def _runs(self, keys: pa.Array, times: Integers) -> list[Run]:
+        store, live, windows = self._live.store, self._live, self._windows
+        seen = stream_times(times, store.observed_ms)
+        late = stream_times(times, live.stream_time_ms) - windows.closes_after_ms
+        retention_ms = store.builder.retention_ms
+        if (times < late).any() or (times <= seen - retention_ms).any():
+            raise Inexact("some may be late")
+        before = np.concatenate(([store.observed_ms], seen[:-1]))
+        most = RUNS_PER_ROW * len(times)
+        runs = runs_of(keys, Times(times, before), windows.gap_ms, retention_ms, self._find, most)
+        if max(run.turn for run in runs) >= TURNS:
+            raise Inexact("too many runs go on from others")
+        return runs
+
+    def _find(self, key: Any, first_ms: int, last_ms: int) -> list[Session]:
+        found = self._live.store.find_sessions(key, first_ms, last_ms, with_expired=True)
+        return [Session(session.window, state) for session, state in found]
+
+    def _compute(self, runs: list[Run], inputs: list[pa.Array | None]) -> None:
+        """The state of every run; those that go on from others after them."""
+        for turn in range(max(run.turn for run in runs) + 1):
+            now = [run for run in runs if run.turn == turn]
+            rows = np.concatenate([run.rows for run in now])
+            groups = Groups(np.repeat(np.arange(len(now)), [len(run.rows) for run in now]), now, None)
+            taken = [None if column is None else column.take(pa.array(rows)) for column in inputs]
+            states = merge_states(self._aggregation, [self._before(run) for run in now], groups, taken)
+            for run, state in zip(now, states, strict=True):
+                run.state = state
+
+    def _before(self, run: Run) -> Any:
+        state = self._aggregation.initial()
+        for session in run.touched:
+            state = self._merge(state, _state_of(session))
+        return state
+
+    def _write(self, runs: list[Run], reached_ms: int) -> None:
+        changes: list[tuple[int, Windowed[Any], Any, Any]] = []
+        for run in runs:
+            removed = zip(run.removals, run.touched, strict=True)
+            changes += [(row, Windowed(run.key, gone.window), None, _state_of(gone)) for row, gone in removed]
+            changes.append((int(run.rows[-1]), run.session, run.state, None))
+        put, emit = self._live.store.put, self._live.emit
+        for _, session, new, old in sorted(changes, key=lambda change: change[0]):
+            put(session, new)
+            emit(session, new, old, session.window.end_ms, ())
+        self._live.stream_time_ms = max(self._live.stream_time_ms, reached_ms)
+
+
+def _state_of(session: Session) -> Any:
+    return session.state if session.run is None else session.run.state

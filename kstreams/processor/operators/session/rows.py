@@ -1,0 +1,181 @@
+"""One aggregate per key and session, emitted at every update or once when the session has ended for good.
+
+Stream time is this operator's own: the greatest timestamp that reached it. A session is closed, and takes no more
+records, once stream time has passed its end + gap + grace. A record joins all sessions of its key within the gap: each
+of them is deleted, and one takes their place.
+
+As in Kafka Streams, updates have the time of the session's end and, without the record cache, no headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.context.context import NodeContext, TaskContext
+from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
+from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
+from kstreams.processor.operators.aggregation.rows import Aggregator
+from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.windowed.rows import LATE
+from kstreams.processor.topology.operator import Forward, ValueGetter
+from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
+from kstreams.windows import SessionWindows
+from kstreams.windows.session import merged
+
+Merger = Callable[[Any, Any, Any], Any]
+"""`merger(key, aggregate, aggregate) -> aggregate`; called with the initial aggregate first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAggregateOperator:
+    """Aggregates the records of each key by session; those with a null key or late for their session are dropped."""
+
+    aggregator: Aggregator
+    merger: Merger
+    kept: KeptRows
+    windows: SessionWindows
+    emits_on_close: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
+        step, wrap = self.aggregator.bind()
+        process = self._closure(context, step, live)
+        if self.emits_on_close:
+            process = self._closing(process, live, context, forward)
+        return wrap(process)
+
+    def _caches(self, context: NodeContext) -> bool:
+        return self.kept.caching and context.caching
+
+    def _emit(self, context: NodeContext, forward: Forward) -> Emit:
+        if self.emits_on_close:
+            return emit_nothing
+        kept, result = self.kept, self.aggregator.result
+        to_children = forward if self._caches(context) else _without_headers(context.task, forward)
+        return emitter(
+            context, to_children, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+        )
+
+    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Forward:
+        initial, merger, dropped = self.aggregator.initial, self.merger, context.dropped
+        gap_ms, closes_after_ms = self.windows.gap_ms, self.windows.closes_after_ms
+        near, put, note = live.store.touched, live.store.put, self._note(context, live)
+        cached, gave_nothing = self._caches(context), self.aggregator.gave_nothing
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if key is None:
+                dropped("null key")
+                return
+            if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
+                live.stream_time_ms = timestamp
+            touched = near(key, timestamp - gap_ms, timestamp + gap_ms, with_expired=cached)
+            window, old, aggregate = make_tuple(Window, (timestamp, timestamp)), None, initial()
+            if touched:
+                window = merged(timestamp, [session[1] for session, _ in touched])
+            if window[1] < live.stream_time_ms - closes_after_ms:
+                dropped(LATE)
+                return
+            instant = window[0] == window[1]
+            for session, earlier in touched:
+                if instant:
+                    old = earlier
+                else:
+                    put(session, None)
+                    note(session, None, earlier)
+                aggregate = merger(key, aggregate, earlier)
+            aggregate = step(key, value, aggregate)
+            if aggregate is None and not touched:
+                gave_nothing()
+            session = make_tuple(Windowed, (key, window))
+            put(session, aggregate)
+            note(session, aggregate, old)
+
+        return process
+
+    def _note(self, context: NodeContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
+        """What follows a change of the store, told what the session held before."""
+        emit, task, expired = live.emit, context.task, live.store.has_expired
+        if self.emits_on_close:
+            return _note_nothing
+
+        def note(session: Windowed[Any], new: Any, old: Any) -> None:
+            emit(session, new, old if new is None else None, session[1][1], task.headers)
+
+        def note_cached(session: Windowed[Any], new: Any, old: Any) -> None:
+            """The cache takes the old value from below, where an expired session is not found."""
+            emit(session, new, None if old is None or expired(session) else old, session[1][1], task.headers)
+
+        return note_cached if self._caches(context) else note
+
+    def _closing(self, process: Forward, live: LiveAggregation, context: NodeContext, forward: Forward) -> Forward:
+        live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
+        emit_between = _final_emitter(live.store, self.aggregator.result, forward)
+        closes_after_ms = self.windows.closes_after_ms
+
+        def close_until(until_ms: int) -> bool:
+            is_due = until_ms > max(0, live.closed_until_ms)
+            if is_due:
+                emit_between(live.closed_until_ms - 1, until_ms - 1)
+                live.closed_until_ms = until_ms
+            return is_due
+
+        def close() -> bool:
+            return close_until(live.stream_time_ms - closes_after_ms)
+
+        def process_then_close(key: Any, value: Any, timestamp: int) -> None:
+            process(key, value, timestamp)
+            if key is not None:
+                close()
+
+        def close_all() -> None:
+            close_until(live.stream_time_ms + 1)
+
+        live.close = close
+        context.at_end_of_input(close_all)
+        return process_then_close
+
+
+def _note_nothing(session: Windowed[Any], new: Any, old: Any) -> None:
+    return None
+
+
+def _without_headers(task: TaskContext, forward: Forward) -> Forward:
+    def forward_without_headers(key: Any, value: Any, timestamp: int) -> None:
+        headers, task.headers = task.headers, ()
+        forward(key, value, timestamp)
+        task.headers = headers
+
+    return forward_without_headers
+
+
+def _final_emitter(store: Any, result: Callable[[Any], Any] | None, forward: Forward) -> Callable[[int, int], None]:
+    """Emits the sessions with after < end <= until, by end, start and serialized key."""
+
+    def emit_between(after_ms: int, until_ms: int) -> None:
+        for session, value in list(store.ended_by(until_ms, after_ms)):
+            forward(session, Change(value if result is None else result(value)), session.window.end_ms)
+
+    return emit_between
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStoreView:
+    """Looks rows of a table by session up in its store; their time is the session's end."""
+
+    store: str
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.store,)
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        fetch = context.state_store(self.store).fetch_session
+
+        def look_up(key: Windowed[Any]) -> Any:
+            start_ms, end_ms = key.window
+            value = fetch(key.key, start_ms, end_ms)
+            return None if value is None else ValueAndTimestamp(value, end_ms)
+
+        return look_up

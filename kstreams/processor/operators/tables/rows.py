@@ -1,0 +1,215 @@
+"""Tables made of records, views of tables, and how others look rows up in them.
+
+Between tables the value that flows is a `Change`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.context.chain import Statement, StatementOperator
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.aggregation.emission import emitter, make_tuple
+from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.record import Change, ValueAndTimestamp
+
+LATEST = -1
+"""What a versioned store answers to the put of a version that no later one follows."""
+
+OUT_OF_ORDER = "out-of-order update of a versioned table"
+TOO_OLD = "older than the history of the store"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """The store of a table, whether it uses the record cache, and whether old values go along with new ones.
+
+    `versioned`: whether the store keeps the history of each row. `shared`: whether several operators write it.
+    """
+
+    store: str
+    caching: bool = True
+    sends_old: bool = False
+    versioned: bool = False
+    shared: bool = False
+
+
+def keeper(context: NodeContext, forward: Forward, kept: KeptRows, *, skips_empty: bool = False) -> Forward:
+    """What keeps the rows of a table and passes each update on: `keep(key, value or None, timestamp)`.
+
+    Parameters
+    ----------
+    skips_empty : bool
+        Whether an update is left out that neither had nor has a row here.
+    """
+    return (_keep_versions if kept.versioned else _keep_latest)(context, forward, kept, skips_empty)
+
+
+def _keep_latest(context: NodeContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+    task, dropped, store = context.task, context.dropped, context.state_store(kept.store)
+    get, put = store.get, store.put
+    emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
+
+    def keep(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            dropped("null key")
+            return
+        row = get(key)
+        if skips_empty and value is None and row is None:
+            return
+        put(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
+        emit(key, value, None if row is None else row[0], timestamp, task.headers)
+
+    return keep
+
+
+def _keep_versions(context: NodeContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+    """A version that comes late is put in its place and marked as not the latest."""
+    store, dropped, sends_old = context.state_store(kept.store), context.dropped, kept.sends_old
+
+    def keep(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            dropped("null key")
+            return
+        row = store.get(key)
+        valid_to = store.put(key, value, timestamp)
+        if valid_to < LATEST:
+            dropped(TOO_OLD)
+        elif not (skips_empty and value is None and row is None):
+            old = row.value if sends_old and row is not None else None
+            forward(key, Change(value, old, valid_to == LATEST), timestamp)
+
+    return keep
+
+
+@dataclass(frozen=True, slots=True)
+class TableSourceOperator:
+    """Records become updates of a table: a null value deletes, a null key has no place."""
+
+    kept: KeptRows
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        return keeper(context, forward, self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class UnkeptTableSourceOperator:
+    """Records become updates of a table that nobody looks into: nothing is kept."""
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        dropped = context.dropped
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if key is None:
+                dropped("null key")
+                return
+            forward(key, Change(value), timestamp)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class ToStreamOperator(StatementOperator):
+    """The new values of a table as records."""
+
+    def statement(self) -> Statement:
+        return Statement("value = value[0]", {})  # of the Change
+
+
+Mapper = Callable[[Any, Any, int], Any]
+"""Of a key, a value and a timestamp, the value of the view; None where the view has no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOperator:
+    """A view of a table that keeps nothing: maps new values, and old ones if they are wanted.
+
+    Parameters
+    ----------
+    mapper : callable
+        Never called with None.
+    sends_old : bool
+        Whether old values go along.
+    skips_empty : bool
+        Whether an update is left out that neither had nor has a row here (filters).
+    """
+
+    mapper: Mapper
+    sends_old: bool = False
+    skips_empty: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        mapper, skips_empty = self.mapper, self.skips_empty
+
+        def process(key: Any, change: Any, timestamp: int) -> None:
+            new, _, is_latest = change
+            new = None if new is None else mapper(key, new, timestamp)
+            forward(key, Change(new, None, is_latest), timestamp)
+
+        def process_both(key: Any, change: Any, timestamp: int) -> None:
+            new, old, is_latest = change
+            new = None if new is None else mapper(key, new, timestamp)
+            old = None if old is None else mapper(key, old, timestamp)
+            if skips_empty and new is None and old is None:
+                return
+            forward(key, Change(new, old, is_latest), timestamp)
+
+        return process_both if self.sends_old else process
+
+
+@dataclass(frozen=True, slots=True)
+class KeptViewOperator:
+    """A view of a table with a store of its own, from which old values are taken."""
+
+    mapper: Mapper
+    kept: KeptRows
+    skips_empty: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        mapper = self.mapper
+        keep = keeper(context, forward, self.kept, skips_empty=self.skips_empty and self.kept.sends_old)
+
+        def process(key: Any, change: Any, timestamp: int) -> None:
+            new = change[0]
+            keep(key, None if new is None else mapper(key, new, timestamp), timestamp)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """Looks rows up in the table's own store."""
+
+    store: str
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.store,)
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        getter: ValueGetter = context.state_store(self.store).get
+        return getter
+
+
+@dataclass(frozen=True, slots=True)
+class MappedView:
+    """Looks rows up in the parent of a view that keeps nothing, and maps what it finds."""
+
+    parent: TableView
+    mapper: Mapper
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return self.parent.stores
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        get, mapper = self.parent.bind(context), self.mapper
+
+        def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:
+            row = get(key, *as_of_ms)
+            value = None if row is None else mapper(key, row[0], row[1])
+            return None if value is None else ValueAndTimestamp(value, row[1])
+
+        return look_up

@@ -1,0 +1,104 @@
+"""Rows of a table by another key, and one aggregate per group: the old row is subtracted, the new one added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.context.advice import no_advice
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.aggregation.emission import emitter
+from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, KeptRows
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import Change, ValueAndTimestamp
+
+Pair = tuple[Any, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRowsOperator:
+    """Forwards each change by the new keys: as one if old and new row are of the same group, else the old one first.
+
+    Parameters
+    ----------
+    function : callable
+        `(key, value) -> (key, value)`; a row whose new key or value is None belongs to no group.
+    versioned : bool
+        Whether the table has a history: an update that comes after a later one of its key moves no row.
+    """
+
+    function: Callable[[Any, Any], tuple[Any, Any]]
+    versioned: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        function, versioned = self.function, self.versioned
+
+        def group_of(key: Any, value: Any) -> Pair:
+            if value is None:
+                return None
+            group, row = function(key, value)
+            return None if group is None or row is None else (group, row)
+
+        def process(key: Any, change: Any, timestamp: int) -> None:
+            new, old, is_latest = change
+            if versioned and not is_latest:
+                context.dropped(OUT_OF_ORDER)
+                return
+            joining, leaving = group_of(key, new), group_of(key, old)
+            if joining is not None and leaving is not None and joining[0] == leaving[0]:
+                forward(joining[0], Change(joining[1], leaving[1], is_latest), timestamp)
+                return
+            if leaving is not None:
+                forward(leaving[0], Change(None, leaving[1], is_latest), timestamp)
+            if joining is not None:
+                forward(joining[0], Change(joining[1], None, is_latest), timestamp)
+
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class TableAggregateOperator:
+    """Keeps one aggregate per group.
+
+    Parameters
+    ----------
+    initial : callable
+        The aggregate before the first row.
+    add, subtract : callable
+        `(key, row, aggregate) -> aggregate`; None deletes.
+    gave_nothing : callable
+        Called when `add` gives None where there was no aggregate.
+    """
+
+    initial: Callable[[], Any]
+    add: Callable[[Any, Any, Any], Any]
+    subtract: Callable[[Any, Any, Any], Any]
+    kept: KeptRows
+    gave_nothing: Callable[[], None] = no_advice
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        initial, add, subtract, task = self.initial, self.add, self.subtract, context.task
+        store = context.state_store(self.kept.store)
+        get, put = store.get, store.put
+        emit = emitter(context, forward, caching=self.kept.caching, sends_old=self.kept.sends_old)
+        cached, gave_nothing = self.kept.caching and context.caching, self.gave_nothing
+
+        def process(key: Any, change: Any, timestamp: int) -> None:
+            new, old, _ = change
+            before, latest = get(key) or (None, timestamp)
+            after = before
+            if old is not None and before is not None:
+                after = subtract(key, old, after)
+            if new is not None:
+                after = add(key, new, initial() if after is None else after)
+                if after is None and before is None:
+                    gave_nothing()
+            elif old is None or before is None:
+                latest = timestamp  # no stored value took part
+            at = max(timestamp, latest)
+            put(key, None if after is None else ValueAndTimestamp(after, at))
+            # A tombstone from the cache has the time of its record.
+            emit(key, after, before, timestamp if after is None and cached else at, task.headers)
+
+        return process

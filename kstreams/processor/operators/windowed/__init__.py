@@ -1,0 +1,1 @@
+"""Aggregates per key and window of event time."""

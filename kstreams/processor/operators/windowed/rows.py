@@ -1,0 +1,309 @@
+"""One aggregate per key and window of event time, emitted at every update or once at the window's close.
+
+Stream time is this operator's own: the greatest timestamp that reached it. A window [s, s + size) is closed, and takes
+no more records, once stream time has reached s + size + grace.
+
+With the record cache, what closes by a record is emitted before the record enters its own windows. Without it the
+record comes first, as in Kafka Streams, and may let windows expire in the store before they were emitted: when stream
+time jumps by more than the retention, size + grace unless more is asked for, their results are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
+from kstreams.processor.operators.aggregation.rows import Aggregator
+from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.topology.operator import Forward, ValueGetter
+from kstreams.record import Change, Headers, ValueAndTimestamp, Window, Windowed
+
+Step = Callable[[Any, Any, Any], Any]
+
+Update = Callable[[Any, Any, int, int], None]
+"""`update(key, value, timestamp, start)`: take a record into one window."""
+
+LATE = "late: its window is closed"
+
+
+class Parts(NamedTuple):
+    """What the update of one window is made of."""
+
+    step: Step
+    initial: Callable[[], Any]
+    before_first: Callable[[], Any]
+    cached: bool
+    gave_nothing: Callable[[], None]
+
+
+class Windows(Protocol):
+    """Windows of one size."""
+
+    @property
+    def size_ms(self) -> int: ...
+    @property
+    def advance_ms(self) -> int: ...
+    @property
+    def grace_ms(self) -> int: ...
+
+    def starts_at(self, timestamp_ms: int) -> Iterable[int]:
+        """The starts of the windows that hold a time, ascending."""
+        ...
+
+    def starts_ending_until(self, end_ms: int) -> int:
+        """The greatest start of a window that ends at or before a time; negative when none does."""
+        ...
+
+
+class LiveWindows:
+    """The live parts of a windowed aggregation, shared by its closure and its columnar form."""
+
+    __slots__ = (
+        "before_first",
+        "close_windows",
+        "closed_until_ms",
+        "emit_of",
+        "next_close_ms",
+        "store",
+        "stream_time_ms",
+    )
+
+    def __init__(self, store: Any, emit_of: Callable[[int], Emit], before_first: Callable[[], Any]) -> None:
+        self.store, self.emit_of, self.before_first = store, emit_of, before_first
+        self.stream_time_ms = -1
+        self.closed_until_ms = -1  # the greatest start that was emitted
+        self.next_close_ms = 0  # stream time at which there may be something to emit
+        self.close_windows: Callable[[int], None] = _nothing_closes
+
+    def pass_time(self, elapsed_ms: int) -> bool:
+        """Input is idle: stream time moves on without a record; whether windows may have been emitted."""
+        if self.stream_time_ms < 0:
+            return False
+        self.stream_time_ms += elapsed_ms
+        is_due = self.stream_time_ms >= self.next_close_ms and self.close_windows is not _nothing_closes
+        if is_due:
+            self.close_windows(self.stream_time_ms)
+        return is_due
+
+    def emit(self, place: tuple[Any, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        """Emit one update of a key and window, given by its start."""
+        self.emit_of(place[1])(place[0], new, old, timestamp, headers)
+
+
+def _nothing_closes(timestamp: int) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedAggregateOperator:
+    """Aggregates the records of each key and window; those with a null key or late for a window are dropped."""
+
+    aggregator: Aggregator
+    kept: KeptRows
+    windows: Windows
+    emits_on_close: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        before_first = self.aggregator.before_first(self.kept, cached=self._caches(context))
+        live = LiveWindows(context.state_store(self.kept.store), self._emit_of(context, forward), before_first)
+        live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
+        if self.emits_on_close:
+            self._emit_at_close(context, forward, live)
+        context.at_idle(live.pass_time)
+        context.live = live
+        step, wrap = self.aggregator.bind()
+        build = _tumbling if self._holds_frames(context, live) else _window_by_window
+        aggregator = self.aggregator
+        parts = Parts(step, aggregator.initial, before_first, self._caches(context), aggregator.gave_nothing)
+        process = build(self.windows, live, parts, context)
+        return wrap(self._closing(process, live, context) if self.emits_on_close else process)
+
+    def _holds_frames(self, context: NodeContext, live: LiveWindows) -> bool:
+        """Frames show what has expired, as the cache does; without it that must not be seen by a stream that lags."""
+        is_tumbling = self.windows.advance_ms == self.windows.size_ms
+        hides_expired = self.kept.shared and not self._caches(context)
+        return is_tumbling and live.store.has_plain_frames and not hides_expired
+
+    def _caches(self, context: NodeContext) -> bool:
+        return self.kept.caching and context.caching
+
+    def _closing(self, process: Forward, live: LiveWindows, context: NodeContext) -> Forward:
+        return _closing_before(process, live) if self._caches(context) else _closing_after(process, live)
+
+    def _emit_of(self, context: NodeContext, forward: Forward) -> Callable[[int], Emit]:
+        if self.emits_on_close:
+            return _no_emit
+        return window_emitter(
+            context,
+            forward,
+            self.windows.size_ms,
+            caching=self.kept.caching,
+            sends_old=self.kept.sends_old,
+            result=self.aggregator.result,
+            store=self.kept.store,
+        )
+
+    def _emit_at_close(self, context: NodeContext, forward: Forward, live: LiveWindows) -> None:
+        live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
+        emit_between = final_emitter(context, live.store, self.windows.size_ms, self.aggregator.result, forward)
+        windows, grace_ms = self.windows, self.windows.grace_ms
+
+        def close_windows(timestamp: int) -> None:
+            until = windows.starts_ending_until(live.stream_time_ms - grace_ms)
+            if until > live.closed_until_ms:
+                emit_between(live.closed_until_ms + 1, until)
+                live.closed_until_ms = until
+            live.next_close_ms = max(0, until + windows.advance_ms) + windows.size_ms + grace_ms
+
+        def close_all() -> None:
+            emit_between(live.closed_until_ms + 1, live.stream_time_ms)
+            live.closed_until_ms = max(live.closed_until_ms, live.stream_time_ms)
+
+        live.close_windows = close_windows
+        context.at_end_of_input(close_all)
+
+
+def _no_emit(start_ms: int) -> Emit:
+    return emit_nothing
+
+
+def final_emitter(
+    context: NodeContext, store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
+) -> Callable[[int, int], None]:
+    """Emits the windows with a start between two times, both included, by start and serialized key."""
+
+    def emit_between(first_ms: int, last_ms: int) -> None:
+        closed = store.started_between(first_ms, last_ms)
+        for (key, (start_ms, _)), (value, timestamp) in context.task.in_parts(closed):
+            final = value if result is None else result(value)
+            forward(Windowed(key, Window(start_ms, start_ms + size_ms)), Change(final), timestamp)
+
+    return emit_between
+
+
+def _closing_before(process: Forward, live: LiveWindows) -> Forward:
+    def close_then_process(key: Any, value: Any, timestamp: int) -> None:
+        if timestamp >= live.next_close_ms and key is not None:
+            live.stream_time_ms = max(live.stream_time_ms, timestamp)
+            live.close_windows(timestamp)
+        process(key, value, timestamp)
+
+    return close_then_process
+
+
+def _closing_after(process: Forward, live: LiveWindows) -> Forward:
+    def process_then_close(key: Any, value: Any, timestamp: int) -> None:
+        process(key, value, timestamp)
+        if live.stream_time_ms >= live.next_close_ms:
+            live.close_windows(timestamp)
+
+    return process_then_close
+
+
+def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
+    """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
+    step, initial, before_first, cached, gave_nothing = parts
+    size_ms, task, dropped = windows.size_ms, context.task, context.dropped
+    held_ms, until_closed_ms = -1, windows.size_ms + windows.grace_ms
+    entries: Any
+    emit: Emit
+
+    def hold(start_ms: int) -> None:
+        nonlocal held_ms, entries, emit
+        held_ms, entries, emit = start_ms, live.store.frame(start_ms), live.emit_of(start_ms)
+
+    def let_go() -> None:
+        nonlocal held_ms
+        held_ms = -1
+
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        start_ms = timestamp - timestamp % size_ms
+        if key is None or start_ms + until_closed_ms <= live.stream_time_ms:
+            dropped("null key" if key is None else LATE)
+            return
+        if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
+            live.stream_time_ms = timestamp
+        if start_ms != held_ms:
+            hold(start_ms)
+        row = entries.get(key)
+        if row is None and not entries.complete:
+            row = entries[key]  # it may lie below
+        if row is None:
+            old, latest, new = before_first(), timestamp, step(key, value, initial())
+            if new is None:
+                gave_nothing()
+        else:
+            old, latest = row
+            latest = timestamp if timestamp > latest else latest
+            new = step(key, value, old)
+        entries[key] = None if new is None else make_tuple(ValueAndTimestamp, (new, latest))
+        entries.changed[key] = None
+        emit(key, new, old, timestamp if new is None and cached else latest, task.headers)
+
+    context.at_flush(let_go)
+    return process
+
+
+def _updater(live: LiveWindows, parts: Parts, context: NodeContext) -> Update:
+    step, initial, before_first, cached, gave_nothing = parts
+    get, put, emit_of, task = live.store.get, live.store.put, live.emit_of, context.task
+
+    def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
+        row = get(key, start_ms)
+        if row is None:
+            old, latest, new = before_first(), timestamp, step(key, value, initial())
+        else:
+            old, latest = row
+            latest = timestamp if timestamp > latest else latest
+            new = step(key, value, old)
+        if new is None:
+            if row is None:
+                gave_nothing()
+            put(key, None, start_ms)
+            latest = timestamp if cached else latest
+        else:
+            put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
+        emit_of(start_ms)(key, new, old, latest, task.headers)
+
+    return update
+
+
+def _window_by_window(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
+    update, starts_at, dropped = _updater(live, parts, context), windows.starts_at, context.dropped
+    until_closed_ms = windows.size_ms + windows.grace_ms
+
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            dropped("null key")
+            return
+        live.stream_time_ms = max(live.stream_time_ms, timestamp)
+        still_open_ms = live.stream_time_ms - until_closed_ms
+        for start_ms in starts_at(timestamp):
+            if start_ms > still_open_ms:
+                update(key, value, timestamp, start_ms)
+            else:
+                dropped(LATE)
+
+    return process
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStoreView:
+    """Looks rows of a windowed table up in its store."""
+
+    store: str
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.store,)
+
+    def bind(self, context: NodeContext) -> ValueGetter:
+        get = context.state_store(self.store).get
+
+        def look_up(key: Windowed[Any]) -> Any:
+            return get(key.key, key.window.start_ms)
+
+        return look_up

@@ -1,0 +1,145 @@
+"""One aggregate per key and sliding window, emitted at every update or once at the window's close.
+
+Which windows a record changes is said by `kstreams.windows.sliding`. Stream time is this operator's own: the greatest
+timestamp that reached it. A window [s, s + d] is closed, and takes no more records, once stream time has passed
+s + d + grace. As in Kafka Streams, records before d close nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.processor.context.context import NodeContext
+from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
+from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
+from kstreams.processor.operators.aggregation.rows import Aggregator
+from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.windowed.rows import LATE, final_emitter
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import ValueAndTimestamp, Window, Windowed
+from kstreams.windows import SlidingWindows
+from kstreams.windows.sliding import placements
+
+Place = Callable[[Any, Any, int, int, ValueAndTimestamp[Any] | None, bool], None]
+"""`place(key, value, timestamp, start, row, is_kept)`: take a record into a window that has this row, or begins so."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAggregateOperator:
+    """Aggregates the records of each key by sliding windows; those with a null key or value or late are dropped."""
+
+    aggregator: Aggregator
+    kept: KeptRows
+    windows: SlidingWindows
+    emits_on_close: bool = False
+
+    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+        live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
+        step, wrap = self.aggregator.bind()
+        process = self._closure(context, self._placing(context, step, live), live)
+        return wrap(self._closing(process, live, context, forward) if self.emits_on_close else process)
+
+    def _caches(self, context: NodeContext) -> bool:
+        return self.kept.caching and context.caching
+
+    def _emit(self, context: NodeContext, forward: Forward) -> Emit:
+        if self.emits_on_close:
+            return emit_nothing
+        kept, result = self.kept, self.aggregator.result
+        return emitter(
+            context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+        )
+
+    def _closure(self, context: NodeContext, place: Place, live: LiveAggregation) -> Forward:
+        difference_ms, grace_ms, dropped = self.windows.difference_ms, self.windows.grace_ms, context.dropped
+        fetch, get, cut_out = live.store.latest_first, live.store.get, _cutting_out(context, live, difference_ms)
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            if key is None or value is None:
+                dropped("null key or value")
+                return
+            if timestamp > live.stream_time_ms:  # noqa: PLR1730 (`max` would be a call per record)
+                live.stream_time_ms = timestamp
+            open_ms = live.stream_time_ms - grace_ms - difference_ms  # windows that start before are closed
+            if timestamp < open_ms:
+                dropped(LATE)
+                return
+            rows = fetch(key, max(0, timestamp - 2 * difference_ms), timestamp + 1)
+            placed = placements([(start_ms, row[1]) for start_ms, row in rows.items()], timestamp, difference_ms)
+            # An aggregator may change its aggregate in place: what is cut out of one is read before.
+            copied = [get(key, like_ms) for _, like_ms, takes_record in placed if not takes_record]
+            for start_ms, like_ms, takes_record in placed:
+                if not takes_record:
+                    cut_out(key, start_ms, copied[0])
+                elif start_ms >= open_ms:
+                    place(key, value, timestamp, start_ms, rows.get(like_ms), start_ms == like_ms)
+                else:
+                    dropped(LATE)
+
+        return process
+
+    def _placing(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
+        initial, put, emit, task = self.aggregator.initial, live.store.put, live.emit, context.task
+        cached, difference_ms = self._caches(context), self.windows.difference_ms
+        before_first = self.aggregator.before_first(self.kept, cached=cached)
+        gave_nothing = self.aggregator.gave_nothing
+
+        def place(key: Any, value: Any, timestamp: int, start_ms: int, row: Any, is_kept: bool) -> None:
+            if row is None:
+                old, latest, new = before_first(), timestamp, step(key, value, initial())
+            else:
+                old, latest = row
+                latest = timestamp if timestamp > latest else latest
+                new = step(key, value, old)
+            if new is None:
+                if row is None:
+                    gave_nothing()
+                put(key, None, start_ms)
+                latest = timestamp if cached else latest
+            else:
+                put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
+            window = make_tuple(Window, (start_ms, start_ms + difference_ms))
+            # The cache takes the old value from the store, which has none of a new window.
+            emit(make_tuple(Windowed, (key, window)), new, old if is_kept or not cached else None, latest, task.headers)
+
+        return place
+
+    def _closing(self, process: Forward, live: LiveAggregation, context: NodeContext, forward: Forward) -> Forward:
+        difference_ms, grace_ms = self.windows.difference_ms, self.windows.grace_ms
+        live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
+        emit_between = final_emitter(context, live.store, difference_ms, self.aggregator.result, forward)
+
+        def close_until(until_ms: int) -> bool:
+            """Emit the windows that end before a time."""
+            is_due = until_ms > max(difference_ms, live.closed_until_ms)
+            if is_due:
+                emit_between(max(0, live.closed_until_ms - difference_ms), until_ms - difference_ms - 1)
+                live.closed_until_ms = until_ms
+            return is_due
+
+        def process_then_close(key: Any, value: Any, timestamp: int) -> None:
+            process(key, value, timestamp)
+            is_late = timestamp + difference_ms < live.stream_time_ms - grace_ms
+            if key is not None and value is not None and timestamp >= difference_ms and not is_late:
+                close_until(live.stream_time_ms - grace_ms)
+
+        def close_all() -> None:
+            close_until(live.stream_time_ms + difference_ms + 1)
+
+        live.close = lambda: close_until(live.stream_time_ms - grace_ms)
+        context.at_end_of_input(close_all)
+        return process_then_close
+
+
+def _cutting_out(context: NodeContext, live: LiveAggregation, difference_ms: int) -> Callable[[Any, int, Any], None]:
+    put, emit, task = live.store.put, live.emit, context.task
+
+    def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
+        """Keep a window that does not hold the record: the part of a longer one that lies behind it."""
+        put(key, row, start_ms)
+        window = make_tuple(Window, (start_ms, start_ms + difference_ms))
+        emit(make_tuple(Windowed, (key, window)), row[0], None, row[1], task.headers)
+
+    return cut_out

@@ -1,0 +1,1 @@
+"""A task: one sub-topology at work on one partition, from batches read to batches written."""

@@ -1,0 +1,156 @@
+"""From a sub-topology to the closures of one task: bound from the sinks upwards, each knowing its children alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, singledispatch
+from types import TracebackType
+from typing import Any
+
+from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
+from kstreams.processor.context.context import Callbacks, NodeContext, TaskContext
+from kstreams.processor.task.outputs import Outputs
+from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology
+from kstreams.processor.topology.operator import Forward
+from kstreams.processor.topology.overtaking import barrier, barriers
+
+
+def bind(
+    sub_topology: SubTopology, context: TaskContext, outputs: Outputs, callbacks: Callbacks
+) -> Mapping[str, Forward]:
+    """The closure of every node by name; that of a source passes records to its children.
+
+    Children are called in order of declaration, each with its whole subtree before the next.
+    """
+    return _Closures(sub_topology, context, outputs, callbacks)
+
+
+class _Closures(dict[str, Forward]):
+    """Closures by node; that of a chain of simple steps is compiled for each place where somebody enters it."""
+
+    def __init__(self, sub_topology: SubTopology, context: TaskContext, outputs: Outputs, callbacks: Callbacks) -> None:
+        self._context, self._outputs, self._callbacks = context, outputs, callbacks
+        self._children = children_of(sub_topology)
+        self._barriers = {name: barrier(found, context.delayed) for name, found in barriers(sub_topology).items()}
+        self._chains: dict[str, tuple[Link, ...]] = {}
+        for node in reversed(sub_topology.nodes):
+            self._add(node)
+
+    def _add(self, node: Node) -> None:
+        statement = _statement(node, self._context, self._outputs)
+        if statement is None:
+            below = {child: self[child] for child in self._children[node.name]}
+            connected = node.stores if isinstance(node, Step) else ()
+            bound = NodeContext(node.name, self._context, below, self._callbacks, connected)
+            self[node.name] = self._after_barrier(node.name, _closure(node, bound, self._outputs))
+        else:
+            links = (Link(node.name, statement), *self._rest(node.name))
+            let_pass = self._barriers.get(node.name)
+            first = () if let_pass is None else (Link(node.name, Statement("{let_pass}()", {"let_pass": let_pass})),)
+            self._chains[node.name] = (*first, *links)
+
+    def _after_barrier(self, name: str, closure: Forward) -> Forward:
+        let_pass = self._barriers.get(name)
+        if let_pass is None:
+            return closure
+
+        def process(key: Any, value: Any, timestamp: int) -> None:
+            let_pass()
+            closure(key, value, timestamp)
+
+        return process
+
+    def _rest(self, name: str) -> tuple[Link, ...]:
+        """What follows a simple step: the chain of its only child, or a call of all its children."""
+        children = self._children[name]
+        if not children:
+            return ()
+        if len(children) == 1 and children[0] in self._chains:
+            return self._chains[children[0]]
+        return (Link(name, passing_on(forward_to_all([self[child] for child in children]))),)
+
+    def __missing__(self, name: str) -> Forward:
+        closure = self[name] = self._callbacks.chained(self._chains[name])
+        return closure
+
+
+def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
+    """The names of every node's children, in order of declaration."""
+    children: dict[str, list[str]] = {node.name: [] for node in sub_topology.nodes}
+    for node in sub_topology.nodes:
+        for parent in () if isinstance(node, Source) else node.parents:
+            children[parent].append(node.name)
+    return children
+
+
+def _statement(node: Node, context: TaskContext, outputs: Outputs) -> Statement | None:
+    """What a simple step or a sink does with a record; None for all that need a closure of their own."""
+    if isinstance(node, Sink):
+        return outputs.statement_for(node)
+    if isinstance(node, Step) and isinstance(node.operator, StatementOperator):
+        simple = node.operator.statement()
+        if "{dropped}" not in simple.text:
+            return simple
+        return Statement(simple.text, {"dropped": partial(context.drop, node.name), **simple.names})
+    return None
+
+
+@singledispatch
+def _closure(node: Node, context: NodeContext, outputs: Outputs) -> Forward:
+    raise TypeError(f"{node!r} is no node of a topology.")
+
+
+@_closure.register
+def _(node: Source, context: NodeContext, outputs: Outputs) -> Forward:
+    return forward_to_all(list(context.children.values()))
+
+
+@_closure.register
+def _(node: Step, context: NodeContext, outputs: Outputs) -> Forward:
+    assert not isinstance(node.operator, StatementOperator)  # those stand in chains
+    closure = context.bound(node.operator, forward_to_all(list(context.children.values())))
+    context.share()
+    return closure
+
+
+@_closure.register
+def _(node: Sink, context: NodeContext, outputs: Outputs) -> Forward:
+    return context.named(outputs.forward_to(node))
+
+
+def forward_to_all(children: list[Forward]) -> Forward:
+    """One closure that calls all of these in turn."""
+    if len(children) == 1:
+        return children[0]
+    return _to_two(*children) if len(children) == 2 else _to_many(tuple(children))
+
+
+def _to_two(first: Forward, second: Forward) -> Forward:
+    def forward(key: Any, value: Any, timestamp: int) -> None:
+        first(key, value, timestamp)
+        second(key, value, timestamp)
+
+    return forward
+
+
+def _to_many(children: tuple[Forward, ...]) -> Forward:
+    def forward(key: Any, value: Any, timestamp: int) -> None:
+        for child in children:
+            child(key, value, timestamp)
+
+    return forward
+
+
+def in_order_of(sub_topology: SubTopology, callbacks: list[tuple[str, Callable[[], None]]]) -> list[Callable[[], None]]:
+    """Callbacks of operators, parents before children."""
+    place = {node.name: i for i, node in enumerate(sub_topology.nodes)}
+    return [callback for _, callback in sorted(callbacks, key=lambda named: place[named[0]])]
+
+
+def failed_operator(traceback: TracebackType | None, callbacks: Callbacks) -> str | None:
+    """The operator whose closure is the innermost one of a traceback; None when no closure had been entered."""
+    found = None
+    while traceback is not None:
+        found = callbacks.operator_at(traceback.tb_frame.f_code, traceback.tb_lineno) or found
+        traceback = traceback.tb_next
+    return found

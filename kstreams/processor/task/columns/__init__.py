@@ -1,0 +1,1 @@
+"""The columnar part of a task: which region begins at a source, and its live form."""

@@ -1,0 +1,274 @@
+"""`plan_regions`: for every source, which columnar region begins there, or in words why records go one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from kstreams.errors import KStreamsError, SerdeError
+from kstreams.expressions import Expr, Operation, Schema, col, type_of, value
+from kstreams.processor.columns.evaluation import columns_needed
+from kstreams.processor.columns.forms import Batched, Fold, LookUp, Project
+from kstreams.processor.columns.lookups import Lookup, arrow_type
+from kstreams.processor.columns.source_columns import SourceColumns
+from kstreams.processor.columns.view import View
+from kstreams.processor.operators.process.rows import processor_steps
+from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.topology.overtaking import behind, places
+from kstreams.serdes import BytesSerde, Serde
+from kstreams.windows import SessionWindows
+
+NUMBERS = (int, float)
+KEYS = (str, int, bytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """Where a way through a region ends, and what arrives there.
+
+    It ends at a sink, or a step that folds; or it leaves the region at a step that takes records one by one, and then
+    `leaves_since` says in words why.
+    """
+
+    node: Sink | Step
+    view: View
+    leaves_since: str | None = None
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All that must be computed of the source's records."""
+        before = (*(expr for lookup in self.view.lookups for expr in lookup.expressions), *self.view.dropped)
+        if self.leaves_since is not None:
+            return (*before, *self.view.changed)
+        where = () if self.view.where is None else (self.view.where,)
+        batched = batched_of(self.node)
+        if batched is not None and not batched.with_key and self.view.key.operation is Operation.KEY:
+            return (*before, *where, *self.values)
+        return (*before, *where, self.view.key, *self.values)
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What is made of the values: the columns of a sink's value, or what the aggregations read."""
+        fold, batched = fold_of(self.node), batched_of(self.node)
+        if batched is not None and batched.fields is not None:
+            return tuple(self.view.over_source(col(name)) for name in batched.fields)
+        if fold is None:
+            return columns_needed(self.view.value)
+        inputs = tuple(self.view.over_source(node) for slot in fold.aggregation.slots for node in slot.inputs)
+        # Over all time a record without a value is dropped: the value is needed to see that.
+        return inputs if fold.windows is not None else (*inputs, self.view.over_source(value.is_null()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A region: all that lies behind a source, up to where it is written or folded."""
+
+    source: Source
+    schema: Schema
+    targets: tuple[Target, ...]
+
+    @property
+    def leaves(self) -> tuple[Expr, ...]:
+        """What is read of the source's records, each once."""
+        return leaves_of([expr for target in self.targets for expr in target.expressions])
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """The tables that are looked into, each after those that its key needs."""
+        return tuple({lookup.step: lookup for target in self.targets for lookup in target.view.lookups}.values())
+
+    @property
+    def only_thins(self) -> bool:
+        """Whether all ways leave the region: what it saves are the records that do not come so far."""
+        return all(target.leaves_since is not None for target in self.targets)
+
+
+def leaves_of(expressions: Iterable[Expr]) -> tuple[Expr, ...]:
+    """What expressions read of a record, each once."""
+    return tuple({repr(leaf): leaf for expr in expressions for leaf in expr.leaves}.values())
+
+
+Planned: TypeAlias = Plan | str
+"""A region, or the reason why there is none."""
+
+
+def fold_of(node: Node) -> Fold | None:
+    """The fold that a step is, if it is one."""
+    columns = getattr(node, "columns", None)
+    return columns if isinstance(columns, Fold) else None
+
+
+def batched_of(node: Node) -> Batched | None:
+    """What a step that calls a function over batches hands to it."""
+    columns = getattr(node, "columns", None)
+    return columns if isinstance(columns, Batched) else None
+
+
+class _Refused(Exception):
+    """Why a way cannot be taken in columns."""
+
+
+def plan_regions(sub_topology: SubTopology, *, caching: bool = True) -> dict[str, Planned]:
+    """What the tasks of a sub-topology do with the batches of each source.
+
+    Parameters
+    ----------
+    sub_topology : SubTopology
+    caching : bool
+        Whether the record cache is on: without it every update is emitted, and records are as fast.
+
+    Returns
+    -------
+    dict of str to Plan or str
+        By the source's name; a text says why its records are processed one by one.
+    """
+    return {source.name: _plan(sub_topology, source, caching) for source in sub_topology.sources}
+
+
+def _plan(sub_topology: SubTopology, source: Source, caching: bool) -> Planned:
+    if sub_topology.is_global:
+        return "global tables are read record by record"
+    try:
+        _check_processors(sub_topology)
+        schema = Schema(_type(source.key), _type(source.value))
+        ways = _Ways(sub_topology, source, schema, caching)
+        plan = Plan(source, schema, tuple(ways.behind(source, View(schema))))
+        _check_worth(plan)
+        _check_ways_apart(sub_topology, plan)
+    except (_Refused, KStreamsError) as refusal:
+        return str(refusal)
+    return plan
+
+
+def _type(serde: Serde[Any] | None) -> Any:
+    return (serde or BytesSerde()).type
+
+
+class _Ways:
+    """Finds the ways through a region; where columns cannot go on, rows do."""
+
+    def __init__(self, sub_topology: SubTopology, source: Source, schema: Schema, caching: bool) -> None:
+        self._nodes, self._source, self._schema, self._caching = sub_topology.nodes, source, schema, caching
+
+    def behind(self, node: Node, view: View) -> list[Target]:
+        """The ways of the records of `view`, which come out of `node`."""
+        children = [child for child in self._nodes if node.name in parents_of(child)]
+        if not children:
+            raise _Refused(f"{node.name} leads nowhere")
+        return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
+
+    def _through(self, child: Sink | Step, view: View) -> list[Target]:
+        try:
+            return self._in_columns(child, view)
+        except (_Refused, KStreamsError) as refusal:
+            return [Target(child, view, str(refusal))]
+
+    def _in_columns(self, child: Sink | Step, view: View) -> list[Target]:
+        if len(child.parents) > 1:
+            raise _Refused(f"ways meet in {child.name}")
+        if isinstance(child, Sink) or isinstance(child.columns, Fold | Batched):
+            target = Target(child, view)
+            self._check(target)
+            return [target]
+        new = self._after(child, view)
+        self._check_expressions((*new.dropped, *new.changed))
+        return self.behind(child, new)
+
+    def _after(self, child: Step, view: View) -> View:
+        if isinstance(child.columns, LookUp):
+            joined = view.joined(child.name, child.columns)
+            _check_key(child, type_of(joined.lookups[-1].place, self._schema).kind)
+            return joined
+        if isinstance(child.columns, Project):
+            return view.then(child.columns)
+        raise _Refused(f"{child.name} takes records one by one: it is not made of expressions")
+
+    def _check(self, target: Target) -> None:
+        if isinstance(target.node, Sink):
+            _check_sink(target.node)
+        self._check_expressions(target.expressions)
+        _check_fold(target, self._schema, self._caching)
+
+    def _check_expressions(self, expressions: tuple[Expr, ...]) -> None:
+        _check_types(expressions, self._schema)
+        leaves = leaves_of(expressions)
+        SourceColumns(self._source, leaves)
+        for leaf in leaves:
+            if leaf.operation is Operation.COLUMN:
+                arrow_type(leaf.detail)
+
+
+def _check_processors(sub_topology: SubTopology) -> None:
+    for step in processor_steps(sub_topology):
+        raise _Refused(f"{step.name} may want to be called as stream time goes on, between any two records")
+
+
+def _check_worth(plan: Plan) -> None:
+    """Where all records leave the region as they are, or with a new key or value, it would be a detour."""
+    for target in plan.targets if plan.only_thins else ():
+        if target.view.where is None:
+            raise _Refused(str(target.leaves_since))
+
+
+def _check_sink(sink: Sink) -> None:
+    if callable(sink.topic) or sink.partitioner is not None:
+        raise _Refused(f"{sink.name} chooses topic or partition for each record")
+
+
+def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
+    """Ways that meet again, in a node, a store or a topic, would show in which order they were taken.
+
+    So would one that looks into a table that another one changes.
+    """
+    met: Counter[str] = Counter()
+    for target in plan.targets:
+        reached = [target.node, *behind(sub_topology, target.node)]
+        met.update(dict.fromkeys(name for node in reached for name in (node.name, *places(node, sub_topology))).keys())
+    for name, times in met.items():
+        if times > 1:
+            raise _Refused(f"ways meet in {name}")
+    steps = {lookup.step for lookup in plan.lookups}
+    for store in {store for node in sub_topology.nodes if node.name in steps for store in getattr(node, "stores", ())}:
+        if store in met:
+            raise _Refused(f"ways meet in {store}")
+
+
+def _check_types(expressions: tuple[Expr, ...], schema: Schema) -> None:
+    for expr in expressions:
+        kind = type_of(expr, schema).kind
+        if kind is Any and not expr.operation.is_leaf:
+            raise SerdeError(f"the type of {expr!r} is not known")
+        for node in expr.walk():
+            for part in node.inputs:
+                if part.operation is Operation.VALUE and node.operation is not Operation.IS_NULL:
+                    _check_whole_value(type_of(part, schema).kind, node)
+
+
+def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
+    fold = fold_of(target.node)
+    if fold is None:
+        return
+    if isinstance(fold.windows, SessionWindows) and fold.emit_on_close:
+        raise _Refused(f"{target.node.name} closes sessions after any record")
+    if not caching or not (fold.emit_on_close or target.node.operator.kept.caching):  # type: ignore[union-attr]
+        raise _Refused(f"{target.node.name} emits every update, since the record cache is off")
+    _check_key(target.node, type_of(target.view.key, schema).kind)
+    for slot in fold.aggregation.slots:
+        for node in slot.inputs:
+            kind = type_of(target.view.over_source(node), schema).kind
+            if slot.operation in (Operation.MIN, Operation.MAX) and kind not in NUMBERS:
+                raise _Refused(f"{slot!r} of {getattr(kind, '__name__', kind)} is not columnar")
+
+
+def _check_key(node: Node, kind: Any) -> None:
+    if kind not in KEYS:
+        raise _Refused(f"{node.name} takes keys that are not str, int or bytes")
+
+
+def _check_whole_value(kind: Any, node: Expr) -> None:
+    from kstreams.serdes import serde_of
+
+    if serde_of(kind).arrow_type is None:
+        raise SerdeError(f"{node!r} reads whole values, which have no columnar form")

@@ -1,0 +1,140 @@
+"""`Region`: the live columns behind one source of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.batch import Batch
+from kstreams.errors import SerdeError
+from kstreams.expressions.exactness import Inexact
+from kstreams.processor.columns.evaluation import Evaluation
+from kstreams.processor.columns.forms import Fold
+from kstreams.processor.columns.lookups import LiveLookup
+from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.source_columns import Columns, SourceColumns
+from kstreams.processor.columns.windowing import stream_times
+from kstreams.processor.context.context import Run, TaskContext
+from kstreams.processor.operators.aggregation.columns import FoldTarget
+from kstreams.processor.operators.map_batch.columns import BatchTarget
+from kstreams.processor.operators.session.columns import SessionTarget
+from kstreams.processor.task.columns.early_filter import Thinning
+from kstreams.processor.task.columns.exit_target import ExitTarget
+from kstreams.processor.task.columns.plan import Plan, Target, batched_of, plan_regions
+from kstreams.processor.task.columns.sink_target import SinkTarget
+from kstreams.processor.task.outputs import Outputs
+from kstreams.processor.topology.nodes import Sink, Source, SubTopology
+from kstreams.processor.topology.operator import Forward
+from kstreams.windows import SessionWindows
+
+LiveTarget: TypeAlias = SinkTarget | FoldTarget | SessionTarget | BatchTarget | ExitTarget
+
+
+class Bound(NamedTuple):
+    """The parts of a task that a region works with.
+
+    `lives` is what operators share with their columnar forms, `forwards` their closures; both by the name of the step.
+    """
+
+    sub_topology: SubTopology
+    context: TaskContext
+    outputs: Outputs
+    lives: Mapping[str, Any]
+    forwards: Mapping[str, Forward]
+
+
+class Region:
+    """Takes batches of one source as columns; the caller falls back to records when it refuses one.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to do.
+    task : Bound
+        Of the task.
+    """
+
+    def __init__(self, plan: Plan, task: Bound) -> None:
+        self._columns = SourceColumns(plan.source, plan.leaves)
+        self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
+        self._lookups = [LiveLookup(lookup, plan.leaves, task.lives[lookup.step]) for lookup in plan.lookups]
+        self._context = task.context
+        self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
+        self._dropped = [expr for target in plan.targets for expr in target.view.dropped]
+        self._takes_headers = all(live.takes_headers for _, live in self._ways)
+        self._thinning = Thinning() if plan.only_thins else None
+        self._min_rows = task.context.config["columns.min.rows"]
+
+    def process(self, batch: Batch) -> bool:
+        """Process a whole batch; False when it must go the record path, with nothing done yet but `settle`."""
+        prepared = None if self._declines(batch) else self._prepared(batch)
+        if prepared is None:
+            self.settle()
+            return False
+        self._act(batch, prepared)
+        return True
+
+    def _declines(self, batch: Batch) -> bool:
+        if len(batch) < self._min_rows or (batch.headers is not None and not self._takes_headers):
+            return True
+        return self._thinning is not None and self._thinning.rests()
+
+    def _prepared(self, batch: Batch) -> list[Callable[[], None]] | None:
+        """What is to be done for each way; None when the batch must go the record path, or had better."""
+        try:
+            columns = self._evaluation.compute(self._looked_up(self._columns.decode(batch)))
+            if self._drops_some(columns):
+                return None
+            ways = [(live, Selected(batch, columns, target.view.where)) for target, live in self._ways]
+            if self._thinning is not None and not self._thinning.pays(sum(len(rows) for _, rows in ways), len(batch)):
+                return None
+            return [live.prepare(rows) for live, rows in ways]
+        except (Inexact, SerdeError, pa.ArrowException, OverflowError):
+            return None  # the record path finds the record that is to blame, or computes what columns cannot
+
+    def _looked_up(self, columns: Columns) -> Columns:
+        for lookup in self._lookups:
+            columns = lookup.add(columns)
+        return columns
+
+    def _drops_some(self, columns: Columns) -> bool:
+        """Whether a step on the way drops records: each is counted by itself, on the record path."""
+        return any(pc.any(columns[repr(dropped)]).as_py() for dropped in self._dropped)
+
+    def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
+        context, times = self._context, batch.timestamps.to_numpy()
+        # Without timestamps left to loop over, the run stands at its last record.
+        at_end = Run(batch, batch.offsets, stream_times(times, context.stream_time), [])
+        for act in prepared:
+            context.run = at_end
+            act()
+        context.run = at_end
+
+    def settle(self) -> None:
+        """Bring the stores up to all that was processed: before a flush, and before anybody else looks at them."""
+        for _, live in self._ways:
+            live.settle()
+
+
+def _live(target: Target, source: Source, task: Bound) -> LiveTarget:
+    node = target.node
+    if target.leaves_since is not None:
+        return ExitTarget(target, source, task.forwards[node.name], task.context)
+    if isinstance(node, Sink):
+        return SinkTarget(target, source, task.outputs)
+    if batched_of(node) is not None:
+        return BatchTarget(target, source, task.lives[node.name], task.context)
+    if isinstance(node.columns, Fold) and isinstance(node.columns.windows, SessionWindows):
+        return SessionTarget(target, task.lives[node.name])
+    others = [other for other in task.sub_topology.nodes if other.name != node.name]
+    shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in others)
+    return FoldTarget(target, task.lives[node.name], task.context, waits=not shared)
+
+
+def live_regions(task: Bound) -> dict[str, Region]:
+    """The regions of one task, by the name of the source where each begins."""
+    plans = plan_regions(task.sub_topology, caching=task.context.caching)
+    return {name: Region(plan, task) for name, plan in plans.items() if isinstance(plan, Plan)}

@@ -1,0 +1,65 @@
+"""`SinkTarget`: where a region writes to a topic, columns in and columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from kstreams.expressions import Operation
+from kstreams.expressions.exactness import Inexact
+from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.view_rows import ViewRows
+from kstreams.processor.task.columns.plan import Target
+from kstreams.processor.task.outputs import Outputs
+from kstreams.processor.topology.nodes import Sink, Source
+from kstreams.serdes import BytesSerde, Serde
+
+
+class SinkTarget:
+    """One way through a region to a sink.
+
+    Parameters
+    ----------
+    target : Target
+        What arrives at the sink.
+    source : Source
+        Where the records come from.
+    outputs : Outputs
+        Of the task.
+    """
+
+    takes_headers = True
+
+    def __init__(self, target: Target, source: Source, outputs: Outputs) -> None:
+        sink = target.node
+        assert isinstance(sink, Sink)
+        self._sink, self._view, self._outputs = sink, target.view, outputs
+        self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
+        self._is_opaque = (source.value or BytesSerde()).arrow_type is None
+        self._rows = ViewRows(self._view, source)
+
+    def prepare(self, selected: Selected) -> Callable[[], None]:
+        """Encode what arrives; the answer hands it over. Raises when something does not encode."""
+        keys = _encoded(self._key, selected.of(self._view.key))
+        values, topic = self._values(selected), str(self._sink.topic)
+        timestamps, headers = selected.of_timestamps(), selected.headers()
+        if not self._outputs.takes(topic, keys, values, timestamps, headers):
+            raise Inexact("a record that its topic refuses")
+        return lambda: self._outputs.send_columns(topic, keys, values, timestamps, headers)
+
+    def settle(self) -> None:
+        """Nothing is held back."""
+
+    def _values(self, selected: Selected) -> pa.Array:
+        operation = self._view.value.operation
+        if operation is Operation.STRUCT or (operation is Operation.VALUE and self._is_opaque):
+            return self._value.encode_rows(self._rows.values(selected))
+        return _encoded(self._value, selected.of(self._view.value))
+
+
+def _encoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+    if column.type == serde.arrow_type:
+        return serde.encode_column(column)
+    return serde.encode_rows(column.to_pylist())

@@ -1,0 +1,277 @@
+"""The way into a task: which source takes a topic's batches, how they are stamped with time and decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import Batch
+from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
+from kstreams.processor.api.error_handlers import ErrorHandlerContext
+from kstreams.processor.context.context import TaskContext
+from kstreams.processor.topology.nodes import Source
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import Record
+from kstreams.serdes import BytesSerde, Serde
+from kstreams.serdes.failing import failing_rows
+from kstreams.source_line import operator_at
+from kstreams.timestamps import (
+    LATEST_MS,
+    FailOnInvalidTimestamp,
+    InvalidTimestampError,
+    are_valid,
+    extracted,
+    extractor_of,
+)
+
+NEGATIVE_TIMESTAMP, OUT_OF_RANGE = "negative timestamp", "timestamp out of range"
+_CURE = (
+    "give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, or a function that tells the time of "
+    "a record"
+)
+
+
+class Route:
+    """From one topic through its source to the closure behind it.
+
+    `partition_time` is the highest timestamp (ms) stamped so far, -1 at first: extractors may fall back to it.
+    `records_in` counts the records that are done, those that were put aside among them.
+    """
+
+    __slots__ = (
+        "_aside",
+        "_extract",
+        "_rows",
+        "_whole",
+        "context",
+        "forward",
+        "partition_time",
+        "records_in",
+        "source",
+    )
+
+    def __init__(self, source: Source, forward: Forward, context: TaskContext, partition_time: int) -> None:
+        self.source, self.forward, self.context, self.partition_time = source, forward, context, partition_time
+        self.records_in = 0
+        default = context.config["default.timestamp.extractor"]
+        self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
+        self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
+        self._rows: tuple[list[Any], list[Any]] | None = None
+        self._aside: list[tuple[int, Callable[[], None]]] = []  # by offset: tells of rows that were left out
+
+    def stamp(self, batch: Batch) -> Batch:
+        """The batch under its event times, without the rows that have none or do not decode: these are put aside."""
+        if self.context.failures.guards_deserialization:
+            batch = self._decodable(batch)
+        batch = self._timed(batch)
+        latest = _latest(batch)
+        if latest > LATEST_MS:
+            batch = self._valid(batch)
+            latest = _latest(batch)
+        self.partition_time = max(self.partition_time, latest)
+        return batch
+
+    @property
+    def has_aside(self) -> bool:
+        """Whether rows wait to be told of."""
+        return bool(self._aside)
+
+    def pass_over(self, offset: int) -> bool:
+        """Tell of the rows that were put aside, up to and with an offset; whether there were any."""
+        told = False
+        while self._aside and self._aside[0][0] <= offset:
+            self._aside.pop(0)[1]()
+            self.records_in += 1
+            told = True
+        return told
+
+    def decoded(self, batch: Batch) -> tuple[list[Any], list[Any]]:
+        """Keys and values as live objects. A batch that is taken in short runs is decoded once."""
+        rows = batch.decoded if batch.whole is None else self._decoded_whole(batch.whole, batch)
+        if rows is None:
+            return self._decode(batch)
+        stop = batch.start + len(batch)
+        return rows[0][batch.start : stop], rows[1][batch.start : stop]
+
+    def _decoded_whole(self, whole: Batch, part: Batch) -> tuple[list[Any], list[Any]] | None:
+        """The rows of the batch that a slice is of; None when there is one that does not decode."""
+        if self._whole is not whole:
+            self._whole = whole
+            try:
+                self._rows = self._decode(whole)
+            except SerdeError:
+                self._rows = None  # the rows before the bad one still have their turn
+        rows = self._rows
+        if part.start + len(part) == len(whole):
+            self._whole = self._rows = None
+        return rows
+
+    def _decode(self, batch: Batch) -> tuple[list[Any], list[Any]]:
+        return batch.decoded or (
+            self._column(batch, "key", batch.keys, self.source.key),
+            self._column(batch, "value", batch.values, self.source.value),
+        )
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The batch under the times that the extractor gives."""
+        if not isinstance(self._extract, FailOnInvalidTimestamp):
+            return self._extracted(batch)
+        given = batch.timestamps.to_numpy()
+        times = self._extract.times(given, self.partition_time, self.context.clock)
+        return batch if times is given else _with_times(batch, pa.array(times), batch.decoded)
+
+    def _valid(self, batch: Batch) -> Batch:
+        """The rows with a valid time. Where no handler is asked, one that fails ends the task before the others."""
+        valid, tell = are_valid(batch.timestamps.to_numpy()), partial(self._invalid, batch)
+        if not self.context.failures.guards_deserialization:
+            for row in np.flatnonzero(~valid).tolist():
+                if self._is_failure(batch.timestamps[row].as_py()):
+                    tell(row)
+        return self._only(batch, valid, tell)
+
+    def _is_failure(self, time_ms: int) -> bool:
+        """Whether a time that is not valid is a failure: a function says by a negative one to drop the record."""
+        return getattr(self._extract, "fails", time_ms >= 0)
+
+    def _extracted(self, batch: Batch) -> Batch:
+        keys, values = self._decode(batch)
+        rows = zip(keys, values, batch.timestamps.to_pylist(), batch.header_rows(), strict=True)
+        records = (Record(key=key, value=value, timestamp=time, headers=headers) for key, value, time, headers in rows)
+        times: list[int] = []
+        try:
+            times.extend(extracted(self._extract, records, self.partition_time))
+        except Exception as error:
+            place = _place(batch, len(times))
+            raise ProcessingError(self.source.name, self.source.declared_at, place, error) from error
+        return _with_times(batch, pa.array(times, pa.int64()), (keys, values))
+
+    def _decodable(self, batch: Batch) -> Batch:
+        """The rows that decode, with what they decode to; the handler is told of the others."""
+        batch = batch.alone()
+        try:
+            batch.decoded = self._decode(batch)
+            return batch
+        except SerdeError:
+            errors = self._failing_rows(batch)
+        kept = np.array([row not in errors for row in range(len(batch))])
+        good = self._only(batch, kept, partial(self._undecodable, batch, errors))
+        good.decoded = self._decode(good)
+        return good
+
+    def _failing_rows(self, batch: Batch) -> dict[int, SerdeError]:
+        errors: dict[int, SerdeError] = {}
+        for what, column, serde in (("value", batch.values, self.source.value), ("key", batch.keys, self.source.key)):
+            for row, cause in failing_rows((serde or BytesSerde()).decode_rows, column):
+                errors[row] = self._failure(batch, what, row, serde or BytesSerde(), cause)
+        return errors
+
+    def _undecodable(self, batch: Batch, errors: Mapping[int, SerdeError], row: int) -> None:
+        context = self._context_of(batch, row)
+        self.context.failures.deserialization(context, _raw(context), errors[row])
+
+    def _invalid(self, batch: Batch, row: int) -> None:
+        context, failures = self._context_of(batch, row), self.context.failures
+        if self._is_failure(context.timestamp):
+            failures.invalid_time(context, _raw(context), InvalidTimestampError(context.timestamp, _CURE))
+        else:
+            failures.dropped(context, NEGATIVE_TIMESTAMP if context.timestamp < 0 else OUT_OF_RANGE)
+
+    def _context_of(self, batch: Batch, row: int) -> ErrorHandlerContext:
+        return ErrorHandlerContext.of_row(batch, row, self.source.name, self.context.task_id)
+
+    def _only(self, batch: Batch, kept: np.ndarray[Any, Any], tell: Callable[[int], None]) -> Batch:
+        """Some rows of a batch; `tell` is called with each of the others when the task has come so far."""
+        self._aside += [(int(batch.offsets[row]), partial(tell, int(row))) for row in np.flatnonzero(~kept)]
+        self._aside.sort(key=itemgetter(0))
+        return batch.filter(kept)
+
+    def _column(self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any] | None) -> list[Any]:
+        serde = serde or BytesSerde()
+        try:
+            return serde.decode_rows(column)
+        except Exception as error:
+            raise self._first_failure(batch, what, column, serde, error) from error
+
+    def _first_failure(
+        self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any], error: Exception
+    ) -> SerdeError:
+        row, cause = next(failing_rows(serde.decode_rows, column), (0, error))
+        return self._failure(batch, what, row, serde, cause)
+
+    def _failure(self, batch: Batch, what: str, row: int, serde: Serde[Any], cause: Exception) -> SerdeError:
+        source, record = operator_at(self.source.name, self.source.declared_at), _place(batch, row)
+        return SerdeError(f"{source} cannot decode the {what} of {record} with {serde}: {cause}")
+
+
+class Routes:
+    """The routes of one task by the real name of the topic."""
+
+    def __init__(
+        self,
+        sources: Collection[Source],
+        forwards: Mapping[str, Forward],
+        topic_names: Mapping[str, str],
+        context: TaskContext,
+        memo: Mapping[str, int],
+    ) -> None:
+        self._sources, self._forwards, self._context, self._memo = sources, forwards, context, memo
+        self._by_topic: dict[str, Route] = {}
+        self._internal = frozenset(topic_names.values())
+        for source in sources:
+            for topic in source.topics:
+                self._add(topic_names.get(topic, topic), source)
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._by_topic.values())
+
+    def of(self, topic: str) -> Route:
+        """The route of a topic; raises UnknownTopicError when no source reads it."""
+        if topic not in self._by_topic:
+            self._add(topic, self._matching(topic))
+        return self._by_topic[topic]
+
+    def records_in(self) -> int:
+        """How many records of the user's topics are done: those of internal topics were counted where they came in."""
+        by_topic = list(self._by_topic.items())  # the task may add to them meanwhile
+        return sum(route.records_in for topic, route in by_topic if topic not in self._internal)
+
+    def partition_times(self) -> dict[str, int]:
+        """What the task's memo keeps of the routes."""
+        return {f"partition_time:{topic}": route.partition_time for topic, route in self._by_topic.items()}
+
+    def _add(self, topic: str, source: Source) -> None:
+        partition_time = self._memo.get(f"partition_time:{topic}", -1)
+        self._by_topic[topic] = Route(source, self._forwards[source.name], self._context, partition_time)
+
+    def _matching(self, topic: str) -> Source:
+        for source in self._sources:
+            if source.pattern is not None and source.pattern.fullmatch(topic):
+                return source
+        known = ", ".join(sorted(self._by_topic)) or "none"
+        raise UnknownTopicError(f"No source of task {self._context.task_id} reads topic {topic!r}; it reads: {known}.")
+
+
+def _latest(batch: Batch) -> int:
+    """The highest time of a batch (ms), a negative one counting as higher than all; -1 for an empty one."""
+    return int(batch.timestamps.to_numpy().view(np.uint64).max()) if len(batch) else -1
+
+
+def _raw(context: ErrorHandlerContext) -> Record[bytes | None, bytes | None]:
+    """The input record as it was read."""
+    key, value, time = context.source_raw_key, context.source_raw_value, context.timestamp
+    return Record(key=key, value=value, timestamp=time, headers=context.headers)
+
+
+def _with_times(batch: Batch, times: pa.Array, decoded: tuple[list[Any], list[Any]] | None) -> Batch:
+    new = Batch(batch.source, batch.offsets, batch.keys, batch.values, times, batch.headers)
+    new.decoded = decoded
+    return new
+
+
+def _place(batch: Batch, row: int) -> str:
+    return f"{batch.source}@{batch.offsets[row]}"

@@ -1,0 +1,244 @@
+"""`PartitionGroup`: from which of a task's partitions the next records come. Pure logic.
+
+Kafka Streams takes, each time, the record of the partition whose next record has the lowest timestamp. Here whole runs
+are taken: as many records of that partition as stay the lowest. Where runs are short, many are taken together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.processor.task.interleaved import Interleaved, merged, turns_of
+
+Timestamps = np.ndarray[Any, np.dtype[np.int64]]
+
+_LONG_RUN = 128  # rows that are worth a run of their own: it may go through columns
+_FIRST_LOOK = 32  # rows looked at first for the end of a run; doubled as long as the run goes on
+
+
+class Queue:
+    """The buffered records of one partition."""
+
+    __slots__ = ("at", "batches", "count", "partition", "rank", "row_bytes")
+
+    def __init__(self, partition: TopicPartition, rank: int) -> None:
+        self.partition, self.rank = partition, rank
+        self.batches: deque[tuple[Batch, Timestamps]] = deque()
+        self.at = 0  # of the first batch: the row that is the head
+        self.count = 0
+        self.row_bytes = 1  # of the batch that came last
+
+    def append(self, batch: Batch) -> None:
+        self.row_bytes = 1 + (batch.keys.nbytes + batch.values.nbytes) // len(batch)
+        self.batches.append((batch, batch.timestamps.to_numpy()))
+        self.count += len(batch)
+
+    def head_ms(self) -> int:
+        return int(self.batches[0][1][self.at])
+
+    def latest_ms(self, records: int) -> int:
+        """The greatest timestamp among the first `records`."""
+        latest, at = 0, self.at
+        for _, timestamps in self.batches:
+            part = timestamps[at : at + records]
+            latest, records, at = max(latest, int(part.max())), records - len(part), 0
+            if records <= 0:
+                break
+        return latest
+
+    def ahead(self, records: int) -> Timestamps:
+        """The timestamps of the first `records`, as far as they are of one batch."""
+        return self.batches[0][1][self.at : self.at + records]
+
+    def take(self, limit_ms: int, max_records: int) -> Batch:
+        """The run at the head: rows of one batch up to the first one above the limit."""
+        timestamps = self.batches[0][1]
+        stop = run_end(timestamps, self.at, min(len(timestamps), self.at + max_records), limit_ms)
+        return self.take_rows(stop - self.at)
+
+    def take_rows(self, count: int) -> Batch:
+        """That many rows of the first batch."""
+        batch, start, stop = self.batches[0][0], self.at, self.at + count
+        self.count -= count
+        self.at = stop
+        if stop == len(batch):
+            self.batches.popleft()
+            self.at = 0
+        return batch if count == len(batch) else batch.slice(start, stop)
+
+
+class PartitionGroup:
+    """The input of one task: its partitions, each a queue in offset order.
+
+    Parameters
+    ----------
+    partitions : iterable of TopicPartition
+        All partitions of the task: those without records count when it is asked whether the task may go on. Of equal
+        head timestamps the partition named first here goes first, wherever batches happen to be cut.
+    stamp : callable, optional
+        Gives a batch the timestamps of its source (`Task.stamp`) before it is queued.
+    max_task_idle_ms : int
+        How long to wait for a partition that has no records and no lag: `max.task.idle.ms`; -1 never waits.
+
+    Examples
+    --------
+    >>> from kstreams.batch import Row
+    >>> a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    >>> group = PartitionGroup([a, b])
+    >>> group.add(Batch.of_rows(a, [Row(b"", b"", time, ()) for time in (1, 2, 7)]))
+    >>> group.add(Batch.of_rows(b, [Row(b"", b"", time, ()) for time in (4, 5)]))
+    >>> [(str(run.source), len(run)) for run in iter(group.next_run, None)]
+    [('a-0', 2), ('b-0', 2), ('a-0', 1)]
+    """
+
+    def __init__(
+        self,
+        partitions: Iterable[TopicPartition] = (),
+        *,
+        stamp: Callable[[Batch], Batch] | None = None,
+        max_task_idle_ms: int = 0,
+    ) -> None:
+        self._queues = {partition: Queue(partition, rank) for rank, partition in enumerate(partitions)}
+        self._heads: list[tuple[int, int, Queue]] = []  # (head timestamp, rank, queue) of queues that hold records
+        self._stamp = stamp
+        self._max_idle_ms = max_task_idle_ms
+        self._lag: dict[TopicPartition, int] = {}
+        self._idle_until: dict[TopicPartition, int] = {}
+
+    def add(self, batch: Batch) -> None:
+        """Queue records behind those of their partition."""
+        if self._stamp is not None:
+            batch = self._stamp(batch)
+        if not len(batch):
+            return
+        queue = self._queues.setdefault(batch.source, Queue(batch.source, len(self._queues)))
+        queue.append(batch)
+        if queue.count == len(batch):
+            self._offer(queue)
+
+    def next_run(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Batch | None:
+        """The records to process next, all of one partition; None when nothing is buffered up to `until_ms`.
+
+        The longest run from the partition with the lowest head timestamp in which no record is later than the heads
+        of the other partitions, or than `until_ms`, cut at `max_records` and at the end of a batch.
+        """
+        if not self._heads or self._heads[0][0] > until_ms:
+            return None
+        queue = self._next_queue()
+        run = queue.take(min(self._limit_ms(queue), until_ms), max_records)
+        if queue.count:
+            self._offer(queue)
+        return run
+
+    def next_runs(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Interleaved | None:
+        """As `next_run`; where runs are short, all that follow until a longer one comes or a partition runs dry."""
+        if len(self._heads) > 1 and self._heads[0][0] <= until_ms and self._is_short():
+            return self._interleaved(max_records, until_ms)
+        run = self.next_run(max_records, until_ms)
+        return None if run is None else Interleaved.run(run)
+
+    def _is_short(self) -> bool:
+        first, *others = self._heads
+        times = first[2].ahead(_LONG_RUN)
+        return len(times) < _LONG_RUN or int(times.max()) > min(others)[0]
+
+    def _interleaved(self, max_records: int, until_ms: int) -> Interleaved:
+        queues = sorted((queue for *_, queue in self._heads), key=lambda queue: queue.rank)
+        which = merged([queue.ahead(max_records) for queue in queues], until_ms, max_records)
+        starts, lengths = turns_of(which)
+        long = np.flatnonzero(lengths[1:] >= _LONG_RUN)
+        if len(long):
+            which = which[: starts[long[0] + 1]]
+        counts = np.bincount(which, minlength=len(queues))
+        taken = [(queue, count) for queue, count in zip(queues, counts.tolist(), strict=True) if count]
+        parts = [queue.take_rows(count) for queue, count in taken]
+        self._heads = []
+        for queue in queues:
+            if queue.count:
+                self._offer(queue)
+        return Interleaved(parts, (np.cumsum(counts > 0) - 1)[which])
+
+    def buffered(self, partition: TopicPartition) -> int:
+        """How many records of a partition wait."""
+        return self._queues[partition].count if partition in self._queues else 0
+
+    def buffered_bytes(self) -> int:
+        """Roughly what waits of all partitions."""
+        return sum([queue.count * queue.row_bytes for queue in self._queues.values()])
+
+    def row_bytes(self) -> int:
+        """Roughly how large records are, in the partition that had the largest last."""
+        return max([queue.row_bytes for queue in self._queues.values()], default=1)
+
+    def head_ms(self) -> int | None:
+        """The lowest head timestamp; None when nothing is buffered."""
+        return self._heads[0][0] if self._heads else None
+
+    def latest_ms(self, partition: TopicPartition, records: int) -> int:
+        """The greatest timestamp among the first `records` (at least 1) that wait of a partition."""
+        return self._queues[partition].latest_ms(records)
+
+    def empty_partitions(self) -> list[TopicPartition]:
+        """The partitions of which no record waits."""
+        return [partition for partition, queue in self._queues.items() if not queue.count]
+
+    def awake_partitions(self) -> list[TopicPartition]:
+        """The partitions of which records wait, here or still to be fetched."""
+        return [source for source, queue in self._queues.items() if queue.count or self._lag.get(source, -1) != 0]
+
+    def set_lag(self, partition: TopicPartition, lag: int) -> None:
+        """Tell how many records of a partition exist that were not fetched yet."""
+        self._lag[partition] = lag
+
+    def ready(self, now_ms: int) -> bool:
+        """Whether the task may process what it has, or has to wait for a partition that is empty.
+
+        An empty partition holds the task back while its lag is unknown or above zero, and for `max_task_idle_ms` of
+        wall clock after it was first seen without a lag.
+        """
+        if not self._heads:
+            return False
+        return self._max_idle_ms < 0 or all([self._may_pass(queue, now_ms) for queue in self._queues.values()])
+
+    def _may_pass(self, queue: Queue, now_ms: int) -> bool:
+        if queue.count or self._lag.get(queue.partition, -1) != 0:
+            self._idle_until.pop(queue.partition, None)
+            return queue.count > 0
+        return now_ms >= self._idle_until.setdefault(queue.partition, now_ms + self._max_idle_ms)
+
+    def _limit_ms(self, queue: Queue) -> int:
+        """The last timestamp at which this queue still goes before all others."""
+        if not self._heads:
+            return 2**63 - 1
+        head_ms, rank, _ = self._heads[0]
+        return head_ms if queue.rank < rank else head_ms - 1
+
+    def _offer(self, queue: Queue) -> None:
+        heapq.heappush(self._heads, (queue.head_ms(), queue.rank, queue))
+
+    def _next_queue(self) -> Queue:
+        return heapq.heappop(self._heads)[2]
+
+
+def run_end(timestamps: Timestamps, start: int, stop: int, limit_ms: int) -> int:
+    """The first row after `start` whose timestamp is above the limit, else `stop`.
+
+    Examples
+    --------
+    >>> run_end(np.array([1, 9, 2, 10, 3]), 0, 5, 9)
+    3
+    """
+    begin, step = start + 1, _FIRST_LOOK  # short looks first, so that many short runs do not each scan the batch
+    while begin < stop:
+        end = min(begin + step, stop)
+        above = np.flatnonzero(timestamps[begin:end] > limit_ms)
+        if len(above):
+            return begin + int(above[0])
+        begin, step = end, step * 2
+    return stop

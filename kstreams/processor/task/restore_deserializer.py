@@ -1,0 +1,64 @@
+"""What a source once took of its topic: for a store that is restored from the topic that it mirrors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import Batch
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.processor.topology.nodes import Source
+from kstreams.record import Record
+from kstreams.serdes import BytesSerde
+from kstreams.serdes.failing import failing_rows
+from kstreams.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
+
+
+class Rereading:
+    """Gives the records of a topic as they came out of a source that has read them before.
+
+    What did not decode was left out then, or the application would not have come so far: it is left out again.
+
+    Parameters
+    ----------
+    source : Source
+    config : Config
+        `default.timestamp.extractor` holds for a source without an extractor.
+    clock : Clock
+    """
+
+    def __init__(self, source: Source, config: Config, clock: Clock) -> None:
+        default = extractor_of(config["default.timestamp.extractor"])
+        self._extract = source.timestamp_extractor or default or FailOnInvalidTimestamp()
+        self._key, self._value = source.key or BytesSerde(), source.value or BytesSerde()
+        self._clock, self._partition_time = clock, -1
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The records with a key that decode, under their event times."""
+        batch = batch.filter(self._is_good(batch))
+        times = self._times(batch)
+        batch.timestamps = pa.array(times, pa.int64())
+        batch = batch.filter(are_valid(times))
+        if len(batch):
+            self._partition_time = max(self._partition_time, int(batch.timestamps.to_numpy().max()))
+        return batch
+
+    def _is_good(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        good: np.ndarray[tuple[int], np.dtype[np.bool_]] = batch.keys.is_valid().to_numpy(zero_copy_only=False)
+        for column, serde in ((batch.keys, self._key), (batch.values, self._value)):
+            for row, _ in failing_rows(serde.decode_rows, column):
+                good[row] = False
+        return good
+
+    def _times(self, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        given = batch.timestamps.to_numpy()
+        if isinstance(self._extract, FailOnInvalidTimestamp):
+            # Whoever falls back to the highest time found one: of records before those that are read again.
+            return self._extract.times(given, max(self._partition_time, 0), self._clock)
+        rows = zip(self._key.decode_rows(batch.keys), self._value.decode_rows(batch.values), given, strict=True)
+        records = (
+            Record(key=key, value=value, timestamp=int(time), headers=headers)
+            for (key, value, time), headers in zip(rows, batch.header_rows(), strict=True)
+        )
+        return np.array(list(extracted(self._extract, records, self._partition_time)), dtype=np.int64)

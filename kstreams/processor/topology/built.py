@@ -1,0 +1,25 @@
+"""The topology of what an application calls `topology`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kstreams.processor.topology.topology import Topology
+
+
+def built(topology: Any, config: Mapping[str, Any], runner: str) -> Topology:
+    """The Topology of a function, of a builder under a configuration, or itself; `runner` names who asks.
+
+    Raises
+    ------
+    TypeError
+        When it is none of these.
+    """
+    made = topology() if callable(topology) else topology
+    made = made.build(config) if hasattr(made, "build") else made
+    if not isinstance(made, Topology):
+        raise TypeError(
+            f"{runner} runs a StreamsBuilder, a Topology, or a function that returns one, not a {type(made).__name__}"
+        )
+    return made

@@ -1,0 +1,90 @@
+"""A topology as text, word for word as Kafka Streams' `TopologyDescription.toString()`.
+
+Order matters to whoever compares texts: within a sub-topology nodes come by the size of what follows them, where a
+node counts once per path, then by name.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from kstreams.processor.topology.java_order import java_order
+from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology, parents_of
+
+
+def describe(sub_topologies: Collection[SubTopology]) -> str:
+    """The text of a topology that falls into these parts."""
+    return "Topologies:\n " + "".join("  " + _describe_part(part) for part in sub_topologies)
+
+
+def _describe_part(part: SubTopology) -> str:
+    remark = " for global store (will not generate tasks)" if part.is_global else ""
+    neighbours = _Neighbours(part.nodes)
+    lines = (line for node in neighbours.in_order() for line in _describe_node(node, neighbours))
+    end = "" if part.is_global else "\n"
+    return f"Sub-topology: {part.id}{remark}\n" + "".join(f"{line}\n" for line in lines) + end
+
+
+class _Neighbours:
+    """Sizes, predecessors and successors of the nodes of one sub-topology.
+
+    They are found as Kafka Streams finds them, node by node in the order of its hash map: a neighbour takes its place
+    by the sizes known at that moment, and keeps it when they grow.
+    """
+
+    def __init__(self, nodes: Collection[Node]) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._sizes = dict.fromkeys(self._nodes, 1)
+        self.predecessors: dict[str, list[str]] = {name: [] for name in self._nodes}
+        self.successors: dict[str, list[str]] = {name: [] for name in self._nodes}
+        for name in java_order(self._nodes):
+            for parent in parents_of(self._nodes[name]):
+                self._connect(parent, name)
+
+    def _connect(self, parent: str, child: str) -> None:
+        insort(self.predecessors[child], parent, key=self._rank)
+        insort(self.successors[parent], child, key=self._rank)
+        self._grow(parent, self._sizes[child])
+
+    def _grow(self, name: str, size: int) -> None:
+        self._sizes[name] += size
+        for parent in self.predecessors[name]:
+            self._grow(parent, size)
+
+    def _rank(self, name: str) -> tuple[int, str]:
+        return -self._sizes[name], name
+
+    def in_order(self) -> list[Node]:
+        return [self._nodes[name] for name in sorted(self._nodes, key=self._rank)]
+
+
+def _describe_node(node: Node, neighbours: _Neighbours) -> Iterator[str]:
+    yield f"    {_TITLES[type(node)](node)}"
+    if not isinstance(node, Sink):
+        yield f"      --> {_joined(neighbours.successors[node.name])}"
+    if not isinstance(node, Source):
+        yield f"      <-- {_joined(neighbours.predecessors[node.name])}"
+
+
+def _joined(names: Collection[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _source(node: Source) -> str:
+    topics = node.pattern.pattern if node.pattern else f"[{', '.join(java_order(node.topics))}]"
+    return f"Source: {node.name} (topics: {topics})"
+
+
+def _step(node: Step) -> str:
+    return f"Processor: {node.name} (stores: [{', '.join(java_order(node.stores))}])"
+
+
+def _sink(node: Sink) -> str:
+    if isinstance(node.topic, str):
+        return f"Sink: {node.name} (topic: {node.topic})"
+    return f"Sink: {node.name} (extractor class: {getattr(node.topic, '__name__', type(node.topic).__name__)})"
+
+
+_TITLES: dict[type, Callable[[Any], str]] = {Source: _source, Step: _step, Sink: _sink}

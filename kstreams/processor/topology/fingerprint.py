@@ -1,0 +1,149 @@
+"""What of a topology lies on disk and in topics: a small description that is kept beside the state, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kstreams.errors import StateError
+from kstreams.processor.topology.nodes import SubTopology
+from kstreams.processor.topology.topology import Topology
+from kstreams.serdes import Serde
+from kstreams.state.api import StoreBuilder
+
+VERSION = 1
+
+
+class StoreShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A store: what it holds, where it lies, and what fills it.
+
+    Parameters
+    ----------
+    key, value : str
+        The serdes, as they show themselves.
+    reads : tuple of str
+        The topics that its sub-topology reads.
+    origins : tuple of str
+        The topics of the user from which records come to it, through internal topics too.
+    restored_from : str or None
+        Its changelog or source topic; None when it is on the local disk alone.
+    """
+
+    name: str
+    kind: str
+    key: str
+    value: str
+    sub_topology: int
+    reads: tuple[str, ...]
+    origins: tuple[str, ...]
+    restored_from: str | None = None
+    on_disk: bool = True
+    window_size_ms: int | None = None
+    retention_ms: int | None = None
+    history_retention_ms: int | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether anything of it is left after a run."""
+        return self.on_disk or self.restored_from is not None
+
+
+class TopologyShape(msgspec.Struct, frozen=True, kw_only=True):
+    """The stores and internal topics of a topology; `notes` hold what an engine adds."""
+
+    version: int = VERSION
+    stores: tuple[StoreShape, ...] = ()
+    repartition_topics: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def internal_topics(self) -> tuple[str, ...]:
+        """Names of repartition topics and changelogs, without the application's id."""
+        changelogs = (store.restored_from for store in self.stores if store.restored_from == f"{store.name}-changelog")
+        return (*self.repartition_topics, *(topic for topic in changelogs if topic is not None))
+
+
+def shape_of(topology: Topology, notes: Iterable[str] = ()) -> TopologyShape:
+    """The shape of a topology.
+
+    Examples
+    --------
+    >>> from kstreams.dsl.builder import StreamsBuilder
+    >>> builder = StreamsBuilder()
+    >>> counts = builder.stream("words", key=str, value=str).group_by_key().count("counts")
+    >>> shape = shape_of(builder.build())
+    >>> shape.internal_topics, shape.stores[0].value, shape.stores[0].origins
+    (('counts-changelog',), 'IntSerde()', ('words',))
+    """
+    parts = topology.sub_topologies
+    internal = {topic.name for topic in topology.repartition_topics}
+    stores = (
+        _store(store, part, _origins(part, parts, internal))
+        for part in parts
+        if not part.is_global
+        for store in part.stores
+    )
+    return TopologyShape(stores=tuple(stores), repartition_topics=tuple(sorted(internal)), notes=tuple(notes))
+
+
+def encode_shape(shape: TopologyShape) -> bytes:
+    """The shape as JSON."""
+    return msgspec.json.format(msgspec.json.encode(shape), indent=2)
+
+
+def decode_shape(raw: bytes, place: str) -> TopologyShape:
+    """The shape that `encode_shape` was given; `place` says in errors where it lay.
+
+    Raises
+    ------
+    StateError
+        When it is damaged, or a newer version wrote it.
+    """
+    try:
+        shape = msgspec.json.decode(raw, type=TopologyShape)
+    except msgspec.DecodeError as error:
+        raise StateError(f"{place} cannot be read: {error}. Delete it to go on without a check.") from error
+    if shape.version > VERSION:
+        raise StateError(f"{place} was written by a newer version of kstreams: use that one.")
+    return shape
+
+
+def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreShape:
+    return StoreShape(
+        name=store.name,
+        kind=store.kind.value,
+        key=_shown(store.key),
+        value=_shown(store.value) + ("" if store.right_value is None else f", {_shown(store.right_value)}"),
+        sub_topology=part.id,
+        reads=tuple(sorted(_topics(part))),
+        origins=tuple(sorted(origins)),
+        restored_from=store.source_topic or (f"{store.name}-changelog" if store.logging else None),
+        on_disk=store.store == "rocksdb",
+        window_size_ms=store.window_size_ms,
+        retention_ms=store.retention_ms,
+        history_retention_ms=store.history_retention_ms,
+    )
+
+
+def _shown(serde: Serde[Any] | None) -> str:
+    return "BytesSerde()" if serde is None else repr(serde)
+
+
+def _topics(part: SubTopology) -> set[str]:
+    fixed = {topic for source in part.sources for topic in source.topics}
+    return fixed | {source.pattern.pattern for source in part.sources if source.pattern is not None}
+
+
+def _origins(part: SubTopology, parts: Iterable[SubTopology], internal: set[str]) -> set[str]:
+    """The user's topics that a part reads, or those that write the internal topics it reads."""
+    parts, seen, waiting = list(parts), {part.id}, [part]
+    found: set[str] = set()
+    while waiting:
+        read = _topics(waiting.pop())
+        found |= read - internal
+        writers = [other for other in parts if any(sink.topic in read & internal for sink in other.sinks)]
+        waiting += [other for other in writers if other.id not in seen]
+        seen |= {other.id for other in writers}
+    return found

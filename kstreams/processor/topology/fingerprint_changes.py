@@ -1,0 +1,151 @@
+"""What a new topology would do to the state of an old one, and whether it can go on with it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from kstreams.processor.topology.fingerprint import StoreShape, TopologyShape
+
+
+class Change(NamedTuple):
+    """One difference; `keeps` tells whether the state can be gone on with in spite of it."""
+
+    keeps: bool
+    text: str
+
+    def __str__(self) -> str:
+        return f"{'goes on' if self.keeps else 'refused'}: {self.text}"
+
+
+def changes(old: TopologyShape, new: TopologyShape, *, by_number: bool = False) -> list[Change]:
+    """All differences that concern state, those that forbid to go on first.
+
+    Parameters
+    ----------
+    old : TopologyShape
+        What the state was written with.
+    new : TopologyShape
+        What starts now.
+    by_number : bool
+        Whether state lies with the number of its sub-topology for good, as on Spark.
+    """
+    before = {store.name: store for store in old.stores if store.is_kept}
+    after = {store.name: store for store in new.stores}
+    gone = [store for name, store in before.items() if name not in after]
+    come = [store for name, store in after.items() if name not in {store.name for store in old.stores}]
+    found = [change for name in before.keys() & after.keys() for change in _of_store(before[name], after[name], old)]
+    found += _moved(before, after, set() if by_number else moves(old, new).keys(), by_number)
+    found += _gone_and_come(gone, come)
+    found += _late(come, {store.sub_topology for store in old.stores}) if by_number else []
+    found += _notes(old, new)
+    return sorted(found)
+
+
+def moves(old: TopologyShape, new: TopologyShape) -> dict[int, int]:
+    """Sub-topologies whose id has changed while their stores stayed together: old id to new id."""
+    pairs = [
+        (before.sub_topology, after.sub_topology)
+        for before in old.stores
+        for after in new.stores
+        if before.name == after.name
+    ]
+    to = {source: {new_id for old_id, new_id in pairs if old_id == source} for source, _ in pairs}
+    came = {target: {old_id for old_id, new_id in pairs if new_id == target} for _, target in pairs}
+    clean = {source: next(iter(targets)) for source, targets in to.items() if len(targets) == 1}
+    return {source: target for source, target in clean.items() if source != target and came[target] == {source}}
+
+
+def refusal(found: Iterable[Change], where: str) -> str | None:
+    """The text of the error when a change forbids to go on, else None."""
+    found = list(found)
+    if all(change.keeps for change in found):
+        return None
+    listed = "\n".join(f"  {change}" for change in found)
+    return (
+        f"The topology does not fit the state in {where}:\n{listed}\n"
+        "Take back what is refused, start anew with --reset, or give the application another id. "
+        "`kstreams check old.py new.py` tells beforehand."
+    )
+
+
+def _of_store(old: StoreShape, new: StoreShape, shape: TopologyShape) -> Iterator[Change]:
+    store = f"store {old.name!r}"
+    for what in ("kind", "key", "value", "window_size_ms"):
+        if getattr(old, what) != getattr(new, what):
+            shown = f"{getattr(old, what)} -> {getattr(new, what)}"
+            yield Change(False, f"{store} holds another {_WORDS[what]}: {shown}")
+    for what in ("retention_ms", "history_retention_ms"):
+        if getattr(old, what) != getattr(new, what):
+            yield Change(True, f"{store} keeps for {getattr(new, what)} ms, before {getattr(old, what)} ms")
+    yield from _of_places(store, old, new)
+    lost = (set(old.reads) - set(new.reads)) & set(shape.repartition_topics)
+    for topic in sorted(lost):
+        yield Change(False, f"{store} no longer reads the internal topic {topic}: what waits there would be lost")
+    if old.origins and new.origins and not set(old.origins) & set(new.origins):
+        fed = f"{', '.join(old.origins)} -> {', '.join(new.origins)}"
+        yield Change(False, f"{store} is filled from other topics: {fed}")
+
+
+_WORDS = {
+    "kind": "kind of entries",
+    "key": "type of key",
+    "value": "type of value",
+    "window_size_ms": "size of windows",
+}
+
+
+def _of_places(store: str, old: StoreShape, new: StoreShape) -> Iterator[Change]:
+    if old.restored_from != new.restored_from and new.restored_from is not None:
+        came = old.restored_from or "the local disk alone"
+        yield Change(False, f"{store} would be restored from {new.restored_from}, before from {came}")
+    elif old.restored_from != new.restored_from:
+        yield Change(new.on_disk, f"{store} is no longer restored from {old.restored_from}")
+    elif old.restored_from is None and not new.on_disk:
+        yield Change(False, f"{store} moves to memory, but is restored from nowhere")
+
+
+def _moved(
+    before: Mapping[str, StoreShape], after: Mapping[str, StoreShape], whole: Collection[int], by_number: bool
+) -> Iterator[Change]:
+    """Stores that go to another sub-topology: with all others of theirs, or else by way of their changelogs."""
+    for name in before.keys() & after.keys():
+        old, new = before[name], after[name]
+        if old.sub_topology != new.sub_topology:
+            keeps = old.sub_topology in whole or (new.restored_from is not None and not by_number)
+            text = f"store {name!r} moves from sub-topology {old.sub_topology} to {new.sub_topology}"
+            yield Change(keeps, text)
+
+
+def _gone_and_come(gone: Iterable[StoreShape], come: Iterable[StoreShape]) -> Iterator[Change]:
+    waiting = list(come)
+    for old in gone:
+        twin = next((new for new in waiting if _alike(old, new)), None)
+        if twin is None:
+            yield Change(True, f"store {old.name!r} is removed: what it holds stays unused")
+            continue
+        waiting.remove(twin)
+        yield Change(
+            False,
+            f"store {old.name!r} is renamed to {twin.name!r}, which would begin empty: "
+            f'give it its old name, as in materialized="{old.name}"',
+        )
+    for new in waiting:
+        yield Change(True, f"store {new.name!r} is added: it begins empty, with the records that come from now on")
+
+
+def _late(come: Iterable[StoreShape], stateful: Collection[int]) -> Iterator[Change]:
+    for store in come:
+        if store.sub_topology not in stateful:
+            text = f"sub-topology {store.sub_topology} has no state yet to add the store {store.name!r} to"
+            yield Change(False, text)
+
+
+def _alike(old: StoreShape, new: StoreShape) -> bool:
+    same = all(getattr(old, what) == getattr(new, what) for what in ("kind", "key", "value", "window_size_ms"))
+    return same and old.origins == new.origins
+
+
+def _notes(old: TopologyShape, new: TopologyShape) -> Iterator[Change]:
+    for note in sorted({*old.notes} ^ {*new.notes}):
+        yield Change(False, f"{note} {'no longer' if note in old.notes else 'now'}")

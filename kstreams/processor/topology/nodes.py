@@ -1,0 +1,92 @@
+"""What a topology is made of: sources, steps, sinks, internal topics, and the sub-topologies they fall into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from kstreams.processor.context.chain import StatementOperator
+from kstreams.processor.topology.operator import ColumnForm, Operator
+from kstreams.serdes import Serde
+from kstreams.state.api import StoreBuilder
+from kstreams.timestamps import TimestampExtractor
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Reads topics (or all that match a pattern)."""
+
+    name: str
+    topics: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    timestamp_extractor: TimestampExtractor | None = None
+    offset_reset: str | timedelta | None = None
+    declared_at: str | None = None
+    idle_ms: tuple[int | None, ...] = (None,)
+    """After how long without records each topic of the user is idle that feeds it; None: as the application says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator between sources and sinks (Kafka Streams: a processor node)."""
+
+    name: str
+    parents: tuple[str, ...]
+    operator: Operator | StatementOperator
+    stores: tuple[str, ...] = ()
+    columns: ColumnForm | None = None
+    declared_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Writes to a topic, fixed or chosen per record by `topic(key, value, RecordContext)`."""
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str | Callable[..., str]
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    partitioner: Callable[..., Any] | None = None
+    declared_at: str | None = None
+
+
+Node: TypeAlias = Source | Step | Sink
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """A topic that the application owns; `name` lacks the `<application.id>-` in front."""
+
+    name: str
+    kind: str  # "repartition" or "changelog"
+    partitions: int | None = None  # enforced number, else derived
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SubTopology:
+    """A connected part of the topology: what one task runs for one partition."""
+
+    id: int
+    nodes: tuple[Node, ...]  # parents before children
+    stores: tuple[StoreBuilder, ...]
+    is_global: bool = False
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, Source))
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, Sink))
+
+
+def parents_of(node: Node) -> tuple[str, ...]:
+    """The names of a node's parents; a source has none."""
+    return () if isinstance(node, Source) else node.parents

@@ -1,0 +1,113 @@
+"""Where a partition is read from when nothing is committed for it, or what comes next was deleted: what its source
+says, else the configuration."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from kstreams.batch import TopicPartition
+from kstreams.config import Config
+from kstreams.durations import to_ms
+from kstreams.errors import LogError
+from kstreams.log.api import Admin, Consumer
+from kstreams.offset_reset import offset_reset_of
+from kstreams.processor.topology.topology import Source, SubTopology
+
+
+def reset_of(sub_topology: SubTopology, topic: str, config: Config) -> str | timedelta:
+    """What holds for a topic (by its real name) of a sub-topology.
+
+    An internal topic, which no source names so, is read from its beginning.
+    """
+    decided = _decided(sub_topology, topic, config)
+    return "earliest" if decided is None else decided
+
+
+def reset_after_loss(
+    sub_topology: SubTopology, source: TopicPartition, span: tuple[int, int], config: Config, *, stateful: bool
+) -> str | timedelta:
+    """What holds when the records that come next were deleted before they were read.
+
+    Parameters
+    ----------
+    sub_topology : SubTopology
+        It reads them.
+    source : TopicPartition
+    span : (int, int)
+        The offset that comes next, and the first that is there.
+    config : Config
+    stateful : bool
+        Whether stores hold what follows from the records: they would lack some and look complete.
+
+    Raises
+    ------
+    LogError
+        When the user has not decided that the records may be missing, and state depends on them; or wants an error.
+    """
+    decided = _decided(sub_topology, source.topic, config)
+    if not may_be_missed(sub_topology, source.topic, config, stateful=stateful):
+        next_, first = span
+        why = "state depends on the rest" if decided is None else 'its offset_reset is "none"'
+        raise LogError(
+            f"{source} was deleted up to offset {first}, but the application has read it only up to offset {next_}, "
+            f"and {why}. Keep the topic longer (`retention.ms`) and run once with --reset to start anew; or go on "
+            f"without the {first - next_} records: set consumer.auto.offset.reset, or offset_reset= of the source, to "
+            "earliest or latest."
+        )
+    return "earliest" if decided is None else decided
+
+
+def may_be_missed(sub_topology: SubTopology, topic: str, config: Config, *, stateful: bool) -> bool:
+    """Whether records of a topic that were deleted before they were read are left out: else they are an error."""
+    decided = _decided(sub_topology, topic, config)
+    return not stateful if decided is None else decided != "none"
+
+
+def reading(sub_topology: SubTopology, topic: str) -> Source | None:
+    """The source that names a topic, or whose pattern matches it; none does for an internal one."""
+    for source in sub_topology.sources:
+        if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):
+            return source
+    return None
+
+
+def _decided(sub_topology: SubTopology, topic: str, config: Config) -> str | timedelta | None:
+    """What the user says of a topic; None: nothing."""
+    source = reading(sub_topology, topic)
+    if source is None or source.offset_reset is not None:
+        return None if source is None else source.offset_reset
+    return offset_reset_of(config.prefixed("consumer.").get("auto.offset.reset"))
+
+
+def first_offset(source: TopicPartition, reset: str | timedelta, admin: Admin, consumer: Consumer, now_ms: int) -> int:
+    """The offset at which to begin.
+
+    Parameters
+    ----------
+    source : TopicPartition
+    reset : str or timedelta
+        As `reset_of` gives it.
+    admin, consumer
+        The assignment of the consumer is changed.
+    now_ms : int
+        From when durations count back.
+
+    Raises
+    ------
+    LogError
+        When the reset is "none".
+    """
+    if isinstance(reset, timedelta):
+        consumer.assign([source])
+        consumer.seek_to_time(source, now_ms - to_ms(reset))
+        offset = consumer.position(source)
+        consumer.assign([])
+        return offset
+    if reset == "none":
+        raise LogError(
+            f'Nothing is committed for {source}, and offset_reset of its source is "none": commit where to begin, or '
+            'choose "earliest", "latest" or a duration.'
+        )
+    if reset == "latest":
+        return admin.end_offsets([source], committed_only=False)[source]
+    return admin.beginning_offsets([source])[source]

@@ -1,0 +1,49 @@
+"""Of what types the records are that a topology writes, topic by topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kstreams.log.topic_types import MIXED, TopicTypes
+from kstreams.processor.topology.nodes import Sink, SubTopology
+from kstreams.serdes import Serde, SessionWindowedSerde, WindowRowSerde, type_name
+from kstreams.state.api import StoreBuilder, StoreKind
+
+_BY_KEY = {StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.VERSIONED}
+_BY_WINDOW = {StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW}
+
+
+def types_written(sub_topologies: Iterable[SubTopology]) -> dict[str, TopicTypes]:
+    """The types by the topics' names in the topology; nothing of topics that are chosen per record.
+
+    Where sinks disagree about a topic, the type is `mixed`.
+    """
+    found: dict[str, TopicTypes] = {}
+    for sink in (sink for sub in sub_topologies for sink in sub.sinks):
+        if isinstance(sink.topic, str):
+            types = _types_of_sink(sink)
+            found[sink.topic] = _common(found.get(sink.topic, types), types)
+    return found
+
+
+def types_in_changelog(store: StoreBuilder) -> TopicTypes:
+    """The types of a changelog's records; not known of buffers, and of stores of the user's making."""
+    key = _changelog_key(store)
+    return TopicTypes() if key is None else TopicTypes(type_name(key), type_name(store.value))
+
+
+def _types_of_sink(sink: Sink) -> TopicTypes:
+    return TopicTypes(type_name(sink.key), type_name(sink.value))
+
+
+def _common(one: TopicTypes, other: TopicTypes) -> TopicTypes:
+    return TopicTypes(one.key if one.key == other.key else MIXED, one.value if one.value == other.value else MIXED)
+
+
+def _changelog_key(store: StoreBuilder) -> Serde[Any] | None:
+    if store.key is None or store.kind in _BY_KEY:
+        return store.key
+    if store.kind in _BY_WINDOW:
+        return WindowRowSerde(store.key, store.window_size_ms or 0)
+    return SessionWindowedSerde(store.key) if store.kind is StoreKind.SESSION else None

@@ -1,0 +1,353 @@
+"""The topology: sources, processors, sinks and stores, and how they fall into sub-topologies.
+
+Nodes are immutable and may be added, never changed or removed; what follows from them is computed when asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from kstreams.errors import TopologyError
+from kstreams.offset_reset import OffsetReset, offset_reset_of
+from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
+from kstreams.processor.operators.process.rows import Process, UpdateGlobalStore
+from kstreams.processor.topology.describe import describe
+from kstreams.processor.topology.internal_topics import changelog_topic
+from kstreams.processor.topology.nodes import InternalTopic, Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
+from kstreams.serdes import serde_of
+from kstreams.source_line import declared_at, operator_at
+from kstreams.state.api import StoreBuilder
+from kstreams.timestamps import TimestampExtractor, extractor_of
+
+
+class Topology:
+    """What `StreamsBuilder.build()` returns, or what is put together by hand. Kafka Streams: `Topology`.
+
+    Examples
+    --------
+    >>> topology = Topology().add_source("in", ["words"], key=str, value=str)
+    >>> print(topology.add_sink("out", "copy", "in", key=str, value=str).describe())
+    Topologies:
+       Sub-topology: 0
+        Source: in (topics: [words])
+          --> out
+        Sink: out (topic: copy)
+          <-- in
+    <BLANKLINE>
+    <BLANKLINE>
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._stores: dict[str, StoreBuilder] = {}
+        self._global_stores: set[str] = set()
+        self._repartition_topics: dict[str, InternalTopic] = {}
+        self._copartitioned: list[tuple[str, ...]] = []
+        self.graph: Any = None
+        """The logical graph it came from, when it came from the DSL."""
+        self.origin: dict[str, str] = {}
+        """Name of the logical operator that each node came from."""
+
+    # building
+
+    def add(self, node: Node, origin: str | None = None) -> str:
+        """Add a node whose parents are there already; returns its name.
+
+        Raises
+        ------
+        TopologyError
+            When the name or one of its topics is taken, or a parent is missing or a sink.
+        """
+        if node.name in self._nodes:
+            raise TopologyError(f"{node.name!r} is the name of another operator: give one of them another name=")
+        _check(self, node)
+        self._nodes[node.name] = node
+        if origin is not None:
+            self.origin[node.name] = origin
+        return node.name
+
+    def add_source(
+        self,
+        name: str,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        key: Any,
+        value: Any,
+        timestamp_extractor: TimestampExtractor | type | None = None,
+        offset_reset: OffsetReset | None = None,
+    ) -> Topology:
+        """Read topics, or all that match a pattern; `key` and `value` are types or serdes.
+
+        `timestamp_extractor` and `offset_reset` are those of `StreamsBuilder.stream`.
+        """
+        pattern = topics if isinstance(topics, re.Pattern) else None
+        names = (topics,) if isinstance(topics, str) else () if isinstance(topics, re.Pattern) else tuple(topics)
+        extractor, reset = extractor_of(timestamp_extractor), offset_reset_of(offset_reset)
+        self.add(Source(name, names, pattern, serde_of(key), serde_of(value), extractor, reset, declared_at()))
+        return self
+
+    def add_processor(
+        self, name: str, supplier: ProcessorSupplier, *parents: str, stores: Iterable[str] = ()
+    ) -> Topology:
+        """Add a processor between sources and sinks.
+
+        Parameters
+        ----------
+        name : str
+        supplier : callable
+            Makes the processor, a new one at each call: its class, or a function. Stores that it brings along are
+            added and connected.
+        *parents : str
+            The sources and processors whose records it gets.
+        stores : iterable of str
+            Names of state stores that it uses, beside those it brings; they are there already.
+
+        Raises
+        ------
+        TopologyError
+            When the name is taken, a parent or a store is missing, or the supplier makes no new processors.
+        """
+        check_supplier(supplier, Processor, name)
+        return self._add_processor(name, Process(supplier), parents, stores)
+
+    def _add_processor(
+        self, name: str, process: Process, parents: tuple[str, ...], stores: Iterable[str] = ()
+    ) -> Topology:
+        brought = stores_of(process.supplier)
+        for builder in brought:
+            self.add_state_store(builder)
+        used = tuple(dict.fromkeys((*stores, *(builder.name for builder in brought))))
+        self._refuse_global(name, used)
+        self.add(Step(name, parents, process, used, declared_at=declared_at()))
+        return self
+
+    def add_sink(
+        self,
+        name: str,
+        topic: str | Callable[..., str],
+        *parents: str,
+        key: Any,
+        value: Any,
+        partitioner: Callable[..., Any] | None = None,
+    ) -> Topology:
+        """Write to a topic, or to the one that `topic(key, value, RecordContext)` names."""
+        self.add(Sink(name, parents, topic, serde_of(key), serde_of(value), partitioner, declared_at()))
+        return self
+
+    def add_state_store(self, builder: StoreBuilder, *nodes: str, is_global: bool = False) -> Topology:
+        """Add a store and connect it to steps that are there already."""
+        known = self._stores.get(builder.name)
+        if known is not None and known != builder:
+            raise TopologyError(f"there are two state stores called {builder.name!r}: give one of them another name")
+        self._stores[builder.name] = builder
+        if is_global:
+            self._global_stores.add(builder.name)
+        for node in nodes:
+            self.connect_processor_and_state_stores(node, builder.name)
+        return self
+
+    def connect_processor_and_state_stores(self, name: str, *stores: str) -> Topology:
+        """Give a processor access to more stores; sub-topologies that share a store become one.
+
+        Raises
+        ------
+        TopologyError
+            When the processor or a store is missing, or a store is global, which needs no connection.
+        """
+        step = self._nodes.get(name)
+        if not isinstance(step, Step):
+            raise TopologyError(f"{name!r} is not a processor: only processors have state stores")
+        if not stores:
+            raise TopologyError(f"{name!r} is to be connected to no store: name at least one")
+        self._refuse_global(name, stores)
+        connected = replace(step, stores=tuple(dict.fromkeys((*step.stores, *stores))))
+        _check_stores(self, connected)
+        self._nodes[name] = connected
+        return self
+
+    def _refuse_global(self, name: str, stores: Iterable[str]) -> None:
+        for store in self._global_stores.intersection(stores):
+            raise TopologyError(f"{store!r} is a global store: {name!r} may read it without being connected to it")
+
+    def add_global_store(
+        self,
+        store: StoreBuilder,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: ProcessorSupplier,
+        *,
+        key: Any,
+        value: Any,
+        timestamp_extractor: TimestampExtractor | type | None = None,
+    ) -> Topology:
+        """Fill a store in every instance from all partitions of a topic; every processor may read it.
+
+        The processor sees every record of the topic: those that are there when the application starts, before
+        anything else runs, and those that come later. It keeps the store, and can neither forward nor schedule.
+
+        Parameters
+        ----------
+        store : StoreBuilder
+            It gets no changelog: its topic holds all it needs.
+        source, processor : str
+            Names of the two nodes.
+        topic : str
+        supplier : callable
+            Makes the processor.
+        key, value : type or Serde
+            Of the topic's records.
+        timestamp_extractor : callable, optional
+            `(record, partition_time_ms) -> event time in ms`.
+
+        Raises
+        ------
+        TopologyError
+            When a name or the topic is taken.
+        """
+        if store.name in self._stores:
+            raise TopologyError(f"there are two state stores called {store.name!r}: give one of them another name")
+        check_supplier(supplier, Processor, processor)
+        self.add_source(source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor)
+        self.add_state_store(replace(store, logging=False, changelog_config={}), is_global=True)
+        self.add(Step(processor, (source,), UpdateGlobalStore(supplier), (store.name,), declared_at=declared_at()))
+        return self
+
+    def add_read_only_state_store(
+        self,
+        store: StoreBuilder,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: ProcessorSupplier,
+        *,
+        key: Any,
+        value: Any,
+        timestamp_extractor: TimestampExtractor | type | None = None,
+    ) -> Topology:
+        """Keep a topic in a store, partition by partition; the topic itself is the store's changelog.
+
+        The processor alone writes the store, and puts each record there as it is: a lost store is restored by
+        copying the topic. Others read it once they are connected to it. Parameters as for `add_global_store`.
+        """
+        check_supplier(supplier, Processor, processor)
+        self.add_source(
+            source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor, offset_reset="earliest"
+        )
+        kept = replace(store, logging=False, changelog_config={}, source_topic=topic)
+        return self._add_processor(processor, Process(supplier), (source,)).add_state_store(kept, processor)
+
+    def add_repartition_topic(self, topic: InternalTopic) -> None:
+        """Declare an internal topic between two sub-topologies."""
+        self._repartition_topics[topic.name] = topic
+
+    def copartition(self, topics: Iterable[str]) -> None:
+        """Demand that these topics have the same number of partitions."""
+        self._copartitioned.append(tuple(topics))
+
+    # what it is
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """All nodes by name, parents before children."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def stores(self) -> Mapping[str, StoreBuilder]:
+        """The state stores by name."""
+        return MappingProxyType(self._stores)
+
+    @property
+    def global_stores(self) -> frozenset[str]:
+        """Names of the stores that every instance fills from the whole topic."""
+        return frozenset(self._global_stores)
+
+    @property
+    def sub_topologies(self) -> tuple[SubTopology, ...]:
+        """The connected parts, in order of their ids."""
+        return split_into_sub_topologies(self._nodes, self._stores, self._global_stores)
+
+    @property
+    def repartition_topics(self) -> tuple[InternalTopic, ...]:
+        """The internal topics between sub-topologies."""
+        return tuple(self._repartition_topics.values())
+
+    @property
+    def changelog_topics(self) -> tuple[InternalTopic, ...]:
+        """The changelogs of all stores that keep one; global stores are restored from their source topic."""
+        logged = (store for store in self._stores.values() if store.logging and store.name not in self._global_stores)
+        return tuple(changelog_topic(store) for store in logged)
+
+    @property
+    def internal_topics(self) -> tuple[InternalTopic, ...]:
+        """Repartition topics, then changelogs; names lack the `<application.id>-` in front."""
+        return self.repartition_topics + self.changelog_topics
+
+    @property
+    def copartition_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Topics that must have the same number of partitions, group by group."""
+        return tuple(self._copartitioned)
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """The topics of the user that are read; repartition topics are not among them."""
+        read = (topic for node in self._nodes.values() if isinstance(node, Source) for topic in node.topics)
+        return tuple(topic for topic in dict.fromkeys(read) if topic not in self._repartition_topics)
+
+    def children(self, name: str) -> Iterator[Node]:
+        """The nodes that read a node, in order of declaration."""
+        return (node for node in self._nodes.values() if name in parents_of(node))
+
+    def describe(self) -> str:
+        """The topology as text, word for word as Kafka Streams prints it."""
+        return describe(self.sub_topologies)
+
+
+def _check(topology: Topology, node: Node) -> None:
+    if not node.name:
+        raise TopologyError("an operator needs a name")
+    if not isinstance(node, Source) and not node.parents:
+        raise TopologyError(f"{node.name!r} reads nothing: name at least one source or processor as its parent")
+    for parent in parents_of(node):
+        if parent not in topology.nodes or isinstance(topology.nodes[parent], Sink):
+            raise TopologyError(f"{node.name!r} cannot read {parent!r}: there is no source or processor of that name")
+        if _fills_global_store(topology.nodes[parent]):
+            raise TopologyError(
+                f"{node.name!r} cannot read {parent!r}, which fills a global store and forwards nothing"
+            )
+    if isinstance(node, Source):
+        _check_topics(topology, node)
+    if isinstance(node, Step):
+        _check_stores(topology, node)
+
+
+def _fills_global_store(node: Node) -> bool:
+    return isinstance(node, Step) and isinstance(node.operator, UpdateGlobalStore)
+
+
+def _check_topics(topology: Topology, source: Source) -> None:
+    if not source.topics and source.pattern is None:
+        raise TopologyError(f"{source.name!r} has no topic to read: name at least one")
+    for other in topology.nodes.values():
+        taken = set(source.topics) & set(other.topics) if isinstance(other, Source) else set()
+        if taken:
+            raise TopologyError(
+                f"{operator_at(source.name, source.declared_at)} reads topic {min(taken)!r}, which "
+                f"{operator_at(other.name, other.declared_at)} reads already: read it "
+                "once and use that stream or table twice"
+            )
+
+
+def _check_stores(topology: Topology, step: Step) -> None:
+    for store in step.stores:
+        if store not in topology.stores:
+            named = operator_at(step.name, step.declared_at)
+            raise TopologyError(f"{named} needs the state store {store!r}: add it with add_state_store")
+
+
+__all__ = ["InternalTopic", "Node", "Sink", "Source", "Step", "SubTopology", "Topology"]

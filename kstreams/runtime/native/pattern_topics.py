@@ -1,0 +1,44 @@
+"""Topics that match a pattern and come, or go, while the application runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from kstreams.config import Config
+from kstreams.log.api import Log
+from kstreams.processor.topology.layout import Layout, source_topics
+from kstreams.processor.topology.topology import Topology
+
+
+class NewTopics:
+    """Looks now and then whether the patterns of a topology match other topics than before.
+
+    Parameters
+    ----------
+    topology : Topology
+    config : Config
+        `metadata.max.age.ms`: how often.
+    log : Log
+    """
+
+    def __init__(self, topology: Topology, config: Config, log: Log) -> None:
+        self._log, self._interval_s = log, config["metadata.max.age.ms"] / 1000
+        subs = topology.sub_topologies
+        self._subs = [sub for sub in subs if any(source.pattern is not None for source in sub.sources)]
+
+    @property
+    def are_awaited(self) -> bool:
+        """Whether there is a pattern at all."""
+        return bool(self._subs)
+
+    def watch(self, layout: Layout, stopping: threading.Event, tell: Callable[[], None]) -> None:
+        """Call `tell` whenever the topics differ from those found before, first from those of `layout`."""
+        known = {sub.id: layout.inputs[sub.id] for sub in self._subs}
+        with self._log.admin() as admin:
+            while not stopping.wait(self._interval_s):
+                existing = admin.topics()
+                found = {sub.id: source_topics(sub, layout.topic_names, existing, layout.own) for sub in self._subs}
+                if found != known:
+                    known = found
+                    tell()

@@ -1,0 +1,1 @@
+"""Questions to state stores from outside the stream threads."""

@@ -1,0 +1,185 @@
+"""Global tables: each holds a whole topic, is loaded before the tasks start, and is kept fresh by one thread."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.errors import CorruptStateError, LogError, TopologyError
+from kstreams.log.api import Admin, Consumer
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.topology import SubTopology
+from kstreams.state import StateLimits, open_task_state
+from kstreams.state.api import StateStore, TaskState
+
+T = TypeVar("T")
+
+_ROWS = 100_000
+
+
+class GlobalTables:
+    """The global tables of an application.
+
+    Parameters
+    ----------
+    sub_topologies : sequence of SubTopology
+        Those that fill global tables.
+    folder : Path
+        Where their stores lie; emptied at every start, since their topics hold everything.
+    consumer, admin
+        To read the topics.
+    """
+
+    def __init__(
+        self,
+        sub_topologies: Sequence[SubTopology],
+        folder: Path,
+        config: Config,
+        clock: Clock,
+        limits: StateLimits,
+        consumer: Consumer,
+        admin: Admin,
+    ) -> None:
+        self._consumer, self._admin, self._poll_s = consumer, admin, config["poll.ms"] / 1000
+        self._folder, self._closed = folder, threading.Event()
+        self.is_damaged = False
+        """Whether they are to be opened anew."""
+        self._lock = SharedLock()
+        self._task_of: dict[str, Task] = {}
+        self._states: list[TaskState] = []
+        self.stores: dict[str, StateStore] = {}
+        shutil.rmtree(folder, ignore_errors=True)
+        for sub in sub_topologies:
+            state = open_task_state(sub.stores, folder / str(sub.id), limits=limits, caching=config.caches)
+            self._states.append(state)
+            self.stores |= state.stores
+            task = _task(sub, state, config, clock)
+            self._task_of |= {topic: task for source in sub.sources for topic in source.topics}
+
+    def load(self) -> None:
+        """Read the topics up to where they end now."""
+        described = {topic: self._admin.describe_topic(topic).partitions for topic in self._task_of}
+        sources = [TopicPartition(topic, partition) for topic, n in described.items() for partition in range(n)]
+        self._consumer.assign(sources)
+        ends = self._admin.end_offsets(sources)
+        while any(self._consumer.position(source) < ends[source] for source in sources):
+            self._take(0.0)
+
+    def follow(self, stopping: threading.Event) -> None:
+        """Keep the tables fresh until `stopping`, or until they are closed."""
+        while self._task_of and not (stopping.is_set() or self._closed.is_set()):
+            self._take(self._poll_s)
+
+    def own(self, damage: CorruptStateError) -> bool:
+        """Whether it is their stores that are damaged."""
+        return damage.folder is not None and self._folder in damage.folder.parents
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """The tables stand still while tasks look into them."""
+        if not self._task_of:
+            yield
+            return
+        self._lock.acquire_shared()
+        try:
+            yield
+        finally:
+            self._lock.release_shared()
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Answer a question about the tables while they stand still."""
+        with self.reading():
+            return question()
+
+    def close(self) -> None:
+        """Release the stores."""
+        self._closed.set()
+        with self._lock.exclusive(), ExitStack() as closing:
+            for state in self._states:
+                closing.callback(state.close)
+
+    def _take(self, timeout: float) -> None:
+        batches = self._consumer.poll(timeout, _ROWS)
+        if not batches:
+            return
+        with self._lock.exclusive():
+            if self._closed.is_set():
+                return
+            for batch in batches:
+                task = self._task_of[batch.source.topic]
+                task.process(task.stamp(batch))
+                task.pass_over()
+            for task in dict.fromkeys(self._task_of.values()):
+                task.flush()
+                task.state.persist(task.state.changes(), {})
+
+
+class SharedLock:
+    """Many may read at once, one may write alone; a writer that waits goes before new readers."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._readers = 0
+        self._writer = False
+
+    def acquire_shared(self) -> None:
+        """Wait until nobody writes or waits to write."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writer)
+            self._readers += 1
+
+    def release_shared(self) -> None:
+        """Undo `acquire_shared`."""
+        with self._changed:
+            self._readers -= 1
+            self._changed.notify_all()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Nobody else reads or writes inside."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writer)
+            self._writer = True
+            self._changed.wait_for(lambda: self._readers == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._writer = False
+                self._changed.notify_all()
+
+
+def _task(sub: SubTopology, state: TaskState, config: Config, clock: Clock) -> Task:
+    collector, name = _NoSinks(), config.application_id
+    return Task(sub, 0, state=state, collector=collector, config=config, clock=clock, application_id=name)
+
+
+class _NoSinks:
+    """The collector of a task that has no sinks."""
+
+    def partitions(self, topic: str) -> int:
+        raise TopologyError(f"a global table cannot write to {topic}")
+
+    def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
+        raise TopologyError(f"a global table cannot write to {topic}")
+
+    def send(
+        self,
+        topic: str,
+        keys: pa.Array,
+        values: pa.Array,
+        timestamps: pa.Array,
+        headers: pa.Array | None,
+        partitions: np.ndarray[Any, Any] | None,
+    ) -> None:
+        raise TopologyError(f"a global table cannot write to {topic}")

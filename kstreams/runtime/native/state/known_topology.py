@@ -1,0 +1,102 @@
+"""Recognises a topology that has changed since the state was written: goes on where that is right, else refuses."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import TopologyError
+from kstreams.log.api import Admin
+from kstreams.private import private_folder, write_private
+from kstreams.processor.topology.fingerprint import TopologyShape, decode_shape, encode_shape
+from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
+
+logger = logging.getLogger(__name__)
+
+_FILE = "topology.json"
+_MOVING = "moving-"
+
+
+class KnownTopology:
+    """The description that lies with the state of an application.
+
+    Parameters
+    ----------
+    folder : Path
+        The application's state folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._path = folder, folder / _FILE
+
+    def read(self) -> TopologyShape:
+        """What the state was written with; empty when nothing is known."""
+        return decode_shape(self._path.read_bytes(), str(self._path)) if self._path.exists() else TopologyShape()
+
+    def check(self, new: TopologyShape, application_id: str, admin: Admin) -> None:
+        """Say in the log what has changed since the last run.
+
+        Raises
+        ------
+        TopologyError
+            When the state cannot be gone on with: lists what has changed.
+        """
+        old = _with_state(self.read(), application_id, admin)
+        found = changes(old, new) if old.stores else []
+        refused = refusal(found, str(self._folder))
+        if refused is not None:
+            raise TopologyError(refused)
+        for change in found:
+            logger.warning("the topology has changed: %s", change.text)
+
+    def adopt(self, new: TopologyShape) -> None:
+        """Move the folders of tasks whose sub-topology has another id now, and remember the new topology.
+
+        Ids may be exchanged, so folders move in two steps, with the new description written between them: whatever
+        step a crash comes after, the next start goes on from there.
+        """
+        for old_id, new_id in moves(self.read(), new).items():
+            for task in self._folder.glob(f"{old_id}_*"):
+                task.rename(self._folder / f"{_MOVING}{new_id}_{task.name.partition('_')[2]}")
+        self._write(new)
+        for task in self._folder.glob(f"{_MOVING}*"):
+            target = self._folder / task.name.removeprefix(_MOVING)
+            shutil.rmtree(target, ignore_errors=True)  # of a sub-topology that is gone
+            task.rename(target)
+
+    def forget(self) -> None:
+        """The state is gone."""
+        self._path.unlink(missing_ok=True)
+
+    def _write(self, shape: TopologyShape) -> None:
+        private_folder(self._folder)
+        write_private(self._path, encode_shape(shape))
+
+
+def _with_state(shape: TopologyShape, application_id: str, admin: Admin) -> TopologyShape:
+    """The shape without what is empty: an application that has processed nothing may change as it likes."""
+    if application_id not in admin.groups():
+        return TopologyShape()
+    kept = tuple(
+        store
+        for store in shape.stores
+        if store.restored_from != f"{store.name}-changelog" or _ends(store.restored_from, application_id, admin)
+    )
+    waiting = tuple(topic for topic in shape.repartition_topics if _is_waiting(topic, application_id, admin))
+    return TopologyShape(stores=kept, repartition_topics=waiting)
+
+
+def _ends(topic: str, application_id: str, admin: Admin) -> dict[TopicPartition, int]:
+    """Where the partitions of an internal topic end that hold something."""
+    found = admin.topics().get(f"{application_id}-{topic}")
+    sources = [] if found is None else [TopicPartition(found.name, number) for number in range(found.partitions)]
+    return {source: end for source, end in admin.end_offsets(sources).items() if end}
+
+
+def _is_waiting(topic: str, application_id: str, admin: Admin) -> bool:
+    """Whether an internal topic holds records that are not processed."""
+    ends = _ends(topic, application_id, admin)
+    done = admin.committed(application_id, list(ends))
+    return any(source not in done or done[source].offset < end for source, end in ends.items())

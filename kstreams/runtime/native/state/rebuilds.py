@@ -1,0 +1,90 @@
+"""`Rebuilds`: clears damaged stores away, so that they are restored when their task is opened anew."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kstreams.errors import CorruptStateError, StateError
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.runtime.native.state.global_tables import GlobalTables
+from kstreams.runtime.native.state.restore import changelog_of
+
+logger = logging.getLogger(__name__)
+
+
+class Rebuilds:
+    """Of one running application.
+
+    Parameters
+    ----------
+    application_id : str
+    state_folder : Path
+        Where its stores lie.
+    """
+
+    def __init__(self, application_id: str, state_folder: Path) -> None:
+        self._application_id, self._state_folder = application_id, state_folder
+        self._unproven: set[Path] = set()  # task folders that were cleared, and not committed since
+        self._lock = threading.Lock()
+        self.count = 0
+        """How often stores were rebuilt."""
+
+    def clear_away(self, damage: CorruptStateError, plans: Sequence[TaskPlan], tables: GlobalTables) -> None:
+        """Delete the damaged files of a task, or say that the global tables are damaged.
+
+        Parameters
+        ----------
+        damage : CorruptStateError
+        plans : sequence of TaskPlan
+            One of them owns the files, unless they belong to the global tables.
+        tables : GlobalTables
+            Their topics hold everything: they are loaded anew from there whenever they are opened.
+
+        Raises
+        ------
+        StateError
+            When a store has nothing to be restored from, or when the damage comes again at once.
+        """
+        if damage.folder is None:
+            raise damage
+        with self._lock:
+            if not tables.own(damage):
+                self._refuse_lost(damage, damage.folder.parent, plans)
+                self._note(damage, damage.folder.parent)
+                shutil.rmtree(damage.folder)
+            elif not tables.is_damaged:
+                self._note(damage, damage.folder.parent)
+                tables.is_damaged = True
+
+    def _refuse_lost(self, damage: CorruptStateError, task: Path, plans: Sequence[TaskPlan]) -> None:
+        lost = [name for plan in plans if self._folder(plan) == task for name in self._not_restorable(plan)]
+        if lost:
+            raise StateError(
+                f"{damage}. The stores {', '.join(lost)} have no changelog, so what they held is lost: delete {task} "
+                "to go on with empty ones, or run once with --reset to start anew."
+            ) from damage
+
+    def _note(self, damage: CorruptStateError, owner: Path) -> None:
+        if owner in self._unproven:
+            raise StateError(
+                f"{damage}. They were rebuilt just before: have disk and memory of this machine checked, or give the "
+                "application another state.dir."
+            ) from damage
+        self._unproven.add(owner)
+        self.count += 1
+        logger.warning("%s. They are rebuilt from their topics", damage)
+
+    def committed(self, plans: Iterable[TaskPlan]) -> None:
+        """These tasks have got on."""
+        self._unproven.difference_update(map(self._folder, plans))
+
+    def _folder(self, plan: TaskPlan) -> Path:
+        return self._state_folder / str(plan.id)
+
+    def _not_restorable(self, plan: TaskPlan) -> list[str]:
+        on_disk = [store for store in plan.sub_topology.stores if store.store == "rocksdb"]
+        return [store.name for store in on_disk if changelog_of(store, plan, self._application_id) is None]

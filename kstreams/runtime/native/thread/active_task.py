@@ -1,0 +1,198 @@
+"""`ActiveTask`: a task with its buffered input and the positions up to which it has processed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.clock import Clock
+from kstreams.log.api import OffsetAndMetadata
+from kstreams.processor.task.partition_group import PartitionGroup
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.runtime.native.state.lost_changelogs import note_of_changelogs
+from kstreams.runtime.native.state.task_metadata import encode_memo
+from kstreams.state.api import TaskState
+
+_FIRST_RUN = 100  # few, for as long as nobody knows how slow an operator is: in columns a run cannot be interrupted
+_LONG_MS, _SHORT_MS = 250, 60  # a run that takes longer is halved the next time, a shorter one doubled
+ENDED = "end_of_input"
+
+
+@dataclass
+class RunLength:
+    """How many records are processed in one go, so that commits, questions and a stop need not wait for long.
+
+    Examples
+    --------
+    >>> length = RunLength(most=50_000, most_bytes=1_000_000)
+    >>> length.learn(40, 3, 0)
+    >>> length.learn(60, 7, 0)
+    >>> length.records
+    200
+    """
+
+    most: int
+    most_bytes: int
+    records: int = _FIRST_RUN
+    _seen: int = 0
+    _took_ms: int = 0
+    _grown: int = 0
+
+    def learn(self, records: int, took_ms: int, grown: int) -> None:
+        """Adapt to a run: its records, the milliseconds it took, and how many bytes more wait for a commit after it.
+
+        Short runs are taken together.
+        """
+        self._seen, self._took_ms, self._grown = self._seen + records, self._took_ms + took_ms, self._grown + grown
+        if self._took_ms > _LONG_MS or self._grown > self.most_bytes:
+            self.records = max(1, min(self.records, self._seen) // 2)
+        elif self._seen < self.records:
+            return
+        elif self._took_ms < _SHORT_MS and self._grown * 2 < self.most_bytes:
+            self.records = min(self.most, self.records * 2)
+        self._seen = self._took_ms = self._grown = 0
+
+
+class ActiveTask:
+    """One task of a thread.
+
+    Parameters
+    ----------
+    plan : TaskPlan
+    task : Task
+    state : TaskState
+    group : PartitionGroup
+        Its input, stamped by the task.
+    starts : mapping of TopicPartition to int
+        The first offset to process, per input.
+    clock : Clock
+    most_records : int
+        Longest run (`max.poll.records`).
+    most_bytes : int
+        How large a run's input may be, and roughly what it may add to uncommitted changes.
+    ended : bool
+        Whether the end of input was already told to it, in an earlier run over the same input.
+    """
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        task: Task,
+        state: TaskState,
+        group: PartitionGroup,
+        starts: Mapping[TopicPartition, int],
+        clock: Clock,
+        most_records: int,
+        most_bytes: int,
+        ended: bool = False,
+    ) -> None:
+        self.plan, self.task, self.state, self.group = plan, task, state, group
+        self.next_offsets = dict(starts)
+        self.ended = ended
+        self.changelog_ends: dict[str, int] = {}
+        """Up to where the changelogs of its stores are written, by store."""
+        self.uncommitted = False
+        self.processed = 0  # records of all its inputs
+        self._is_interrupted = False  # in the middle of a run: what was read is not what was processed
+        self.bytes_pending = 0  # of uncommitted changes, as of the last run
+        self.until_ms = 2**63 - 1  # a bounded run may hold it back, see TimeSlices
+        self._clock, self._length = clock, RunLength(most_records, most_bytes)
+
+    @property
+    def id(self) -> str:
+        return str(self.plan.id)
+
+    @property
+    def run_length(self) -> int:
+        """How many records it processes in one go."""
+        length = self._length
+        return min(length.records, max(1, length.most_bytes // self.group.row_bytes()))
+
+    def has_records_until(self, time_ms: int) -> bool:
+        """Whether a record up to this time comes next."""
+        head_ms = self.group.head_ms()
+        return head_ms is not None and head_ms <= time_ms
+
+    def add(self, batch: Batch) -> None:
+        """Buffer records of one of the inputs."""
+        self.group.add(batch)
+
+    def lose(self, source: TopicPartition, start: int, end: int) -> None:
+        """The records [start, end) of an input were deleted before they were read: they count as dropped."""
+        self.task.lose(source, start, end)
+        self.uncommitted = True
+
+    def run_once(self) -> int:
+        """Process the next run; returns its number of records, 0 when the task has to wait."""
+        started_ms = self._clock.now_ms()
+        if not self.group.ready(started_ms):
+            return 0
+        runs = self.group.next_runs(self.run_length, self.until_ms)
+        if runs is None:
+            return 0
+        self.uncommitted, self.ended = True, False
+        counts = self.task.process_interleaved(runs)
+        for part, count in zip(runs.parts, counts, strict=True):
+            if count:
+                self.next_offsets[part.source] = int(part.offsets[count - 1]) + 1
+        processed = sum(counts)
+        self._is_interrupted = processed < runs.num_records
+        self.processed += processed
+        before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
+        self._length.learn(processed, self._clock.now_ms() - started_ms, self.bytes_pending - before)
+        return processed
+
+    def interrupt(self) -> None:
+        """Process no further record; from another thread. What was taken from the input is read again another time."""
+        self.task.interrupt()
+
+    def punctuate(self) -> None:
+        """Call wall-clock punctuators that are due."""
+        if self.task.punctuate():
+            self.uncommitted = True
+
+    def pass_time(self) -> None:
+        """Let stream time go on where input is idle."""
+        if self.task.pass_time(source.topic for source in self.group.awake_partitions()):
+            self.uncommitted = True
+
+    def end_input(self) -> None:
+        """Bounded input is over."""
+        self.uncommitted = self.ended = True
+        self.task.end_of_input()
+
+    def settle(self, position: Callable[[TopicPartition], int]) -> None:
+        """Move past offsets at which nothing was left to process: gaps, dropped rows, aborted transactions.
+
+        Parameters
+        ----------
+        position : callable
+            Up to where a partition has been read.
+        """
+        for source in () if self._is_interrupted else self.group.empty_partitions():
+            passed = position(source)
+            self.task.pass_over(source.topic, passed)
+            if passed > self.next_offsets[source]:
+                self.next_offsets[source] = passed
+                self.uncommitted = True
+
+    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit for its inputs; the memo lies with the first of them."""
+        memo = {**self.task.memo(), ENDED: int(self.ended), **note_of_changelogs(self.changelog_ends)}
+        found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
+        first = self.plan.inputs[0]
+        found[first] = OffsetAndMetadata(found[first].offset, encode_memo(memo))
+        return found
+
+    def committed(self) -> None:
+        """All that it did is committed."""
+        self.uncommitted, self.bytes_pending = False, 0
+
+    def close(self) -> None:
+        """Close processors and stores; what is not committed is dropped."""
+        try:
+            self.task.close()
+        finally:
+            self.state.close()

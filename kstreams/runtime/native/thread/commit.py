@@ -1,0 +1,151 @@
+"""Commit: outputs, changelogs and input offsets become durable, then the stores on disk follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.log.api import Admin, Delivery, OffsetAndMetadata, Producer
+from kstreams.processor.api.error_handlers import ErrorHandlerContext
+from kstreams.processor.context.failures import Failures
+from kstreams.record import ProducerRecord
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.collector import Outbox
+from kstreams.runtime.native.thread.send_retry import Patience
+from kstreams.runtime.native.topics import changelog_topic
+from kstreams.state.api import Changes
+
+_CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class Guarantee(Protocol):
+    """How what was sent and the input offsets become visible."""
+
+    def begin(self) -> None:
+        """Called before anything is sent."""
+        ...
+
+    def seal(self, offsets: Offsets) -> None:
+        """Make what was sent, and is written, count: together with the offsets or before them."""
+        ...
+
+
+class AtLeastOnce:
+    """Outputs first, then offsets: after a crash between the two, records are processed again."""
+
+    def __init__(self, admin: Admin, group: str) -> None:
+        self._admin, self._group = admin, group
+
+    def begin(self) -> None:
+        """Nothing to open."""
+
+    def seal(self, offsets: Offsets) -> None:
+        """Commit the offsets."""
+        self._admin.commit(self._group, offsets)
+
+
+class ExactlyOnce:
+    """One transaction per thread and commit (KIP-447): outputs, changelogs and offsets are visible as one."""
+
+    def __init__(self, producer: Producer, group: str) -> None:
+        self._producer, self._group, self._open = producer, group, False
+
+    def begin(self) -> None:
+        """Open the transaction, if none is."""
+        if not self._open:
+            self._producer.begin_transaction()
+            self._open = True
+
+    def seal(self, offsets: Offsets) -> None:
+        """Commit the transaction."""
+        self.begin()
+        self._producer.commit_transaction(offsets, self._group)
+        self._open = False
+
+
+class Committer:
+    """Commits the tasks of one thread together.
+
+    Parameters
+    ----------
+    application_id : str
+    producer : Producer
+    outbox : Outbox
+        What the tasks wrote and the producer has not.
+    guarantee : Guarantee
+    patience : Patience
+        For changelogs that do not take records for the time being.
+    """
+
+    def __init__(
+        self, application_id: str, producer: Producer, outbox: Outbox, guarantee: Guarantee, patience: Patience
+    ) -> None:
+        self._application_id, self._producer = application_id, producer
+        self._outbox, self._guarantee, self._patience = outbox, guarantee, patience
+        self.commits = 0
+
+    def commit(self, tasks: Sequence[ActiveTask]) -> None:
+        """Commit what these tasks did. Their stores reach the disk last, so that it never holds uncommitted data."""
+        for task in tasks:
+            task.task.flush()
+        self._outbox.flush()
+        self._outbox.flush_merged()
+        ends = [_input_ends(task) for task in tasks]
+        for task, known in zip(tasks, ends, strict=True):
+            for store, part in task.state.popped(max(task.task.stream_time, 0)):
+                self._write_changes(task, store, part, known)
+        changes = [task.state.changes(max(task.task.stream_time, 0)) for task in tasks]
+        for task, change, known in zip(tasks, changes, ends, strict=True):
+            for store, rows in change.items():
+                self._write_changes(task, store, rows, known)
+        self._outbox.flush()  # dead letters of what changelogs refused
+        self._producer.flush()  # now the ends are known
+        for task, end in zip(tasks, ends, strict=True):
+            task.changelog_ends |= {store: end[store] for store in end.keys() & task.changelog_ends.keys()}
+        offsets = {source: at for task in tasks for source, at in task.offsets().items()}
+        self._guarantee.seal(offsets)
+        for task, change, end in zip(tasks, changes, ends, strict=True):
+            task.state.persist(change, end)
+            task.committed()
+        self.commits += 1
+
+    def _write_changes(self, task: ActiveTask, store: str, changes: Changes, ends: dict[str, int]) -> None:
+        """Send changes of a store that is logged; the offset behind them stands in `ends` once all is delivered."""
+        if all(store != builder.name or not builder.logging for builder in task.plan.sub_topology.stores):
+            return
+        source = TopicPartition(changelog_topic(self._application_id, store), task.plan.partition)
+        batch = Batch(source, np.arange(len(changes), dtype=np.int64), *changes)
+        self._write_changelog(store, self._accepted(store, batch, task.task.failures, task.id), ends)
+
+    def _accepted(self, store: str, batch: Batch, failures: Failures, task_id: str) -> Batch:
+        """The rows without those that the changelog refuses and the production handler leaves out."""
+        refused = self._producer.refused(batch) if failures.guards_production else {}
+        for row, error in refused.items():
+            record = ProducerRecord(batch.source.topic, *next(batch.slice(row, row + 1).rows()))
+            failures.refused(ErrorHandlerContext(processor_node_id=store, task_id=task_id), record, error)
+        failures.send_letters()
+        return batch.filter(np.array([row not in refused for row in range(len(batch))])) if refused else batch
+
+    def _write_changelog(self, store: str, batch: Batch, ends: dict[str, int]) -> None:
+        def delivered(delivery: Delivery) -> None:
+            if delivery.error is None:
+                ends[store] = delivery.offset + delivery.count
+
+        if len(batch):
+            self._guarantee.begin()
+        for start in range(0, len(batch), _CHANGELOG_ROWS):
+            rows = batch.slice(start, min(len(batch), start + _CHANGELOG_ROWS))
+            self._patience.send(self._producer, rows, delivered)
+
+
+def _input_ends(task: ActiveTask) -> dict[str, int]:
+    """How far the stores that keep an input topic are complete: up to where that was processed."""
+    partition = task.plan.partition
+    stores = task.plan.sub_topology.stores
+    kept = {store.name: TopicPartition(store.source_topic, partition) for store in stores if store.source_topic}
+    return {store: task.next_offsets[source] for store, source in kept.items() if source in task.next_offsets}

@@ -1,0 +1,74 @@
+"""Opens the tasks of a thread: stores, restore, committed positions and memo, live closures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import Admin, Consumer
+from kstreams.processor.task.partition_group import PartitionGroup
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.state.restore import restore_task
+from kstreams.runtime.native.thread.active_task import ENDED, ActiveTask
+from kstreams.runtime.native.thread.collector import Outbox, TaskCollector
+from kstreams.runtime.native.thread.positions import Offsets, Positions, committed_memo
+from kstreams.state import open_task_state
+from kstreams.state.api import TaskState
+
+_RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
+
+
+def open_tasks(
+    plans: Sequence[TaskPlan], job: Job, outbox: Outbox, consumer: Consumer, admin: Admin, stopping: threading.Event
+) -> Iterator[ActiveTask]:
+    """Open one task after the other; `consumer` reads changelogs. Stops early when `stopping` is set."""
+    inputs = [source for plan in plans for source in plan.inputs]
+    committed = admin.committed(job.config.application_id, inputs)
+    positions = Positions(admin, consumer, job.config, job.clock, job.layout.stateful)
+    for plan in plans:
+        if stopping.is_set():
+            return
+        stores, folder = plan.sub_topology.stores, job.state_folder / str(plan.id)
+        state = open_task_state(stores, folder, limits=job.limits, caching=job.config.caches)
+        try:
+            clients = job.config, job.clock, committed, consumer, admin
+            ends = restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
+            starts = positions.at_start(plan, committed)
+            task = _open(plan, state, committed, starts, job, outbox)
+            task.changelog_ends = ends
+        except BaseException:
+            state.close()
+            raise
+        yield task
+
+
+def _open(
+    plan: TaskPlan, state: TaskState, committed: Offsets, starts: Mapping[TopicPartition, int], job: Job, outbox: Outbox
+) -> ActiveTask:
+    memo = committed_memo(plan, committed)
+    ended = bool(memo.pop(ENDED, 0))
+    task = Task(
+        plan.sub_topology,
+        plan.partition,
+        state=state,
+        collector=TaskCollector(outbox, plan.partition),
+        config=job.config,
+        clock=job.clock,
+        application_id=job.config.application_id,
+        global_stores=job.global_tables.stores,
+        memo=memo,
+        topic_names=job.layout.topic_names,
+    )
+    # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
+    idle_ms = job.config["max.task.idle.ms"] if job.bounds is None else 0
+    group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
+    most_bytes = job.per_thread(job.memory.uncommitted) // _RUNS_BEFORE_COMMIT
+    limits = job.clock, job.config["max.poll.records"], most_bytes, ended
+    active = ActiveTask(plan, task, state, group, starts, *limits)
+    for source, start in starts.items():
+        if source in committed and committed[source].offset < start:
+            active.lose(source, committed[source].offset, start)
+    return active

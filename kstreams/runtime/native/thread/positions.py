@@ -1,0 +1,95 @@
+"""Where a task reads on: at its committed offsets; where there are none, or the input was deleted, as sources say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.errors import LogError
+from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.processor.topology.offset_reset import first_offset, reset_after_loss, reset_of
+from kstreams.runtime.native.state.task_metadata import decode_memo
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Finds the offsets at which tasks read on.
+
+    Parameters
+    ----------
+    admin : Admin
+    consumer : Consumer
+        Finds offsets by time; its assignment is changed.
+    config : Config
+        `consumer.auto.offset.reset` holds for sources that say nothing.
+    clock : Clock
+        From whose now durations count back.
+    stateful : collection of int
+        The sub-topologies whose input state depends on.
+    """
+
+    admin: Admin
+    consumer: Consumer
+    config: Config
+    clock: Clock
+    stateful: Collection[int]
+
+    def at_start(self, plan: TaskPlan, committed: Offsets) -> dict[TopicPartition, int]:
+        """The first offset to process of each input.
+
+        Raises
+        ------
+        LogError
+            When a committed offset lies behind the end of its partition: the topic is not the one it was committed
+            for. When nothing is committed and the source's `offset_reset` is "none". And as `after_loss`.
+        """
+        begins = self.admin.beginning_offsets(plan.inputs)
+        ends = self.admin.end_offsets(plan.inputs, committed_only=False)
+        found = {}
+        for source in plan.inputs:
+            if source not in committed:
+                found[source] = self._first(source, reset_of(plan.sub_topology, source.topic, self.config))
+                continue
+            next_ = committed[source].offset
+            _check_end(source, next_, ends[source])
+            lost = next_ < begins[source]
+            found[source] = self.after_loss(plan, source, next_, begins[source]) if lost else next_
+        return found
+
+    def after_loss(self, plan: TaskPlan, source: TopicPartition, next_: int, begin: int) -> int:
+        """Where to read on when the record at `next_` was deleted before it was read, as all before `begin`.
+
+        Raises
+        ------
+        LogError
+            When state depends on the records and the user has not decided, or wants an error.
+        """
+        stateful = plan.id.sub_topology in self.stateful
+        reset = reset_after_loss(plan.sub_topology, source, (next_, begin), self.config, stateful=stateful)
+        return self._first(source, reset)
+
+    def _first(self, source: TopicPartition, reset: str | timedelta) -> int:
+        return first_offset(source, reset, self.admin, self.consumer, self.clock.now_ms())
+
+
+def committed_memo(plan: TaskPlan, committed: Offsets) -> dict[str, int]:
+    """The memo that was committed with the offsets of a task; empty at first."""
+    for source in plan.inputs:
+        if source in committed and committed[source].metadata:
+            return decode_memo(committed[source].metadata)
+    return {}
+
+
+def _check_end(source: TopicPartition, offset: int, end: int) -> None:
+    if offset > end:
+        raise LogError(
+            f"The application has processed {source} up to offset {offset}, but the topic ends at {end}: "
+            "it was deleted and created anew. Run once with --reset to start anew."
+        )

@@ -1,0 +1,55 @@
+"""`Patience`: sends again what topics do not take for the time being, as long as the production handler wants it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kstreams.batch import Batch
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.errors import BufferFullError
+from kstreams.log.api import OnDelivery, Producer
+from kstreams.processor.api.error_handlers import ErrorHandlerContext, Result, handler_of
+from kstreams.record import ProducerRecord
+
+logger = logging.getLogger(__name__)
+
+
+class Patience:
+    """Of one thread.
+
+    Parameters
+    ----------
+    config : Config
+        `production.exception.handler` says whether to try again, `task.timeout.ms` for how long. Leaving a record out
+        is for those that can never be written: what has no room now is tried again, or ends the thread.
+    clock : Clock
+    """
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self._handler = handler_of(config["production.exception.handler"], None)
+        self._timeout_ms: int = config["task.timeout.ms"]
+        self._clock = clock
+
+    def send(self, producer: Producer, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
+        """Send a batch; each try takes the producer's `max.block.ms`.
+
+        Raises
+        ------
+        BufferFullError
+            When there was no room for the batch, and it is not to be tried again.
+        """
+        started_ms = self._clock.now_ms()
+        while True:
+            try:
+                return producer.send_batch(batch, on_delivery)
+            except BufferFullError as error:
+                if self._clock.now_ms() - started_ms >= self._timeout_ms or not self._wants_retry(batch, error):
+                    raise
+                logger.warning("%s takes no records for the time being, trying again: %s", batch.source, error)
+
+    def _wants_retry(self, batch: Batch, error: BufferFullError) -> bool:
+        first: Any = next(batch.rows())
+        record = ProducerRecord(batch.source.topic, first.key, first.value, first.timestamp, first.headers)
+        return self._handler(ErrorHandlerContext(), record, error).result is Result.RETRY

@@ -1,0 +1,71 @@
+"""Says in the log how a thread is doing, and when one of its tasks makes no progress: nothing fails silently."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kstreams.clock import Clock
+from kstreams.config import Config
+from kstreams.runtime.native.thread.active_task import ActiveTask
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Seen:
+    """What a task had processed when it was last seen to move."""
+
+    records: int
+    at_ms: int
+    reported: bool = False
+
+
+class Watch:
+    """Watches the tasks of one thread.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread.
+    config : Config
+        `task.timeout.ms`: after how long without progress a task is reported; `log.summary.interval.ms`.
+    clock : Clock
+    """
+
+    def __init__(self, name: str, config: Config, clock: Clock) -> None:
+        self._name, self._clock = name, clock
+        self._patience_ms: int = config["task.timeout.ms"]
+        self._summary_ms: int = config["log.summary.interval.ms"]
+        self._summarized_ms, self._summarized_records = clock.now_ms(), 0
+        self._seen: dict[str, _Seen] = {}
+        self.stalls = 0
+
+    def look(self, tasks: Sequence[ActiveTask]) -> None:
+        """Compare with the last look."""
+        now_ms = self._clock.now_ms()
+        for task in tasks:
+            self._look_at(task, now_ms)
+        if 0 < self._summary_ms <= now_ms - self._summarized_ms:
+            self._summarize(tasks, now_ms)
+
+    def _look_at(self, task: ActiveTask, now_ms: int) -> None:
+        seen = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
+        waiting = [source for source in task.plan.inputs if task.group.buffered(source)]
+        if task.processed != seen.records or not waiting:
+            self._seen[task.id] = _Seen(task.processed, now_ms)
+        elif now_ms - seen.at_ms >= self._patience_ms and not seen.reported:
+            seen.reported = True
+            self.stalls += 1
+            lacking = ", ".join(map(str, task.group.empty_partitions())) or "nothing"
+            logger.warning(
+                "%s: task %s has made no progress for %d ms: it holds records of %s and waits for %s",
+                self._name, task.id, now_ms - seen.at_ms, ", ".join(map(str, waiting)), lacking,
+            )  # fmt: skip
+
+    def _summarize(self, tasks: Sequence[ActiveTask], now_ms: int) -> None:
+        records = sum(task.processed for task in tasks)
+        new, seconds = records - self._summarized_records, (now_ms - self._summarized_ms) / 1000
+        logger.info("%s: %d tasks processed %d records in %.0f s", self._name, len(tasks), new, seconds)
+        self._summarized_ms, self._summarized_records = now_ms, records

@@ -1,0 +1,1 @@
+"""The Spark session, its jars, and submission to a cluster."""

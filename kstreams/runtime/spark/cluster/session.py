@@ -1,0 +1,126 @@
+"""The Spark session: a local profile that starts lean, and the session that `spark-submit` gives."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kstreams.errors import EngineUnavailableError
+from kstreams.runtime.spark.cluster.jars import spark_jars
+from kstreams.runtime.spark.settings import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Say = Callable[[str], None]
+
+# What goes wrong reaches the user as an error of ours; Spark's own log would bury it.
+QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+# What every session needs, local or not.
+COMMON = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # Over TCP the first read of each Python task waits 40 ms for a delayed acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # On a busy machine a new Python worker takes longer than the 15 s that it has to report by default.
+    "spark.python.authenticate.socketTimeout": "180s",
+}
+LOCAL = {
+    "spark.master": "local[2]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "kstreams.runtime.spark.cluster.quiet_daemon",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # On a local disk it halves a trigger. It fences two drivers on one checkpoint less well, hence local only.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {QUIET}",
+}
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+def quiet(line: str) -> None:
+    """Say nothing."""
+
+
+def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
+    """The session of this process: the active one, else the one `spark-submit` prepared, else a new local one.
+
+    Parameters
+    ----------
+    settings : SparkSettings
+    say : callable
+        Gets a line for everything that takes seconds.
+
+    Raises
+    ------
+    EngineUnavailableError
+        When Java, PySpark or the jars are missing; the message says how to get them.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    say("starting Spark (some seconds)")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what is raised to the caller anyway
+    builder = SparkSession.builder.appName("kstreams")
+    for key, value in session_conf(settings, submitted="PYSPARK_GATEWAY_PORT" in os.environ, say=say).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say = quiet) -> dict[str, str]:
+    """The settings of a new session; those under `spark.*` in the configuration win.
+
+    Parameters
+    ----------
+    submitted : bool
+        Under `spark-submit` master, memory and jars were given on its command line.
+    """
+    conf = dict(COMMON) if submitted else COMMON | LOCAL
+    conf |= settings.conf
+    if not submitted:
+        require_java()
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers take whatever `python3` is on the path
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if settings.delta is not None:
+        conf |= DELTA
+        if not submitted and "spark.jars" not in settings.conf:
+            conf["spark.jars"] = joined(spark_jars(say=say))
+    return conf
+
+
+def joined(paths: Iterable[Path]) -> str:
+    """Paths as Spark's comma-separated lists want them."""
+    return ",".join(map(str, paths))
+
+
+def require_pyspark() -> None:
+    """Raise EngineUnavailableError when PySpark is not installed."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise EngineUnavailableError(
+            "PySpark is not installed: install it with `pip install '.[spark]'` in the clone of kstreams."
+        ) from error
+
+
+def require_java() -> None:
+    """Raise EngineUnavailableError when there is no Java."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which(str(Path(home, "bin", "java")) if home else "java") is None:
+        raise EngineUnavailableError("Spark needs Java 17 or later: install it, or set JAVA_HOME to where it is.")

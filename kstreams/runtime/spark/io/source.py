@@ -1,0 +1,273 @@
+"""`format("kstreams")`: the embedded log as a data source of Spark, for batches and for streams.
+
+Invariant: offsets are a pure function of the log, and reading [start, end) twice gives the same rows. A stream's
+replayed batch is therefore the same batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.errors import ConfigError, LogError, ProcessingError
+from kstreams.log import open_log
+from kstreams.log.api import Log
+from kstreams.runtime.spark.io.rows import (
+    END,
+    FAR_FUTURE_MS,
+    SCHEMA,
+    Offsets,
+    offsets_of,
+    positions_of,
+    ranges,
+    record_batch,
+    split_evenly,
+)
+from kstreams.timestamps import LATEST_MS, InvalidTimestampError
+
+POLL_SECONDS = 10.0
+"""How long a reader waits for rows that the log has promised."""
+
+_CURE = "set spark.kstreams.path=task, with a timestamp_extractor or a deserialization.exception.handler if need be"
+
+
+def read_stream(
+    session: SparkSession,
+    log_dir: str | Path,
+    topics: Sequence[str],
+    max_records: int,
+    starts: Offsets,
+    *,
+    ends: bool = False,
+    latest_ms: int = LATEST_MS,
+    missing: Sequence[str] = (),
+) -> DataFrame:
+    """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
+    reader = session.readStream.format("kstreams").option("path", str(log_dir)).option("topics", ",".join(topics))
+    reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
+    reader = reader.option("mayBeMissing", ",".join(missing))
+    return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
+
+
+def register(session: SparkSession) -> None:
+    """Make `format("kstreams")` known to a session."""
+    session.dataSource.register(KStreamsSource)
+
+
+class KStreamsSource(DataSource):  # type: ignore[misc]
+    """Topics of an embedded log.
+
+    Options: `path` (folder of the log) and `topics` (comma separated) are needed; `maxRecordsPerTrigger` bounds a
+    micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split among Spark tasks. With
+    `endOfInput=true` a stream that runs until what is available now ends with one row of a far future, without key:
+    it moves the watermark past every window that is still open. A record of a stream whose time is negative, or after
+    `latestTime` (ms; default 2^62 - 1), ends the query. So do records that were deleted before they were read, but of
+    the topics in `mayBeMissing` (comma separated).
+
+    Examples
+    --------
+    `spark.readStream.format("kstreams").option("path", ".kstreams/log").option("topics", "flights").load()`
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "kstreams"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return BoundedReader(Topics.of(self.options))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        limit = self.options.get("maxRecordsPerTrigger")
+        ends = self.options.get("endOfInput", "false") == "true"
+        starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
+        latest_ms = int(self.options.get("latestTime", LATEST_MS))
+        most = None if limit is None else int(limit)
+        return StreamReader(Topics.of(self.options), most, starts, ends=ends, latest_ms=latest_ms)
+
+
+@cache
+def log_at(path: str) -> Log:
+    """The log in a folder, opened once per process: Spark's Python workers live on between tasks."""
+    return open_log(path)
+
+
+class OffsetRange(InputPartition):  # type: ignore[misc]
+    """Rows [start, end) of one topic partition."""
+
+    def __init__(self, source: TopicPartition, start: int, end: int) -> None:
+        self.source, self.start, self.end = source, start, end
+
+
+class Topics:
+    """The topics that a source reads: their offsets, and their rows between two offsets."""
+
+    def __init__(self, path: str, names: Sequence[str], rows_per_task: int, missing: Collection[str] = ()) -> None:
+        self.path, self.names, self.rows_per_task = path, tuple(names), rows_per_task
+        self._missing = frozenset(missing)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Topics:
+        """Read the options; raises ConfigError when one that is needed is missing."""
+        if not options.get("path") or not options.get("topics"):
+            raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
+        missing = options.get("mayBeMissing", "").split(",")
+        return cls(options["path"], options["topics"].split(","), int(options.get("rowsPerTask", "1000000")), missing)
+
+    def partitions(self) -> list[TopicPartition]:
+        """All partitions of all topics."""
+        with log_at(self.path).admin() as admin:
+            counts = {name: admin.describe_topic(name).partitions for name in self.names}
+        return [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
+
+    def beginning(self) -> dict[TopicPartition, int]:
+        with log_at(self.path).admin() as admin:
+            return admin.beginning_offsets(self.partitions())
+
+    def end(self) -> dict[TopicPartition, int]:
+        """Where a read_committed reader stops now."""
+        with log_at(self.path).admin() as admin:
+            return admin.end_offsets(self.partitions())
+
+    def between(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
+        """One range per partition that has something between two offsets; a large one is split."""
+        return [
+            OffsetRange(source, low, high)
+            for source, stop in end.items()
+            for low, high in ranges(start.get(source, 0), stop, self.rows_per_task)
+        ]
+
+    def read(self, span: OffsetRange) -> Iterator[Batch]:
+        """The rows of a range, straight from the mapped files.
+
+        Raises
+        ------
+        LogError
+            When some were deleted since the range was planned, and must not be missing.
+        """
+        start = min(self._present_from(span), span.end)
+        with log_at(self.path).consumer({"auto.offset.reset": "none"}) as consumer:
+            consumer.assign([span.source])
+            consumer.seek(span.source, start)
+            while consumer.position(span.source) < span.end:
+                batches = consumer.poll(POLL_SECONDS, span.end - span.start)
+                if not batches and consumer.position(span.source) < span.end:
+                    raise LogError(f"{span.source} ends before offset {span.end}, which Spark was told it has")
+                yield from (rows for batch in batches if len(rows := _before(batch, span.end)))
+
+    def _present_from(self, span: OffsetRange) -> int:
+        """The first offset of a range that is there, or would be."""
+        with log_at(self.path).admin() as admin:
+            begin = admin.beginning_offsets([span.source])[span.source]
+        if begin > span.start and span.source.topic not in self._missing:
+            raise LogError(
+                f"{span.source} was deleted up to offset {begin}, but rows from {span.start} on are still to be read: "
+                "keep topics longer (`retention.ms`), or start anew with another checkpoint"
+            )
+        return max(begin, span.start)
+
+
+def _before(batch: Batch, end: int) -> Batch:
+    if not len(batch) or batch.offsets[-1] < end:
+        return batch
+    return batch.slice(0, int(np.searchsorted(batch.offsets, end)))
+
+
+class BoundedReader(DataSourceReader):  # type: ignore[misc]
+    """Everything that the topics hold when the plan is made."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self._topics.between(self._topics.beginning(), self._topics.end()) or [EMPTY]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return iter(()) if partition.start == partition.end else map(record_batch, self._topics.read(partition))
+
+
+EMPTY = OffsetRange(TopicPartition("", 0), 0, 0)
+"""Spark wants at least one partition in a batch."""
+
+
+TOLD = 2
+"""The end of input takes two offsets: one with the row, one without, after which Spark closes what is open."""
+
+START_OF_END = [OffsetRange(TopicPartition(END, 0), 0, 1)]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """The topics as a stream: bounded per trigger, or up to where they ended when the query began."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        limit: int | None,
+        starts: Mapping[TopicPartition, int] | None = None,
+        *,
+        ends: bool = False,
+        latest_ms: int = LATEST_MS,
+    ) -> None:
+        self._topics, self._limit, self._starts, self._ends = topics, limit, starts or {}, ends
+        self._latest_ms = latest_ms
+        self._target: dict[TopicPartition, int] | None = None
+
+    def initialOffset(self) -> Offsets:
+        beginning = self._topics.beginning()
+        return offsets_of({source: max(offset, self._starts.get(source, 0)) for source, offset in beginning.items()})
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable() if self._limit is None else ReadMaxRows(self._limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._topics.end()
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        """As far as the limit allows: every partition's backlog shrinks by the same share, so that times keep step."""
+        begin, end, told = positions_of(start), self._target or self._topics.end(), start.get(END, {}).get("0", 0)
+        if told and any(stop > begin.get(source, 0) for source, stop in end.items()):
+            raise LogError(
+                "This query was run until the end of its input, so every row that comes later would be late: "
+                "run with --reset to start anew, or with spark.kstreams.path=auto."
+            )
+        backlog = {source: max(0, stop - begin.get(source, 0)) for source, stop in end.items()}
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(backlog.values())
+        taken = split_evenly(backlog, most)
+        reached = offsets_of({source: begin.get(source, 0) + rows for source, rows in taken.items()})
+        if self._ends and self._target is not None and not sum(taken.values()):
+            told = min(told + 1, TOLD)
+        return {**reached, END: {"0": told}} if told else reached
+
+    def reportLatestOffset(self) -> Offsets:
+        return offsets_of(self._topics.end())
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        ended = START_OF_END if start.get(END) is None and end.get(END) is not None else []
+        return [*self._topics.between(positions_of(start), positions_of(end)), *ended]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.source.topic == END:
+            return iter([record_batch(Batch.of_rows(partition.source, [Row(None, None, FAR_FUTURE_MS, ())]))])
+        return (record_batch(self._timed(batch)) for batch in self._topics.read(partition))
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The batch, if all of its times are such that operators can reckon with them."""
+        times = batch.timestamps.to_numpy()
+        bad = np.flatnonzero((times < 0) | (times > self._latest_ms))
+        if len(bad):
+            error = InvalidTimestampError(int(times[bad[0]]), _CURE, str(self._latest_ms))
+            place = f"{batch.source}@{batch.offsets[bad[0]]}"
+            raise ProcessingError(f"the source of {batch.source.topic}", None, place, error)
+        return batch

@@ -1,0 +1,1 @@
+"""The relational path: logical nodes lowered to DataFrames."""

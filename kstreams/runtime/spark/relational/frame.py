@@ -1,0 +1,159 @@
+"""`Frame`: a stream on the relational path: serialized keys and values, and typed columns of what expressions read.
+
+Bytes are decoded and encoded by the serdes themselves, in Arrow, so that a value means the same as on any other path;
+what is computed in between, Catalyst sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kstreams.expressions import Expr, Operation, Schema
+from kstreams.expressions.frame import to_narwhals
+from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS
+from kstreams.serdes import Serde
+from kstreams.serdes.json_columns import JsonColumns
+
+EVENT_TIME = "_event_time"
+"""The column that the watermark follows, in windowed queries."""
+
+SQL_TYPES = {
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows of one stream.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns origin, offset, timestamp, key, value, headers, and those that `leaves` names.
+    key, value : Serde
+        Of the bytes in `key` and `value`.
+    leaves : mapping of str to str
+        Typed columns that are there already, by what the expression's `repr` shows.
+    """
+
+    rows: DataFrame
+    key: Serde[Any]
+    value: Serde[Any]
+    leaves: Mapping[str, str] = field(default_factory=dict)
+
+    def where(self, condition: Column) -> Frame:
+        """The rows for which a condition holds; the one that ends the input of a windowed query goes on as well."""
+        if EVENT_TIME in self.rows.columns:
+            condition = condition | (F.col(EVENT_TIME) >= F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
+        return replace(self, rows=self.rows.where(condition))
+
+    def with_computed(self, expressions: Mapping[str, Expr]) -> Frame:
+        """The same rows with a column for each named expression."""
+        if not expressions:
+            return self
+        frame = self._decoded([leaf for expr in expressions.values() for leaf in expr.leaves])
+        schema = Schema(self.key.type, self.value.type)
+        named = {
+            name: to_narwhals(expr, lambda leaf: nw.col(frame.leaves[repr(leaf)]), schema).alias(name)
+            for name, expr in expressions.items()
+        }
+        computed = nw.from_native(frame.rows).with_columns(*named.values())
+        return replace(frame, rows=computed.to_native())
+
+    def with_key(self, key: Column, serde: Serde[Any]) -> Frame:
+        """The same rows under new keys."""
+        kept = {shown: name for shown, name in self.leaves.items() if shown != "ks.key"}
+        return replace(self, rows=self.rows.withColumn("key", key), key=serde, leaves=kept)
+
+    def with_value(self, value: Column, serde: Serde[Any]) -> Frame:
+        """The same rows with new values."""
+        kept = {shown: name for shown, name in self.leaves.items() if shown in ("ks.key", "ks.timestamp")}
+        return replace(self, rows=self.rows.withColumn("value", value), value=serde, leaves=kept)
+
+    def _decoded(self, leaves: Sequence[Expr]) -> Frame:
+        """The frame with all of these leaves as columns; fields of a value are decoded in one go."""
+        missing = {repr(leaf): leaf for leaf in leaves if repr(leaf) not in self.leaves}
+        frame = self
+        fields = [str(leaf.detail) for leaf in missing.values() if leaf.operation is Operation.FIELD]
+        if fields:
+            frame = frame._with_fields(fields)
+        for shown, leaf in missing.items():
+            if leaf.operation is not Operation.FIELD:
+                frame = frame._with_leaf(shown, _LEAVES[leaf.operation](self))
+        return frame
+
+    def _with_fields(self, fields: list[str]) -> Frame:
+        kinds = {name: kind for name, kind in JsonColumns(self.value.type, fields).types.items()}
+        returned = ", ".join(f"`{name}`: {SQL_TYPES[kind]}" for name, kind in kinds.items())
+        decoded = arrow_call(f"struct<{returned}>", _fields, (self.value.type, fields), F.col("value"))
+        rows = self.rows.withColumn("_fields", decoded)
+        rows = rows.select("*", *(F.col(f"_fields.`{name}`").alias(f"_field_{name}") for name in fields))
+        leaves = {f"ks.col({name!r})": f"_field_{name}" for name in fields}
+        return replace(self, rows=rows.drop("_fields"), leaves={**self.leaves, **leaves})
+
+    def _with_leaf(self, shown: str, column: Column) -> Frame:
+        name = f"_leaf_{shown.removeprefix('ks.')}"
+        return replace(self, rows=self.rows.withColumn(name, column), leaves={**self.leaves, shown: name})
+
+
+def decoded(serde: Serde[Any], column: str) -> Column:
+    """A serialized column as a typed one."""
+    return arrow_call(SQL_TYPES[serde.arrow_type], _decoded, (serde,), F.col(column))
+
+
+def encoded(serde: Serde[Any], column: Column) -> Column:
+    """A typed column as a serialized one."""
+    return arrow_call("binary", _encoded, (serde,), column)
+
+
+_LEAVES: dict[Operation, Callable[[Frame], Column]] = {
+    Operation.KEY: lambda frame: decoded(frame.key, "key"),
+    Operation.VALUE: lambda frame: decoded(frame.value, "value"),
+    Operation.TIMESTAMP: lambda frame: F.col("timestamp"),
+}
+
+
+def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, ...], *columns: Column) -> Column:
+    """Columns computed in Python, whole Arrow arrays at a time.
+
+    Parameters
+    ----------
+    returned : str
+        Spark type of the result.
+    work : callable
+        A function of kstreams: `work(*given, *arrays) -> array`.
+    given : tuple
+        What the user gave: it travels by value.
+    """
+    packed = pack(given)
+
+    def call(*arrays: pa.Array) -> pa.Array:
+        return work(*unpack(packed), *arrays)
+
+    return F.arrow_udf(call, returned)(*columns)
+
+
+def _fields(kind: Any, fields: list[str], column: pa.Array) -> pa.Array:
+    found = JsonColumns(kind, fields).decode(column)
+    return pa.StructArray.from_arrays([found[name] for name in fields], fields)
+
+
+def _decoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+    return serde.decode_column(column)
+
+
+def _encoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+    return serde.encode_column(column)

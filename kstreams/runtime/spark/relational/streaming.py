@@ -1,0 +1,74 @@
+"""Windowed sub-topologies on the relational path: each a query of its own, for which Spark keeps the state."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kstreams.runtime.spark.io.deleted_input import topics_to_miss
+from kstreams.runtime.spark.io.from_log import count_records
+from kstreams.runtime.spark.io.offset_ranges import Moves
+from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS, Offsets
+from kstreams.runtime.spark.io.source import read_stream
+from kstreams.runtime.spark.plan import Plan
+from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.relational.frame import EVENT_TIME
+from kstreams.runtime.spark.relational.lowering import relational_rows
+from kstreams.runtime.spark.relational.obstacles import window_of
+from kstreams.runtime.spark.reports import Report, split_reports
+from kstreams.runtime.spark.settings import SparkSettings
+
+
+class WindowedSteps:
+    """See `Work`: Spark has done the work when it hands over the rows.
+
+    Parameters
+    ----------
+    log_dir : str
+    """
+
+    def __init__(self, log_dir: str) -> None:
+        self._log_dir = log_dir
+
+    def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
+        """The rows as they are; the end of input came as data."""
+        assert rows is not None
+        topics = sorted({source.topic for source in moves})
+        table, reports = split_reports(rows.toArrow())
+        return table, [*reports, Report(records_in=count_records(self._log_dir, topics, moves))]
+
+
+def windowed_stream(
+    session: SparkSession,
+    plan: Plan,
+    number: int,
+    program: Program,
+    settings: SparkSettings,
+    starts: Offsets,
+    *,
+    until_end: bool,
+) -> DataFrame:
+    """The rows that a windowed sub-topology writes, as a stream.
+
+    Parameters
+    ----------
+    number : int
+        The sub-topology.
+    starts : mapping
+        Where its sources begin, if that is not their beginning.
+    until_end : bool
+        Whether all windows close after the last row.
+    """
+    windows = [window_of(node) for node in plan.nodes[number]]
+    # A window is final when the greatest time seen is its end and the grace: the grace is the watermark's delay.
+    grace_ms = max(window.grace_ms for window in windows if window is not None)
+
+    def source(topics: list[str]) -> DataFrame:
+        limits = session, program.log_dir, topics, settings.max_records, starts
+        missing = topics_to_miss(program)
+        rows = read_stream(*limits, ends=until_end, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
+        timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
+        return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
+
+    return relational_rows(plan, number, source, program)

@@ -1,0 +1,82 @@
+"""`UserFunction`: a Python function of the user inside an Arrow UDF; what it raises names operator, line and record."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from kstreams.errors import KStreamsError, ProcessingError
+from kstreams.processor.context.advice import no_advice
+from kstreams.processor.operators.stateless import first_looked_at
+from kstreams.serdes import Serde
+
+_TOPICS, _PARTITIONS = 1 << 20, 1 << 20
+
+
+def origin_column(number: int) -> Column:
+    """Names the topic partition that each row of a sub-topology comes from: the rows of one stay in order."""
+    topic = F.crc32(F.col("topic").cast("binary")) % _TOPICS
+    return (F.lit(number * _TOPICS * _PARTITIONS) + topic * _PARTITIONS + F.col("partition")).cast("bigint")
+
+
+PLACE = ("origin", "offset")
+"""The columns behind the arguments: where a row comes from."""
+
+
+class UserFunction(NamedTuple):
+    """One function and what is needed to call it and to explain its failure.
+
+    Parameters
+    ----------
+    function : callable
+    name, declared_at : str
+        Of the operator.
+    reads : tuple of Serde
+        One for each argument.
+    topics : tuple of str
+        The topics that rows may come from.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    declared_at: str
+    reads: tuple[Serde[Any], ...]
+    topics: tuple[str, ...]
+
+    def results(self, *columns: pa.Array) -> list[Any]:
+        """What the function gives for every row; the columns are its arguments, serialized, then `PLACE`."""
+        *arguments, origins, offsets = columns
+        decoded = (serde.decode_rows(column) for serde, column in zip(self.reads, arguments, strict=True))
+        found: list[Any] = []
+        function, append = self.function, found.append
+        try:
+            for row in zip(*decoded, strict=True):
+                append(function(*row))
+        except KStreamsError:
+            raise
+        except Exception as error:
+            place = self._place(origins[len(found)].as_py(), offsets[len(found)].as_py())
+            raise ProcessingError(self.name, self.declared_at, place, error) from error
+        return found
+
+    def listed(self, gave_text: Callable[[], None] = no_advice) -> UserFunction:
+        """The same for a function that gives any number of results: each list is complete before the next row."""
+
+        function = self.function
+
+        def know() -> None:
+            nonlocal function
+            function = self.function
+
+        function = first_looked_at(self.function, gave_text, know)
+        return self._replace(function=lambda *row: list(function(*row)))
+
+    def _place(self, origin: int, offset: int) -> str:
+        number, partition = divmod(origin % (_TOPICS * _PARTITIONS), _PARTITIONS)
+        topic = next((topic for topic in self.topics if zlib.crc32(topic.encode()) % _TOPICS == number), None)
+        return "(no record)" if topic is None else f"{topic}-{partition}@{offset}"

@@ -1,5 +1,0 @@
-"""One rule per logical node, for the relational path. Importing this package fills the rule book."""
-
-from kstreams.runtime.spark.rules import joins, stateless, windowed
-
-__all__ = ["joins", "stateless", "windowed"]

@@ -1,0 +1,86 @@
+"""`RowCollector`: takes what a task's sinks write and makes Spark's rows of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import HEADERS_TYPE
+from kstreams.errors import LogError
+from kstreams.log.partitioning import partitions_of
+from kstreams.processor.task.outputs import BY_KEY
+from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, Longs
+
+
+class RowCollector:
+    """The collector of one task in one step.
+
+    Parameters
+    ----------
+    partitions : mapping of str to int
+        Number of partitions by topic; a topic that is not known yet gets `default`.
+    origin : int
+        Names the task in the rows.
+    turn : int
+        Which turn of the step it is: the rows of a later one are numbered on.
+    """
+
+    def __init__(self, partitions: Mapping[str, int], default: int, origin: int, turn: int = 0) -> None:
+        self._partitions, self._default, self._origin = partitions, default, origin
+        self._first = turn << 40
+        self._written: Counter[str] = Counter()
+        self._rows: list[pa.RecordBatch] = []
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has, or will have."""
+        return self._partitions.get(topic, self._default)
+
+    def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
+        """None here: the driver writes the topics, and a record that one of them refuses ends the run."""
+        return {}
+
+    def send(
+        self,
+        topic: str,
+        keys: pa.Array,
+        values: pa.Array,
+        timestamps: pa.Array,
+        headers: pa.Array | None,
+        partitions: np.ndarray[Any, Any] | None,
+    ) -> None:
+        """Keep rows of one topic, numbered in the order in which they come."""
+        first, count = self._first + self._written[topic], len(keys)
+        self._written[topic] += count
+        numbers = np.arange(first, first + count, dtype=np.int64)
+        columns = [
+            pa.repeat(pa.scalar(topic, pa.string()), count),
+            pa.array(self._chosen(topic, keys, partitions, numbers), pa.int32()),
+            pa.array(numbers),
+            timestamps,
+            keys,
+            values,
+            pa.nulls(count, HEADERS_TYPE) if headers is None else headers,
+            pa.repeat(pa.scalar(self._origin, pa.int64()), count),
+        ]
+        self._rows.append(pa.RecordBatch.from_arrays(columns, schema=ARROW_OUT_SCHEMA))
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Where rows were written to so far."""
+        return frozenset(self._written)
+
+    def drain(self) -> list[pa.RecordBatch]:
+        """The rows since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def _chosen(self, topic: str, keys: pa.Array, given: np.ndarray[Any, Any] | None, numbers: Longs) -> Longs:
+        count = self.partitions(topic)
+        by_key = partitions_of(keys, count)
+        chosen = by_key if given is None else np.where(given == BY_KEY, by_key, given)
+        # A null key may go anywhere, but to the same place when the step is run again.
+        return np.where(chosen < 0, (numbers + self._origin) % count, chosen)

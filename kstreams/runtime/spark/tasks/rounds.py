@@ -1,0 +1,67 @@
+"""Turns: how sub-topologies that feed each other in a circle run within one step. Pure logic.
+
+A foreign-key join is such a circle: what the left side asks for is answered by the right side, and the answers come
+back to the left. One takes a turn after the other, with what the others have written since, until nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+from kstreams.errors import TopologyError
+from kstreams.runtime.spark.tasks.state_files import TURNS
+
+Rows = TypeVar("Rows")
+
+
+def take_turns(
+    members: Sequence[int],
+    inputs: Mapping[int, Collection[str]],
+    run: Callable[[int, int, Sequence[Rows]], tuple[Rows, Collection[str]]],
+) -> dict[int, list[Rows]]:
+    """Let sub-topologies run until none has written anything that another one, or itself, still has to read.
+
+    Parameters
+    ----------
+    members : sequence of int
+        The sub-topologies, in the order of their first turns: each has one at least.
+    inputs : mapping of int to collection of str
+        The topics that each reads from within the circle.
+    run : callable
+        `run(member, turn, waiting)`: one turn, with what was written for it since the one before; gives its rows, and
+        the topics that they go to.
+
+    Returns
+    -------
+    dict of int to list
+        By member: the rows of its turns.
+
+    Raises
+    ------
+    TopologyError
+        When they would go on for ever.
+
+    Examples
+    --------
+    >>> def countdown(member, turn, waiting):
+    ...     return (2 - turn, ["again"] if turn < 2 else [])
+    >>> take_turns([0], {0: ["again"]}, countdown)
+    {0: [2, 1, 0]}
+    """
+    taken: dict[int, list[Rows]] = {member: [] for member in members}
+    waiting: dict[int, list[Rows]] = {member: [] for member in members}  # whoever is in it has a turn to come
+    while waiting:
+        member = next(iter(waiting))
+        turn = len(taken[member])
+        if turn == TURNS:
+            raise TopologyError(
+                f"Sub-topologies {sorted(members)} feed each other without end: after {TURNS} turns in one step there "
+                "are still records for them. Let a filter in the circle end it."
+            )
+        rows, topics = run(member, turn, waiting.pop(member))
+        taken[member].append(rows)
+        for reader in members:
+            if not set(inputs[reader]).isdisjoint(topics):
+                waiting.setdefault(reader, []).append(rows)
+    return taken

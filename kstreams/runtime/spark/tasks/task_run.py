@@ -1,0 +1,178 @@
+"""One native task in one step, inside a Spark worker: opens its state, runs, writes the new state, yields its output.
+
+Exactly once: the state read is the one the parent step left, the state written has the step's name. Whatever is run
+again reads and writes the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.batch import Batch
+from kstreams.clock import ManualClock
+from kstreams.errors import CorruptStateError, KStreamsError
+from kstreams.processor.task.interleaved import Interleaved
+from kstreams.processor.task.partition_group import PartitionGroup
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.spark.cluster.shipping import unpack
+from kstreams.runtime.spark.io.from_log import from_log
+from kstreams.runtime.spark.io.offset_ranges import decode_spans
+from kstreams.runtime.spark.io.rows import batches_of, table_of
+from kstreams.runtime.spark.program import Program, Step
+from kstreams.runtime.spark.reports import MARK, describe, report
+from kstreams.runtime.spark.tasks.collector import RowCollector
+from kstreams.runtime.spark.tasks.live_states import LIVE, LiveState
+from kstreams.runtime.spark.tasks.state_files import StateFiles, moment
+from kstreams.state.api import StateStore
+
+logger = logging.getLogger(__name__)
+
+RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
+    """The function for `mapInArrow` that runs every task of a sub-topology whose mark is in its Spark partition."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # what is dropped, the driver tells
+        program: Program = unpack(packed)
+        rows = table_of(batches)
+        marked = pc.equal(rows["topic"], MARK)
+        handed_over = rows.filter(pc.invert(marked))
+        for mark in sorted(rows.filter(marked).to_pylist(), key=lambda mark: int(mark["partition"])):
+            mine = handed_over.filter(pc.equal(handed_over["partition"], mark["partition"]))
+            given = [*from_log(program.log_dir, decode_spans(mark["value"])), *batches_of(mine)]
+            yield from run_task(program, program.sub_topology(sub_topology), mark["partition"], step, given)
+
+    return run
+
+
+def run_task(
+    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch]
+) -> Iterator[pa.RecordBatch]:
+    """Run one task in one step.
+
+    Parameters
+    ----------
+    given : iterable of Batch
+        Its input, the batches of one partition in order.
+
+    Yields
+    ------
+    pyarrow RecordBatch
+        Its output, columns as in `ARROW_OUT_SCHEMA`, and one row with its counts.
+    """
+    name, given, num_given_out = f"{program.checkpoint}/{sub.id}_{partition}", list(given), 0
+    try:
+        try:
+            for output in _attempt(program, sub, partition, step, given):
+                yield output
+                num_given_out += 1
+        except CorruptStateError as damage:
+            logger.warning("%s. They are rebuilt from the state files, and the step is run again", damage)
+            LIVE.clear()  # a global table's may be meant
+            yield from islice(_attempt(program, sub, partition, step, given), num_given_out, None)
+    except KStreamsError as error:
+        LIVE.drop(name)
+        yield report(partition, error=describe(error))
+    except BaseException:
+        LIVE.drop(name)  # it holds half a step
+        raise
+
+
+def _attempt(
+    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch]
+) -> Iterator[pa.RecordBatch]:
+    """What a task gives in one step: the same whenever it is run."""
+    name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
+    version = files.version_at(step.before(sub.id))
+    live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
+    yield from _Run(program, sub, partition, step, live).outputs(given, files)
+
+
+class _Run:
+    """What one call of `run_task` works with."""
+
+    def __init__(self, program: Program, sub: SubTopology, partition: int, step: Step, live: LiveState) -> None:
+        self._program, self._step, self._live = program, step, live
+        self._partition = partition
+        self._memo = dict(live.memo or {})
+        origin = sub.id << 20 | partition
+        self._collector = RowCollector(program.partitions, program.default_partitions, origin, step.turn)
+        self._task = Task(
+            sub,
+            partition,
+            state=live.state,
+            collector=self._collector,
+            config=program.config,
+            clock=ManualClock(step.now_ms),
+            application_id=program.application_id,
+            global_stores={} if sub.is_global else _global_stores(program, step),
+            memo=self._memo,
+            topic_names=program.topic_names,
+            deadlines=self._memo,
+        )
+
+    def outputs(self, given: Iterable[Batch], files: StateFiles) -> Iterator[pa.RecordBatch]:
+        """Process, commit, and give what came out."""
+        batches = [self._numbered(batch) for batch in given]
+        self._task.pass_time(awake={batch.source.topic for batch in batches})
+        for runs in self._in_order(batches):
+            self._task.process_interleaved(runs)
+            yield from self._collector.drain()
+        self._task.pass_over()
+        self._task.punctuate()
+        if self._step.end:
+            self._task.end_of_input()
+        self._task.flush()
+        self._commit(files)
+        self._task.close()
+        yield from self._collector.drain()
+        dropped = [(*place, count) for place, count in self._task.dropped.items()]
+        yield report(self._partition, dropped=dropped, wrote=self._collector.topics, records_in=self._task.records_in)
+
+    def _in_order(self, batches: list[Batch]) -> Iterator[Interleaved]:
+        group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)
+        for batch in batches:
+            group.add(batch)
+        longest = max(map(len, batches), default=0)
+        return iter(lambda: group.next_runs(longest), None)
+
+    def _numbered(self, batch: Batch) -> Batch:
+        """Rows of a repartition topic have no offsets of a log: they are counted here, from step to step."""
+        if batch.source.topic not in self._program.internal:
+            return batch
+        key = f"next_offset:{batch.source.topic}"
+        first = self._memo.get(key, 0)
+        self._memo[key] = first + len(batch)
+        offsets = np.arange(first, first + len(batch), dtype=np.int64)
+        return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
+
+    def _commit(self, files: StateFiles) -> None:
+        live, number, moment = self._live, self._step.number, self._step.moment
+        counted = {key: value for key, value in self._memo.items() if key.startswith("next_offset:")}
+        live.memo = {**self._task.memo(), **self._task.deadlines(), **counted}
+        changes = live.state.changes()
+        live.version = files.write_changes(moment, live.version, live.memo, changes)
+        live.state.persist(changes, dict.fromkeys(changes, moment + 1))
+        # Not in later turns: two snapshots of one step would let go what it needs to run again.
+        if number % (2 * self._program.snapshot_every) == 0 and number > 0 and self._step.turn == 0:
+            files.write_snapshot(live.version, live.memo, live.state.snapshot())
+
+
+def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
+    stores: dict[str, Any] = {}
+    for number, made_by in step.globals.items():
+        sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
+        name, version = f"{program.checkpoint}/{number}_0", files.version_at(moment(made_by))
+        live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
+        stores |= live.state.stores
+    return stores

@@ -1,0 +1,1 @@
+"""The kinds of stores: key-value, window, session, versioned, buffers, and custom ones."""

@@ -1,0 +1,268 @@
+"""Time-ordered buffers: updates of a table that wait (suppress). What memory has no room for waits below.
+
+A row's key is the serialized key; its value is, in this order and big endian: time at which it waits (8 bytes),
+timestamp of the update (8), new value and old value as parts, and the headers (see `packing`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from kstreams.state.api import BufferedChange, Changes, StoreBuilder
+from kstreams.state.codecs import Keys, PlainValues
+from kstreams.state.family import Family, Rows
+from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.packing import packed, packed_headers, unpacked, unpacked_headers
+from kstreams.state.rows.spilled import Places, Spilled, SpilledRow
+
+_TIMES = struct.Struct(">qq")
+_FIXED_BYTES = 28  # what Kafka Streams counts for a record's context: offset, timestamp, partition, and a length
+
+
+class LiveTimeOrderedBuffer(LiveStore):
+    """Updates that wait, one per key (see `TimeOrderedBuffer`).
+
+    Parameters
+    ----------
+    order : Family
+        For the order of the rows that wait below alone (see `Spilled`).
+    """
+
+    row_slots, object_bytes = 3, 600  # a dict's slot, and the place in the queue, which takes as much as two
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget, order: Family) -> None:
+        super().__init__(builder, family, budget)
+        self._keys, self._values = Keys(builder.name, builder.key), PlainValues(builder.name, builder.value)
+        self._waiting: dict[Any, tuple[int, BufferedChange]] = {}
+        self._queue: list[tuple[int, bytes, Any]] = []  # heap of (time, serialized key, key): one entry per waiting key
+        self._changed: dict[Any, None] = {}
+        self._handed: dict[Any, None] = {}  # given out as changes, not written below yet
+        self._places = Places(family, order)
+        self._spilled = Spilled(self._places.read, self._is_known)
+        self._sizes: dict[Any, int] | None = None  # of what is in memory; made when somebody asks for bytes
+        self._num_bytes = 0
+
+    def _is_known(self, key: bytes) -> bool:
+        """Whether memory tells what has become of a key, and not the bytes below."""
+        live = self._keys.of_bytes(key)
+        return live in self._waiting or live in self._changed or live in self._handed
+
+    def get(self, key: Any) -> BufferedChange | None:
+        """What waits for a key."""
+        self.ready()
+        live = self._key(key)
+        found = self._waiting.get(live)
+        if found is None and self._spilled.count:
+            data = self._below(self._keys.to_bytes(live))
+            found = None if data is None else self._of_bytes(data)
+        return None if found is None else found[1]
+
+    def _below(self, key: bytes) -> bytes | None:
+        """What waits below for a key."""
+        data = self.family.get(key)
+        return data if data is not None and self._spilled.holds(data[: _TIMES.size // 2] + key, key) else None
+
+    def put(self, key: Any, change: BufferedChange, time_ms: int) -> None:
+        """Keep `change`; a key that waits already keeps its place (its first time)."""
+        self.ready()
+        live = self._key(key)
+        found = self._waiting.get(live)
+        if found is None and self._spilled.count:
+            found = self._taken_back(live)
+        if found is None:
+            heapq.heappush(self._queue, (time_ms, self._keys.to_bytes(live), live))
+        self._waiting[live] = (time_ms if found is None else found[0], change)
+        self._changed[live] = None
+        if self._sizes is not None:
+            self._weigh(live, change)
+
+    def _taken_back(self, live: Any) -> tuple[int, BufferedChange] | None:
+        """What waits below for a key, which waits in memory from now on."""
+        key = self._keys.to_bytes(live)
+        data = self._below(key)
+        if data is None:
+            return None
+        self._spilled.count -= 1
+        found = self._of_bytes(data)
+        heapq.heappush(self._queue, (found[0], key, live))
+        if self._sizes is not None:
+            self._sizes[live] = _size(key, data)
+        return found
+
+    def pop_until(self, time_ms: int) -> Iterator[tuple[Any, BufferedChange]]:
+        """Remove and give, in order, what has time <= time_ms; nothing leaves that is not taken from the iterator."""
+        while (first_ms := self.first_time()) is not None and first_ms <= time_ms:
+            yield self._pop()
+
+    def pop_first(self) -> tuple[Any, BufferedChange] | None:
+        """Remove and give what waits longest."""
+        return None if self.first_time() is None else self._pop()
+
+    def first_time(self) -> int | None:
+        """The time of what would leave first."""
+        self.ready()
+        queue = self._queue
+        if self._spilled.count and (first := self._spilled.first()) is not None and self._is_first(first):
+            return first.time_ms
+        return queue[0][0] if queue else None
+
+    def _is_first(self, spilled: SpilledRow) -> bool:
+        return not self._queue or (spilled.time_ms, spilled.key) < self._queue[0][:2]
+
+    def _pop(self) -> tuple[Any, BufferedChange]:
+        public = self._keys.public
+        if self._spilled.count and (first := self._spilled.first()) is not None and self._is_first(first):
+            self._spilled.pop()
+            live, change = self._keys.of_bytes(first.key), self._of_bytes(first.value)[1]
+            self._num_bytes -= 0 if self._sizes is None else _size(first.key, first.value)
+        else:
+            live = heapq.heappop(self._queue)[2]
+            change = self._waiting.pop(live)[1]
+            self._changed[live] = None
+            self._num_bytes -= 0 if self._sizes is None else self._sizes.pop(live)
+        return (live if public is None else public(live)), change
+
+    def num_records(self) -> int:
+        """How many updates wait."""
+        self.ready()
+        return len(self._waiting) + self._spilled.count
+
+    def num_bytes(self) -> int:
+        """What the waiting updates take, serialized."""
+        self.ready()
+        if self._sizes is None:
+            self._sizes = {}
+            self._num_bytes = sum(_size(row.key, row.value) for row in self._spilled.rows())
+            for live, (_, change) in self._waiting.items():
+                self._weigh(live, change)
+        return self._num_bytes
+
+    def _weigh(self, live: Any, change: BufferedChange) -> None:
+        assert self._sizes is not None
+        size = _size(self._keys.to_bytes(live), self._to_bytes(0, change))
+        self._num_bytes += size - self._sizes.get(live, 0)
+        self._sizes[live] = size
+
+    def _key(self, key: Any) -> Any:
+        live = self._keys.live
+        return key if live is None else live(key)
+
+    def _to_bytes(self, time_ms: int, change: BufferedChange) -> bytes:
+        write = self._values.serde.serialize
+        parts = [packed(None if value is None else write(value)) for value in (change.new, change.old)]
+        return b"".join((_TIMES.pack(time_ms, change.timestamp), *parts, packed_headers(change.headers)))
+
+    def _of_bytes(self, data: bytes) -> tuple[int, BufferedChange]:
+        time_ms, timestamp = _TIMES.unpack_from(data)
+        (new, old), at = unpacked(data, _TIMES.size, 2)
+        read = self._values.serde.deserialize
+        new_value, old_value = (None if part is None else read(part) for part in (new, old))
+        return time_ms, BufferedChange(new_value, old_value, timestamp, unpacked_headers(data, at))
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        taken, self._changed = self._changed, {}
+        self._handed |= taken
+        return self._records(list(taken), timestamp_ms)
+
+    def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
+        for keys in self._spilled.take_popped():
+            times = pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(keys))
+            yield Changes(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()), times)
+
+    def _records(self, keys: list[Any], timestamp_ms: int) -> Changes:
+        found = [self._waiting.get(key) for key in keys]
+        values = [None if waiting is None else self._to_bytes(*waiting) for waiting in found]
+        times = [timestamp_ms if waiting is None else waiting[1].timestamp for waiting in found]
+        return Changes(self._keys.encode(keys), pa.array(values, pa.binary()), pa.array(times, pa.int64()))
+
+    def write(self, changes: Changes | None, offset: int | None) -> None:
+        for keys in self._spilled.written():
+            self.family.write(
+                Rows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary())), None, self._handed_ms
+            )
+        if not self._spilled.num_popped():
+            self._places.drop_until(self._spilled.front)
+        super().write(changes, offset)
+
+    def written(self) -> None:
+        self._handed = {}
+
+    def apply(self, changes: Changes) -> None:
+        if self.family.durable:
+            self._waiting, self._queue, self._sizes, self._num_bytes = {}, [], None, 0
+            self.reload()
+        else:
+            self._take(changes.keys, changes.values)
+            self._line_up()
+
+    def load(self, everything: bool) -> None:
+        self._spilled.clear()
+        self._places.clear()
+        for chunk in self.family.chunks(b"", None):
+            if everything:
+                self._take(*chunk.columns())
+            else:
+                self._spill([(_TIMES.unpack_from(value)[0], key) for key, value in chunk.rows])
+        self._line_up()
+
+    def _take(self, keys: pa.Array, values: pa.Array) -> None:
+        for live, data in zip(self._keys.decode(keys), values.to_pylist(), strict=True):
+            if data is None:
+                self._waiting.pop(live, None)
+            else:
+                self._waiting[live] = self._of_bytes(data)
+
+    def _line_up(self) -> None:
+        """Make the queue of what is in memory."""
+        self._queue = [(time, self._keys.to_bytes(live), live) for live, (time, _) in self._waiting.items()]
+        heapq.heapify(self._queue)
+        self._sizes, self._num_bytes = None, 0
+
+    def dump(self) -> Changes:
+        self.ready()
+        here = self._records(list(self._waiting), 0)
+        below = list(self._spilled.rows())
+        keys, values = [row.key for row in below], [row.value for row in below]
+        times = [_TIMES.unpack_from(value)[1] for value in values]
+        columns = pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(times, pa.int64())
+        return Changes(*(pa.concat_arrays(pair) for pair in zip(here, columns, strict=True)))
+
+    def num_pending(self) -> int:
+        return len(self._changed) + len(self._handed) + self._spilled.num_popped()
+
+    def num_live(self) -> int:
+        return len(self._waiting)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return list(islice(reversed(self._waiting.items()), SAMPLE))
+
+    def evict(self, count: int) -> int:
+        """Let updates that lie below wait there alone."""
+        if self._spilled.num_popped():
+            return 0  # what comes now could stand before what has left
+        clean = (live for live in self._waiting if live not in self._changed and live not in self._handed)
+        gone = [(self._waiting[live][0], live) for live in islice(clean, count)]
+        self._spill([(time_ms, self._keys.to_bytes(live)) for time_ms, live in gone])
+        for _, live in gone:
+            del self._waiting[live]
+            if self._sizes is not None:
+                del self._sizes[live]
+        self._queue = [row for row in self._queue if row[2] in self._waiting]
+        heapq.heapify(self._queue)
+        return len(gone)
+
+    def _spill(self, rows: list[tuple[int, bytes]]) -> None:
+        """Rows that lie below wait there alone: their times and keys."""
+        if rows:
+            self._spilled.add(self._places.add(rows))
+
+
+def _size(key: bytes, data: bytes) -> int:
+    return len(key) + len(data) + _FIXED_BYTES

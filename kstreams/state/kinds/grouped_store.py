@@ -1,0 +1,173 @@
+"""`GroupedStore`: what session stores and join-window stores share: rows by key and place, and their retention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.errors import StateError
+from kstreams.state.api import Changes, StoreBuilder, StoreKind
+from kstreams.state.codecs import Keys, values_of
+from kstreams.state.family import Family, Rows
+from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.byte_columns import cut, integers, join
+from kstreams.state.rows.footprint import SLOT_BYTES
+from kstreams.state.rows.groups import Groups, Place
+from kstreams.state.segments import segment_ms
+
+
+class GroupedStore(LiveStore):
+    """Rows by key and place; reads find none whose time is at or before (greatest time put - retention).
+
+    They are gone for `all` too once their segment is over, as in Kafka Streams over RocksDB; in memory, at once. Below
+    and in the changelog a row's key is: key, time (8 bytes), second number.
+    """
+
+    second: ClassVar[str]
+    pending_bytes = 4 * SLOT_BYTES  # of a change: its row, by which a dict and perhaps a set know it
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        if builder.retention_ms is None:
+            raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
+        self._retention_ms = builder.retention_ms
+        self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
+        below = family, self.second, self._times, self.on_read, self._lock
+        self._groups = Groups(self._keys, self._values, *below)
+        self._segment_ms = segment_ms(builder)
+        self._swept_ms = -1
+
+    def _held(self, value: Any) -> Any:
+        """A value as it lives in memory."""
+        live = self._values.live
+        return value if live is None or value is None else live(value)
+
+    def _observe(self, time_ms: int) -> bool:
+        """Note a time; False when it is gone already."""
+        observed_ms = self.observed_ms
+        if time_ms > observed_ms:
+            self.observed_ms = time_ms
+            return True
+        return time_ms > observed_ms - self._retention_ms or time_ms > self._gone_ms(observed_ms)
+
+    def _lies_between(self, low: Any, high: Any) -> Callable[[Any], bool]:
+        """Whether a key, as it is known in memory, lies from `low` to `high`, by its bytes."""
+        (first, end), to_bytes = self._keys.span(low, high), self._keys.to_bytes
+        return lambda live: first <= to_bytes(live) and (end is None or to_bytes(live) < end)
+
+    def _key(self, key: Any) -> Any:
+        if key is None:
+            raise self._keys.missing()
+        live = self._keys.live
+        return key if live is None else live(key)
+
+    def _public_key(self, live: Any) -> Any:
+        public = self._keys.public
+        return live if public is None else public(live)
+
+    def _public(self, value: Any) -> Any:
+        public = self._values.public
+        return value if public is None or value is None else public(value)
+
+    def _limit_ms(self) -> int:
+        """Rows with this time or an earlier one have expired: nobody finds them any more."""
+        return self.observed_ms - self._retention_ms
+
+    def _gone_ms(self, observed_ms: int) -> int:
+        """Rows with this time or an earlier one are gone, with their segment."""
+        limit_ms = observed_ms - self._retention_ms
+        return limit_ms // self._segment_ms * self._segment_ms - 1 if self._segment_ms else limit_ms
+
+    def _times(self) -> tuple[int, int]:
+        """The first and the last time that a row may have."""
+        return self._gone_ms(self.observed_ms) + 1, self.observed_ms
+
+    def _kept(self) -> list[tuple[Any, Place, Any]]:
+        """Everything that is not gone: key, place, value."""
+        times = self._times()
+        return [
+            (key, place, value) for key in self._groups.every_key() for place, value in self._groups[key].rows(*times)
+        ]
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        return self._records(*self._groups.take_changes(self._gone_ms(self.observed_ms)), timestamp_ms)
+
+    def _records(self, keys: list[Any], places: list[Place], values: list[Any], timestamp_ms: int) -> Changes:
+        pack = self._groups.place.pack
+        packed = pa.array([pack(*place) for place in places], pa.binary())
+        encoded, timestamps = self._values.encode(values, timestamp_ms)
+        if self.builder.kind is not StoreKind.TIMESTAMPED_WINDOW:
+            timestamps = pa.array([time for time, _ in places], pa.int64())
+        return Changes(join(self._keys.encode(keys), packed), encoded, timestamps)
+
+    def rows(self, changes: Changes) -> Rows:
+        return Rows(changes.keys, self._values.stored(changes.values, changes.timestamps))
+
+    def write(self, changes: Changes | None, offset: int | None) -> None:
+        super().write(changes, offset)
+        if self._gone_ms(self.observed_ms) - self._swept_ms > self._retention_ms // 2:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what is gone, here and below; seldom, since below it takes a look at every row."""
+        self._swept_ms = self._gone_ms(self.observed_ms)
+        self._groups.drop_until(self._swept_ms)
+        size, unpack = self._groups.place.size, self._groups.place.unpack
+        gone_ms = self._gone_ms(self._handed_ms)
+        for chunk in self.family.chunks(b"", None):
+            expired = [key for key, _ in chunk.rows if unpack(key[-size:])[0] <= gone_ms]
+            if expired:
+                rows = Rows(pa.array(expired, pa.binary()), pa.nulls(len(expired), pa.binary()))
+                self.family.write(rows, None, self._handed_ms)
+
+    def written(self) -> None:
+        self._groups.written()
+
+    def apply(self, changes: Changes) -> None:
+        size = self._groups.place.size
+        times = integers(cut(changes.keys, -size, 8 - size))
+        self.observed_ms = max(self.observed_ms, int(np.max(np.asarray(times), initial=-1)))
+        if self.family.durable:
+            self._groups.forget()
+            self.reload()
+        else:
+            self._take(self.rows(changes))
+
+    def _take(self, rows: Rows) -> None:
+        size, unpack = self._groups.place.size, self._groups.place.unpack
+        places = [unpack(data) for data in cut(rows.keys, -size).to_pylist()]
+        self._groups.load(self._keys.decode(cut(rows.keys, 0, -size)), places, self._values.of_stored(rows.values))
+        self._groups.drop_until(self._gone_ms(self.observed_ms))
+
+    def load(self, everything: bool) -> None:
+        if everything:
+            rows = [chunk.columns() for chunk in self.family.chunks(b"", None)]
+            self._take(Rows(*(pa.concat_arrays(columns) for columns in zip(*rows, strict=True))))
+            self._groups.complete = True
+
+    def dump(self) -> Changes:
+        shows_expired = self.builder.caching or self.builder.time_ordered  # what closes must still be found
+        hidden_ms = self._gone_ms(self.observed_ms) if shows_expired else self._limit_ms()
+        rows = [row for row in self._kept() if row[1][0] > hidden_ms]
+        keys, places, values = ([row[part] for row in rows] for part in range(3))
+        return self._records(keys, places, values, 0)
+
+    def num_pending(self) -> int:
+        return self._groups.num_pending()
+
+    def num_live(self) -> int:
+        return max(self._groups.num_rows, len(self._groups))
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        for key, group in islice(reversed(self._groups.items()), SAMPLE):
+            rows += [(key, group), *[()] * (len(group) - 1)]  # the first row of a key stands for all of them
+        return rows
+
+    def evict(self, count: int) -> int:
+        return self._groups.evict(count)

@@ -1,0 +1,171 @@
+"""Key-value stores, plain and timestamped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from kstreams.serdes import Serde
+from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.codecs import Keys, values_of
+from kstreams.state.family import Family, Rows, after_prefix
+from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.entries import Entries
+
+
+class LiveKeyValueStore(LiveStore):
+    """Values by key (see `KeyValueStore`)."""
+
+    get: Callable[[Any], Any]
+    """The value of a key, or None; stays valid for the life of the store, so that an operator may bind it once."""
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
+        complete = not family.durable
+        self._entries = Entries(self._keys, self._values, family, complete=complete, **self._access)
+        # where objects are kept as they are, a read is one subscript of a dict, without a Python frame
+        plain = self._keys.direct and self._values.public is None
+        self.get = self._entries.__getitem__ if plain else self._get
+        self.put = self._put_plain if plain else self._put
+
+    put: Callable[[Any, Any], None]
+    """Set the value of a key; None deletes it."""
+
+    def _put_plain(self, key: Any, value: Any) -> None:
+        if key is None:
+            raise self._keys.missing()
+        entries = self._entries
+        entries[key] = value
+        entries.changed[key] = None
+
+    def _put(self, key: Any, value: Any) -> None:
+        live = self._key(key)
+        self._entries[live] = self._live(value)
+        self._entries.changed[live] = None
+
+    def _get(self, key: Any) -> Any:
+        return self._public(self._entries[self._key(key)])
+
+    def _key(self, key: Any) -> Any:
+        if key is None:
+            raise self._keys.missing()
+        live = self._keys.live
+        return key if live is None else live(key)
+
+    def _live(self, value: Any) -> Any:
+        live = self._values.live
+        return value if live is None or value is None else live(value)
+
+    def _public(self, value: Any) -> Any:
+        public = self._values.public
+        return value if public is None or value is None else public(value)
+
+    def delete(self, key: Any) -> Any:
+        """Delete a key and answer what it was."""
+        old = self.get(key)
+        self.put(key, None)
+        return old
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        """Set the value of a key that has none; answers the one it has."""
+        old = self.get(key)
+        if old is None:
+            self.put(key, value)
+        return old
+
+    def put_all(self, entries: Collection[tuple[Any, Any]]) -> None:
+        """Put (key, value) pairs, in order."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def get_many(self, keys: list[Any]) -> list[Any]:
+        """The values of keys, in their order."""
+        live, public = self._keys.live, self._values.public
+        found = self._entries.read_many(keys if live is None else list(map(live, keys)))
+        return found if public is None else [None if value is None else public(value) for value in found]
+
+    def put_many(self, keys: list[Any], values: list[Any]) -> None:
+        """Put many, in order."""
+        live_key, live = self._keys.live, self._values.live
+        lives = keys if live_key is None else list(map(live_key, keys))
+        if live_key is None and None in lives:
+            raise self._keys.missing()
+        held = values if live is None else [None if value is None else live(value) for value in values]
+        self._entries.update(zip(lives, held, strict=True))
+        self._entries.changed.update(dict.fromkeys(lives))
+
+    def range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
+        """(key, value) from `low` to `high`, both included and None for open, in the order of the serialized keys."""
+        return self._scan(*self._keys.span(low, high))
+
+    def reverse_range(self, low: Any = None, high: Any = None) -> Iterator[tuple[Any, Any]]:
+        """`range` in descending order."""
+        return self._scan(*self._keys.span(low, high), reverse=True)
+
+    def all(self) -> Iterator[tuple[Any, Any]]:
+        """Every (key, value), in the order of the serialized keys."""
+        return self._scan(b"", None)
+
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+        """`all` in descending order."""
+        return self._scan(b"", None, reverse=True)
+
+    def prefix_scan(self, prefix: Any, serde: Serde[Any] | None = None) -> Iterator[tuple[Any, Any]]:
+        """(key, value) whose serialized key begins with `prefix`, written by `serde` (the store's own when None)."""
+        data = (serde or self._keys.serde).serialize(prefix)
+        return self._scan(data, after_prefix(data))
+
+    def _scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
+        key_of = self._keys.public
+        for live, value in self._entries.scan(low, high, reverse):
+            yield live if key_of is None else key_of(live), self._public(value)
+
+    def approximate_num_entries(self) -> int:
+        """How many entries there are: exactly when all of them are live, else roughly."""
+        live = self._entries.num_live()
+        return live if self._entries.complete else max(self.family.estimated_rows(), live)
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        keys, values = self._entries.take_changes()
+        return Changes(self._keys.encode(keys), *self._values.encode(values, timestamp_ms))
+
+    def rows(self, changes: Changes) -> Rows:
+        return Rows(changes.keys, self._values.stored(changes.values, changes.timestamps))
+
+    def written(self) -> None:
+        self._entries.written()
+
+    def apply(self, changes: Changes) -> None:
+        if self.family.durable:
+            self._entries.forget()
+            self.reload()
+        else:
+            rows = self.rows(changes)
+            self._entries.load(self._keys.decode(rows.keys), self._values.of_stored(rows.values))
+
+    def load(self, everything: bool) -> None:
+        if everything:
+            for chunk in self.family.chunks(b"", None):
+                rows = chunk.columns()
+                self._entries.load(self._keys.decode(rows.keys), self._values.of_stored(rows.values))
+            self._entries.complete = True
+
+    def dump(self) -> Changes:
+        found = list(self._entries.scan(b"", None))
+        return Changes(
+            self._keys.encode([key for key, _ in found]), *self._values.encode([value for _, value in found], 0)
+        )
+
+    def num_pending(self) -> int:
+        return self._entries.num_pending()
+
+    def num_live(self) -> int:
+        return len(self._entries)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return list(self._entries.sample(SAMPLE))
+
+    def evict(self, count: int) -> int:
+        return self._entries.evict(count)

@@ -1,0 +1,183 @@
+"""`LiveStore`: what every store has in common: its name, the bytes below, and the way between them and a changelog."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from kstreams.batch import Batch
+from kstreams.errors import StateError
+from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.family import Family, Rows
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.footprint import SLOT_BYTES, RowWeight
+
+_FIRST_GUESS = 64
+_READS_PER_LOOK = 1_000
+SAMPLE = 16
+"""Of how many rows the weight of all is told."""
+
+
+class LiveStore:
+    """A store of live objects; the kinds fill in the methods at the end.
+
+    Parameters
+    ----------
+    builder : StoreBuilder
+        What the store is to be.
+    family : Family
+        The bytes below.
+    budget : LiveBudget
+        The memory it shares with other stores.
+    """
+
+    row_slots = 1
+    """How many entries of dicts a row has."""
+    object_bytes = 200
+    """A guess at what a row takes in memory beside the bytes it stands for, until it is weighed."""
+    pending_bytes = SLOT_BYTES
+    """What a row takes in addition until it is committed."""
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        self.name, self.builder, self.family = builder.name, builder, family
+        self.handle: Any = self
+        """What operators and processors are given."""
+        self._budget, self._reads = budget, 0
+        self._weight, self._least_row_bytes = RowWeight(self.sample, self.row_slots), _FIRST_GUESS + self.object_bytes
+        self._loaded = not family.durable
+        self._lock = threading.RLock()
+        """Held while live objects are loaded, read from below or evicted (see `Entries`)."""
+        self._access: dict[str, Any] = {"on_read": self.on_read, "lock": self._lock}
+        self.observed_ms = self._handed_ms = family.observed_ms
+        """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""
+
+    def changes(self, timestamp_ms: int = 0) -> Changes:
+        """The entries written since the last call, as changelog records."""
+        self._handed_ms = self.observed_ms
+        return self.take_changes(timestamp_ms)
+
+    def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
+        """Deletions that come before `changes`, in parts: too many at once may be due to be held in memory."""
+        return iter(())
+
+    def write(self, changes: Changes | None, offset: int | None) -> None:
+        """Write changes, and the changelog offset they lead to, below; what they deleted is forgotten."""
+        if changes is not None and len(changes):
+            self._least_row_bytes = self.object_bytes + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
+            self._weight.weigh(self.num_live())
+        if self.family.durable and changes is not None:
+            self.family.write(self.rows(changes), offset, self._handed_ms)
+        elif offset is not None:
+            self.family.write(_NO_ROWS, offset, self._handed_ms)
+        self.written()
+        self.make_room()
+
+    def restore(self, batch: Batch) -> None:
+        """Apply changelog records, in order."""
+        self.refuse_when_pending()
+        changes, offset = Changes(batch.keys, batch.values, batch.timestamps), int(batch.offsets[-1]) + 1
+        self.apply(changes)
+        self._handed_ms = self.observed_ms
+        if self.family.durable:
+            self.family.restore(self.rows(changes), offset, self.observed_ms)
+        else:
+            self.family.write(_NO_ROWS, offset, self.observed_ms)
+
+    def refuse_when_pending(self) -> None:
+        """Raise when uncommitted changes could contradict what is restored."""
+        if self.num_pending():
+            raise StateError(
+                f"store {self.name!r} holds uncommitted changes: commit or reopen it before it is restored"
+            )
+
+    def num_bytes_pending(self) -> int:
+        """Roughly what the uncommitted changes take in memory."""
+        count = self.num_pending()
+        return count * (self._row_bytes(count) + self.pending_bytes) if count else 0
+
+    def _row_bytes(self, count: int) -> int:
+        """What a row takes in memory when there are `count` of them."""
+        return self._weight.of(count) or self._least_row_bytes
+
+    def make_room(self) -> None:
+        """Evict what lies below too, when the stores together take more memory than they may."""
+        count = self.num_live()
+        row_bytes = self._row_bytes(count)
+        excess = self._budget.excess(id(self), count * row_bytes)
+        if excess and self.family.durable and self.evict(excess // row_bytes + 1):
+            self._budget.excess(id(self), self.num_live() * row_bytes)
+
+    def ready(self) -> None:
+        """Load what lies below when nothing was read yet."""
+        if not self._loaded:
+            self.on_read()
+
+    def on_read(self) -> None:
+        """Called before something is read from below: the first time all of it is loaded when it fits."""
+        with self._lock:
+            if not self._loaded:
+                self._least_row_bytes = self.object_bytes + self._sampled_bytes()
+                self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._least_row_bytes))
+                self._loaded = True
+            self._reads += 1
+            if self._reads % _READS_PER_LOOK == 0:
+                self.make_room()
+
+    def _sampled_bytes(self) -> int:
+        """Bytes of a row, by the first ones that lie below."""
+        rows = next(iter(self.family.chunks(b"", None))).rows
+        return sum(len(key) + len(value) for key, value in rows) // len(rows) if rows else _FIRST_GUESS
+
+    def reload(self) -> None:
+        """What lies below was changed from outside: what is live is not the truth any more."""
+        self._loaded = not self.family.durable
+
+    def close(self) -> None:
+        """Give the share of the memory back."""
+        self._budget.forget(id(self))
+
+    def rows(self, changes: Changes) -> Rows:
+        """What lies below for changelog records."""
+        return Rows(changes.keys, changes.values)
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        """See `changes`."""
+        raise NotImplementedError
+
+    def written(self) -> None:
+        """What was given out as changes lies below now."""
+        raise NotImplementedError
+
+    def apply(self, changes: Changes) -> None:
+        """Take changelog records over; when bytes lie below, just drop the live objects they may contradict."""
+        raise NotImplementedError
+
+    def load(self, everything: bool) -> None:
+        """Called once, before the first read of what lies below: take all of it into memory, or note what is there."""
+        raise NotImplementedError
+
+    def dump(self) -> Changes:
+        """Everything it holds, as changelog records."""
+        raise NotImplementedError
+
+    def num_pending(self) -> int:
+        """How many changes are not committed."""
+        raise NotImplementedError
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        """Up to `SAMPLE` live rows: for each, the objects that are held for it."""
+        return []
+
+    def num_live(self) -> int:
+        """How many entries are held as live objects."""
+        raise NotImplementedError
+
+    def evict(self, count: int) -> int:
+        """Forget about `count` live entries that lie below; answers how many. Not every kind can."""
+        return 0
+
+
+_NO_ROWS = Rows(pa.nulls(0, pa.binary()), pa.nulls(0, pa.binary()))

@@ -1,0 +1,151 @@
+"""Outer-join stores: rows of a left or outer stream-stream join that found no partner yet.
+
+A row's key is: timestamp (8 bytes, big endian), side (1 byte: 0 right, 1 left), serialized key; its value holds the
+values that wait there, in order of arrival, each with its length (4 bytes) in front. So below they lie in the order in
+which they leave, and what memory has no room for waits there alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from kstreams.state.api import Changes, StoreBuilder, WaitingRow
+from kstreams.state.codecs import Keys, PlainValues
+from kstreams.state.family import Family, Rows
+from kstreams.state.kinds.live_store import LiveStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.waiting_side import PLACE, WaitingSide
+
+
+class LiveOuterJoinStore(LiveStore):
+    """Rows without a partner (see `OuterJoinStore`); `value` is the serde of left rows, `right_value` of right ones."""
+
+    row_slots, object_bytes = 3, 600  # a dict's slot, and the place in the queue, which takes as much as two
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        self._keys = Keys(builder.name, builder.key)
+        right = builder.value if builder.right_value is None else builder.right_value
+        serdes = (False, right), (True, builder.value)
+        self._sides = [
+            WaitingSide(side, self._keys, PlainValues(builder.name, serde), family) for side, serde in serdes
+        ]
+
+    def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None:
+        """Add a row that waits."""
+        self.ready()
+        live = self._keys.live
+        self._sides[left_side].put(timestamp, key if live is None else live(key), value)
+
+    def remove(self, key: Any, timestamp: int, left_side: bool) -> None:
+        """Forget all rows of this key, time and side: they found a partner."""
+        self.ready()
+        live = self._keys.live
+        self._sides[left_side].remove(timestamp, key if live is None else live(key))
+
+    def first_row(self, left_side: bool) -> WaitingRow | None:
+        """What waits first on a side."""
+        self.ready()
+        return self._sides[left_side].first()
+
+    def row_after(self, row: WaitingRow) -> WaitingRow | None:
+        """What waits next after a row, on either side."""
+        self.ready()
+        found = [side.after(row) for side in self._sides]
+        return min((next_row for next_row in found if next_row is not None), default=None)
+
+    def num_values(self, row: WaitingRow) -> int:
+        """How many values wait in one row."""
+        self.ready()
+        return self._sides[row.left_side].num_values(row)
+
+    def last_row(self) -> WaitingRow | None:
+        """What waits last, on either side."""
+        self.ready()
+        found = [side.last() for side in self._sides]
+        return max((last_row for last_row in found if last_row is not None), default=None)
+
+    def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:
+        """Remove and give (key, value, timestamp, left_side) with timestamp < the side's limit.
+
+        Order: timestamp, then right rows before left rows, then serialized key, then arrival. A row leaves when the
+        iterator comes to it.
+        """
+        self.ready()
+        limits = right_before_ms, left_before_ms
+        while True:
+            firsts = (side.first() for side in self._sides)
+            row = min((first for first in firsts if first and first[0] < limits[first[1]]), default=None)
+            if row is None:
+                return
+            yield from self._sides[row.left_side].pop()
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        parts = [side.take_changes() for side in self._sides]
+        return Changes(*map(pa.concat_arrays, zip(*parts, strict=True)))
+
+    def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
+        for side in self._sides:
+            for keys in side.spilled.take_popped():
+                times = pa.array([PLACE.unpack_from(key)[0] for key in keys], pa.int64())
+                yield Changes(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()), times)
+
+    def write(self, changes: Changes | None, offset: int | None) -> None:
+        for side in self._sides:
+            for keys in side.spilled.written():
+                rows = Rows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()))
+                self.family.write(rows, None, self._handed_ms)
+        super().write(changes, offset)
+
+    def written(self) -> None:
+        for side in self._sides:
+            side.written()
+
+    def apply(self, changes: Changes) -> None:
+        if self.family.durable:
+            self._clear()
+            self.reload()
+        else:
+            self._take(zip(changes.keys.to_pylist(), changes.values.to_pylist(), strict=True))
+
+    def _clear(self) -> None:
+        for side in self._sides:
+            side.clear()
+
+    def _take(self, rows: Any) -> None:
+        for place, data in rows:
+            timestamp, left_side = PLACE.unpack_from(place)
+            self._sides[left_side].take(timestamp, place[PLACE.size :], data)
+
+    def load(self, everything: bool) -> None:
+        self._clear()
+        for chunk in self.family.chunks(b"", None):
+            if everything:
+                self._take(chunk.rows)
+            else:
+                for side in self._sides:
+                    side.spilled.add(side.own([place for place, _ in chunk.rows]))
+
+    def dump(self) -> Changes:
+        self.ready()
+        parts = [side.dump() for side in self._sides]
+        return Changes(*map(pa.concat_arrays, zip(*parts, strict=True)))
+
+    def num_pending(self) -> int:
+        return sum(side.num_pending() for side in self._sides)
+
+    def num_live(self) -> int:
+        return sum(len(side.rows) for side in self._sides)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return [row for side in self._sides for row in side.sample()]
+
+    def evict(self, count: int) -> int:
+        """Let rows that lie below wait there alone."""
+        evicted = 0
+        for side in sorted(self._sides, key=lambda side: -len(side.rows)):
+            evicted += side.evict(count - evicted)
+        return evicted

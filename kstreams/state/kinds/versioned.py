@@ -1,0 +1,234 @@
+"""Versioned stores: the history of each key, as far back as the history retention reaches."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from kstreams.batch import Batch
+from kstreams.errors import StateError
+from kstreams.state.api import NOT_PUT, VALID_TO_UNDEFINED, Changes, StoreBuilder, VersionedRecord
+from kstreams.state.codecs import Keys, PlainValues
+from kstreams.state.family import Family, Rows
+from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.entries import Entries
+
+History: TypeAlias = list[tuple[int, Any]]
+"""(timestamp, live value or None for a deletion), ascending."""
+
+_VERSION = struct.Struct(">qi")  # timestamp, length of the value (-1: deleted)
+
+
+class Histories:
+    """How the history of a key lies below: its versions one after the other."""
+
+    live: Callable[[Any], Any] | None = None
+    public: Callable[[Any], Any] | None = None
+
+    def __init__(self, values: PlainValues) -> None:
+        self._values = values
+
+    def to_bytes(self, history: History | None) -> bytes | None:
+        """All versions of a key."""
+        if not history:
+            return None
+        data = self._values.to_bytes([value for _, value in history]).to_pylist()
+        times = (timestamp for timestamp, _ in history)
+        return b"".join(
+            _VERSION.pack(ts, -1) if value is None else _VERSION.pack(ts, len(value)) + value
+            for ts, value in zip(times, data, strict=True)
+        )
+
+    def of_bytes(self, data: bytes) -> History:
+        """The history that `to_bytes` wrote."""
+        history, at = [], 0
+        while at < len(data):
+            timestamp, length = _VERSION.unpack_from(data, at)
+            at += _VERSION.size
+            value = None if length < 0 else self._values.of_bytes(data[at : at + length])
+            history.append((timestamp, value))
+            at += max(0, length)
+        return history
+
+    def of_stored(self, column: pa.Array) -> list[Any]:
+        """The histories of many keys."""
+        return [None if data is None else self.of_bytes(data) for data in column.to_pylist()]
+
+    def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
+        """Histories as they lie below."""
+        stored = pa.array(map(self.to_bytes, lives), pa.binary())
+        return stored, pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
+
+    def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
+        return values
+
+
+class LiveVersionedStore(LiveStore):
+    """Values by key and time (see `VersionedStore`).
+
+    A version holds until the next one begins. The latest one never expires; what ended before (greatest timestamp put -
+    history retention) is gone. The changelog has one record per version that was put: key, value, its timestamp.
+    """
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        if builder.history_retention_ms is None:
+            raise StateError(
+                f"versioned store {builder.name!r} needs history_retention_ms: how far back it can be asked"
+            )
+        self._history_ms = builder.history_retention_ms
+        self._keys, self._values = Keys(builder.name, builder.key), PlainValues(builder.name, builder.value)
+        self._histories = Histories(self._values)
+        complete = not family.durable
+        self._entries = Entries(self._keys, self._histories, family, complete=complete, **self._access)
+        self._puts: dict[tuple[Any, int], Any] = {}
+        self._deleted: dict[Any, int] = {}  # keys whose latest version is a deletion, and since when
+        self._rows = Rows(pa.array([], pa.binary()), pa.array([], pa.binary()))
+
+    def put(self, key: Any, value: Any, timestamp: int) -> int:
+        """Set the value that holds from `timestamp` on; None says that there is none from then on.
+
+        Returns
+        -------
+        int
+            Until when it holds: the timestamp of the next version; VALID_TO_UNDEFINED when it is the latest;
+            NOT_PUT when it is older than the history retention.
+        """
+        live = self._values.live
+        return self._put(self._key(key), value if live is None or value is None else live(value), timestamp)
+
+    def _put(self, key: Any, held: Any, timestamp: int) -> int:
+        if timestamp < self._limit_ms():
+            return NOT_PUT
+        self.observed_ms = max(self.observed_ms, timestamp)
+        history = self._entries[key]
+        if history is None:
+            history = self._entries[key] = []
+        at = bisect_left(history, (timestamp,))
+        history[at : at + (history[at : at + 1] != [] and history[at][0] == timestamp)] = [(timestamp, held)]
+        valid_to = history[at + 1][0] if at + 1 < len(history) else VALID_TO_UNDEFINED
+        self._puts[key, timestamp] = held
+        self._entries.changed[key] = None
+        self._note_deletion(key, history)
+        self._trim(history)
+        return valid_to
+
+    def _note_deletion(self, key: Any, history: History) -> None:
+        if history[-1][1] is None:
+            self._deleted[key] = history[-1][0]
+        else:
+            self._deleted.pop(key, None)
+
+    def delete(self, key: Any, timestamp: int) -> VersionedRecord | None:
+        """Say that there is no value from `timestamp` on; answers the one that held then."""
+        if timestamp < self._limit_ms():
+            return None
+        old = self.get(key, timestamp)
+        self.put(key, None, timestamp)
+        return old
+
+    def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
+        """The value that holds at a time (None: the latest), or None.
+
+        For a time beyond the history retention only the latest version is an answer.
+        """
+        history: History = self._entries[self._key(key)] or []
+        at = len(history) - 1 if as_of_ms is None else bisect_right(history, as_of_ms, key=_timestamp) - 1
+        is_latest = at == len(history) - 1
+        if at < 0 or (as_of_ms is not None and as_of_ms < self._limit_ms() and not is_latest):
+            return None
+        timestamp, held = history[at]
+        if held is None:
+            return None
+        public = self._values.public
+        value = held if public is None else public(held)
+        return VersionedRecord(value, timestamp, None if is_latest else history[at + 1][0])
+
+    def _key(self, key: Any) -> Any:
+        if key is None:
+            raise self._keys.missing()
+        live = self._keys.live
+        return key if live is None else live(key)
+
+    def _limit_ms(self) -> int:
+        """Times before this one are beyond the history retention."""
+        return self.observed_ms - self._history_ms
+
+    def _trim(self, history: History) -> None:
+        """Drop the versions that ended before anybody may ask for them."""
+        limit_ms, ended = self._limit_ms(), 0
+        while ended + 1 < len(history) and history[ended + 1][0] <= limit_ms:
+            ended += 1
+        del history[:ended]
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        limit_ms = self._limit_ms()
+        for key in [key for key, since in self._deleted.items() if since < limit_ms]:
+            del self._deleted[key]
+            self._entries[key] = None
+            self._entries.changed[key] = None
+        keys, histories = self._entries.take_changes()
+        self._rows = Rows(self._keys.encode(keys), self._histories.encode(histories, 0)[0])
+        # by time, so that a replay rejects none of them: what was put late could seem too old after what was put first
+        puts = sorted(((key, ts, held) for (key, ts), held in self._puts.items()), key=lambda put: put[1])
+        self._puts.clear()
+        return self._records(puts)
+
+    def _records(self, puts: list[tuple[Any, int, Any]]) -> Changes:
+        keys, times, held = ([put[part] for put in puts] for part in range(3))
+        return Changes(self._keys.encode(keys), self._values.to_bytes(held), pa.array(times, pa.int64()))
+
+    def rows(self, changes: Changes) -> Rows:
+        return self._rows
+
+    def written(self) -> None:
+        self._entries.written()
+
+    def restore(self, batch: Batch) -> None:
+        self.refuse_when_pending()
+        self.apply(Changes(batch.keys, batch.values, batch.timestamps))
+        self.write(self.changes(), int(batch.offsets[-1]) + 1)
+
+    def apply(self, changes: Changes) -> None:
+        values = self._values.of_stored(changes.values)
+        for key, held, timestamp in zip(
+            self._keys.decode(changes.keys), values, changes.timestamps.to_pylist(), strict=True
+        ):
+            self._put(key, held, timestamp)
+
+    def load(self, everything: bool) -> None:
+        if everything:
+            for chunk in self.family.chunks(b"", None):
+                rows = chunk.columns()
+                self._entries.load(self._keys.decode(rows.keys), self._histories.of_stored(rows.values))
+            self._entries.complete = True
+            for key, history in self._entries.items():
+                self._note_deletion(key, history)
+
+    def dump(self) -> Changes:
+        puts = []
+        for key, history in self._entries.scan(b"", None):
+            self._trim(history)
+            puts += [(key, timestamp, held) for timestamp, held in history]
+        return self._records(sorted(puts, key=lambda put: put[1]))
+
+    def num_pending(self) -> int:
+        return len(self._puts) + self._entries.num_pending()
+
+    def num_live(self) -> int:
+        return len(self._entries)
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        return list(self._entries.sample(SAMPLE))
+
+    def evict(self, count: int) -> int:
+        return self._entries.evict(count)
+
+
+def _timestamp(version: tuple[int, Any]) -> int:
+    return version[0]

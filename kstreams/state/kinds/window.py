@@ -1,0 +1,400 @@
+"""Window stores of aggregations, plain and timestamped: one value by key and window start."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby, islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.errors import StateError
+from kstreams.record import Window, Windowed
+from kstreams.state.api import Changes, StoreBuilder, StoreKind
+from kstreams.state.codecs import Keys, values_of
+from kstreams.state.family import Family, Rows
+from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.byte_columns import big_endian, cut, integers, join
+from kstreams.state.rows.entries import Entries
+from kstreams.state.rows.scan_order import scan_order, scans_by_segment
+from kstreams.state.segments import segment_ms
+
+_NO_SEQUENCE = bytes(4)
+_MANY_STARTS = 32
+
+
+class LiveWindowStore(LiveStore):
+    """Values by key and window start (see `WindowStore`): a map of entries per start.
+
+    So a window that has expired goes as a whole, and what closes at one time lies together. Below, the start comes
+    before the key for the same reason; the changelog has Kafka Streams' order: key, start (8 bytes), sequence (4).
+    """
+
+    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        if builder.retention_ms is None or builder.window_size_ms is None:
+            raise StateError(f"window store {builder.name!r} needs retention_ms and window_size_ms")
+        self._retention_ms, self._size_ms = builder.retention_ms, builder.window_size_ms
+        self._segment_ms = segment_ms(builder)
+        self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
+        self._frames: dict[int, Entries] = {}
+        self._starts: list[int] = []  # of the frames, ascending
+        self._swept_ms = -1  # starts up to here are gone below too
+        self._starts_of: dict[Any, list[int]] | None = None  # by key, ascending; made when fetches need it
+        self._is_written_in_place = False  # then no such map is kept
+
+    def put(self, key: Any, value: Any, start_ms: int) -> None:
+        """Set the value of a key's window; None deletes it. Nothing happens when the window has expired."""
+        if key is None:
+            raise self._keys.missing()
+        frame = self._frames.get(start_ms)
+        if frame is None:
+            frame = self._open(start_ms)
+            if frame is None:
+                return
+        live = self._keys.live
+        if live is not None:
+            key = live(key)
+        if self._starts_of is not None and key not in frame:
+            self._note_start(key, start_ms)
+        live = self._values.live
+        frame[key] = value if live is None or value is None else live(value)
+        frame.changed[key] = None
+
+    def get(self, key: Any, start_ms: int) -> Any:
+        """The value of a key's window, or None. A caching store finds it even if it has just expired."""
+        if start_ms <= self.observed_ms - self._retention_ms and start_ms <= self._hidden_ms():
+            return None
+        frame = self._frames.get(start_ms)
+        if frame is None:
+            frame = self._known(start_ms)
+            if frame is None:
+                return None
+        live, public = self._keys.live, self._values.public
+        value = frame[key if live is None else live(key)]
+        return value if public is None or value is None else public(value)
+
+    @property
+    def has_plain_frames(self) -> bool:
+        """Whether keys and values live as the objects that they are: then `frame` may be used."""
+        return self._keys.direct and self._values.public is None
+
+    def frame(self, start_ms: int) -> Entries:
+        """The entries of one start, to be read and written in place until the next commit (see `Entries`).
+
+        What is written to a window that has expired goes nowhere.
+        """
+        self._starts_of, self._is_written_in_place = None, True
+        frame = self._frames.get(start_ms)
+        if frame is None:
+            frame = self._open(start_ms)
+        return Entries(self._keys, self._values, self.family) if frame is None else frame
+
+    def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
+        """The values of many windows, in their order."""
+        found: list[Any] = [None] * len(keys)
+        live, public = self._keys.live, self._values.public
+        hidden_ms = self._hidden_ms()
+        for start_ms, places in _by_start(starts_ms):
+            frame = self._known(start_ms) if start_ms > hidden_ms else None
+            if frame is None:
+                continue
+            wanted = [keys[place] for place in places]
+            values = frame.read_many(wanted if live is None else list(map(live, wanted)))
+            for place, value in zip(places, values, strict=True):
+                found[place] = value
+        return found if public is None else [None if value is None else public(value) for value in found]
+
+    def put_many(self, keys: list[Any], starts_ms: list[int], values: list[Any]) -> None:
+        """Put many, in order; the latest window first, since what it lets expire is gone either way."""
+        live_key, live = self._keys.live, self._values.live
+        lives = keys if live_key is None else list(map(live_key, keys))
+        if live_key is None and None in lives:
+            raise self._keys.missing()
+        held = values if live is None else [None if value is None else live(value) for value in values]
+        for start_ms, places in sorted(_by_start(starts_ms), reverse=True):
+            frame = self._open(start_ms)
+            if frame is None:
+                break
+            self._put_frame(frame, start_ms, [lives[place] for place in places], [held[place] for place in places])
+
+    def _put_frame(self, frame: Entries, start_ms: int, lives: list[Any], held: list[Any]) -> None:
+        if self._starts_of is not None:
+            for key in lives:
+                self._note_start(key, start_ms)
+        frame.update(zip(lives, held, strict=True))
+        frame.changed.update(dict.fromkeys(lives))
+
+    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
+        """(start, value) of a key with from <= start <= to, ascending."""
+        return self._fetch(key, self._starts_with(key, from_ms, to_ms))
+
+    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
+        """`fetch` in descending order."""
+        return self._fetch(key, reversed(self._starts_with(key, from_ms, to_ms)))
+
+    def _fetch(self, key: Any, starts: Any) -> Iterator[tuple[int, Any]]:
+        for start_ms in starts:
+            value = self.get(key, start_ms)
+            if value is not None:
+                yield start_ms, value
+
+    def _starts_with(self, key: Any, from_ms: int, to_ms: int) -> list[int]:
+        """Starts at which the key may have a window."""
+        self.ready()
+        from_ms = max(from_ms, self._limit_ms() + 1)
+        near = bisect_left(self._starts, from_ms), bisect_right(self._starts, to_ms)
+        starts_of = self._starts_of
+        if starts_of is None and near[1] - near[0] > _MANY_STARTS and not self._is_written_in_place:
+            with self._lock:  # nothing is evicted meanwhile
+                starts_of = self._starts_of = self._index()
+        if starts_of is None:
+            return self._starts[slice(*near)]
+        live = self._keys.live
+        starts = starts_of.get(key if live is None else live(key), [])
+        return starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
+
+    def _note_start(self, key: Any, start_ms: int) -> None:
+        assert self._starts_of is not None
+        starts = self._starts_of.setdefault(key, [])
+        place = bisect_left(starts, start_ms)
+        if starts[place : place + 1] != [start_ms]:
+            starts.insert(place, start_ms)
+
+    def _index(self) -> dict[Any, list[int]] | None:
+        """The starts of every key, if live: what makes fetches cheap where nearly every record has its own start."""
+        if not all(frame.complete for frame in self._frames.values()):
+            return None
+        starts_of: dict[Any, list[int]] = {}
+        for start_ms in self._starts:
+            for key in self._frames[start_ms]:
+                starts_of.setdefault(key, []).append(start_ms)
+        return starts_of
+
+    def started_between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All keys, from <= start <= to, ordered by (start, serialized key): what closes at one time comes together."""
+        return self._in_start_order(max(from_ms, self._limit_ms() + 1), to_ms, (b"", None), reverse=False)
+
+    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """All keys, from <= start <= to, in the order of the store: see `scan_order`."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms)
+
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch_all` in descending order."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, reverse=True)
+
+    def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
+        """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high))
+
+    def backward_fetch_range(
+        self, low: Any, high: Any, from_ms: int, to_ms: int
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`fetch_range` in descending order."""
+        return self._scan(max(from_ms, self._limit_ms() + 1), to_ms, self._keys.span(low, high), reverse=True)
+
+    def all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+        """Everything that is kept, in the order of `fetch_all`; a caching store shows what has expired too."""
+        return self._scan(self._hidden_ms() + 1, self.observed_ms)
+
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], Any]]:
+        """`all` in descending order."""
+        return self._scan(self._hidden_ms() + 1, self.observed_ms, reverse=True)
+
+    def _hidden_ms(self) -> int:
+        """`get` and `all` hide windows that start here or before; a cache of Kafka Streams finds what has expired."""
+        return self._gone_ms() if self.builder.caches else self._limit_ms()
+
+    def _scan(
+        self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None] = (b"", None), reverse: bool = False
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        in_store_order = self._in_segment_order if scans_by_segment(self.builder) else self._in_start_order
+        return in_store_order(from_ms, to_ms, span, reverse)
+
+    def _in_start_order(
+        self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        for start_ms in self._known_starts(from_ms, to_ms, reverse):
+            for key, value in self._frame_rows(start_ms, span, reverse):
+                yield self._shown(key, start_ms, value)
+
+    def _in_segment_order(
+        self, from_ms: int, to_ms: int, span: tuple[bytes, bytes | None], reverse: bool
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        length_ms, in_order, to_bytes = segment_ms(self.builder) or 1, scan_order(self.builder), self._keys.to_bytes
+        for _, starts in groupby(self._known_starts(from_ms, to_ms, reverse), lambda start_ms: start_ms // length_ms):
+            found = [(key, start_ms, value) for start_ms in starts for key, value in self._frame_rows(start_ms, span)]
+            for row in sorted(found, key=lambda row: in_order(to_bytes(row[0]), row[1], 0), reverse=reverse):
+                yield self._shown(*row)
+
+    def _known_starts(self, from_ms: int, to_ms: int, reverse: bool) -> list[int]:
+        self.ready()
+        starts = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
+        return starts[::-1] if reverse else starts
+
+    def _frame_rows(
+        self, start_ms: int, span: tuple[bytes, bytes | None], reverse: bool = False
+    ) -> Iterator[tuple[Any, Any]]:
+        frame = self._frames.get(start_ms)
+        return iter(()) if frame is None else frame.scan(*span, reverse)
+
+    def _shown(self, key: Any, start_ms: int, value: Any) -> tuple[Windowed[Any], Any]:
+        key_of, value_of = self._keys.public, self._values.public
+        window = Window(start_ms, start_ms + self._size_ms)
+        shown = Windowed(key if key_of is None else key_of(key), window)
+        return shown, value if value_of is None else value_of(value)
+
+    def _limit_ms(self) -> int:
+        """Windows that start here or before have expired: nobody finds them any more."""
+        return self.observed_ms - self._retention_ms
+
+    def _gone_ms(self, observed_ms: int | None = None) -> int:
+        """Windows that start here or before are gone, with their segment."""
+        limit_ms = (self.observed_ms if observed_ms is None else observed_ms) - self._retention_ms
+        return limit_ms if self._segment_ms is None else limit_ms // self._segment_ms * self._segment_ms - 1
+
+    def _known(self, start_ms: int) -> Entries | None:
+        """The frame of a start, when there is one."""
+        self.ready()
+        return self._frames.get(start_ms)
+
+    def _open(self, start_ms: int) -> Entries | None:
+        """The frame of a start, new if need be; None when it has expired."""
+        frame = self._known(start_ms)
+        if frame is not None:
+            return frame
+        if start_ms > self.observed_ms:
+            self.observed_ms = start_ms
+            self._expire()
+        return None if start_ms <= self._gone_ms() else self._add_frame(start_ms, complete=True)
+
+    def _add_frame(self, start_ms: int, complete: bool) -> Entries:
+        if start_ms < 0:
+            raise StateError(f"window store {self.name!r} takes no window that starts before the epoch: {start_ms}")
+        prefix = start_ms.to_bytes(8, "big")
+        frame = Entries(self._keys, self._values, self.family, prefix=prefix, complete=complete, **self._access)
+        self._frames[start_ms] = frame
+        insort(self._starts, start_ms)
+        return frame
+
+    def _expire(self) -> None:
+        """Drop the frames that are gone."""
+        count = bisect_right(self._starts, self._gone_ms())
+        for start_ms in self._starts[:count]:
+            frame = self._frames.pop(start_ms)
+            if self._starts_of is not None:
+                self._unindex(frame, start_ms)
+        del self._starts[:count]
+
+    def _unindex(self, frame: Entries, start_ms: int) -> None:
+        assert self._starts_of is not None
+        for key in frame:
+            starts = self._starts_of.get(key, [])
+            del starts[: bisect_right(starts, start_ms)]
+            if not starts:
+                self._starts_of.pop(key, None)
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        keys, starts, values = [], [], []
+        for start_ms, frame in self._frames.items():
+            if frame.changed or frame.num_pending():
+                changed, held = frame.take_changes()
+                keys += changed
+                values += held
+                starts += [start_ms] * len(changed)
+        return self._records(keys, starts, values, timestamp_ms)
+
+    def _records(self, keys: list[Any], starts: list[int], values: list[Any], timestamp_ms: int) -> Changes:
+        column = pa.array(starts, pa.int64())
+        encoded, timestamps = self._values.encode(values, timestamp_ms)
+        timestamps = column if self.builder.kind is StoreKind.WINDOW else timestamps
+        return Changes(join(self._keys.encode(keys), big_endian(column), _NO_SEQUENCE), encoded, timestamps)
+
+    def rows(self, changes: Changes) -> Rows:
+        keys = join(cut(changes.keys, -12, -4), cut(changes.keys, 0, -12))
+        return Rows(keys, self._values.stored(changes.values, changes.timestamps))
+
+    def write(self, changes: Changes | None, offset: int | None) -> None:
+        super().write(changes, offset)
+        gone_ms = self._gone_ms(self._handed_ms)
+        if gone_ms - self._swept_ms > self._retention_ms // 8:
+            self.family.delete_range(bytes(8), (gone_ms + 1).to_bytes(8, "big"))
+            self._swept_ms = gone_ms
+
+    def written(self) -> None:
+        for frame in self._frames.values():
+            if frame.num_pending():
+                frame.written()
+
+    def apply(self, changes: Changes) -> None:
+        starts = integers(cut(changes.keys, -12, -4))
+        self.observed_ms = max(self.observed_ms, int(np.max(np.asarray(starts), initial=-1)))
+        if self.family.durable:
+            self._frames, self._starts, self._starts_of = {}, [], None
+            self.reload()
+            return
+        self._starts_of = None
+        values = self._values.of_stored(self._values.stored(changes.values, changes.timestamps))
+        self._take(self._keys.decode(cut(changes.keys, 0, -12)), starts.to_pylist(), values)
+        self._expire()
+
+    def _take(self, keys: list[Any], starts: list[int], values: list[Any]) -> None:
+        gone_ms = self._gone_ms()
+        for start_ms, places in _by_start(starts):
+            if start_ms > gone_ms:
+                if start_ms not in self._frames:
+                    self._add_frame(start_ms, complete=not self.family.durable)
+                self._frames[start_ms].load([keys[place] for place in places], [values[place] for place in places])
+
+    def load(self, everything: bool) -> None:
+        low = max(0, self._gone_ms() + 1).to_bytes(8, "big")
+        if everything:
+            for chunk in self.family.chunks(low, None):
+                rows = chunk.columns()
+                keys, starts = self._keys.decode(cut(rows.keys, 8)), integers(cut(rows.keys, 0, 8)).to_pylist()
+                self._take(keys, starts, self._values.of_stored(rows.values))
+            for frame in self._frames.values():
+                frame.complete = True
+            return
+        while (found := self.family.first_from(low)) is not None:  # the first key of a start leads to the next start
+            start_ms = int.from_bytes(found[:8], "big")
+            self._add_frame(start_ms, complete=False)
+            low = (start_ms + 1).to_bytes(8, "big")
+
+    def dump(self) -> Changes:
+        hidden_ms = self._gone_ms() if self.builder.time_ordered else self._hidden_ms()
+        kept = self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False)
+        rows = [(key, start_ms, value) for start_ms in kept for key, value in self._frame_rows(start_ms, (b"", None))]
+        keys, starts, values = ([row[part] for row in rows] for part in range(3))
+        return self._records(keys, starts, values, 0)
+
+    def num_pending(self) -> int:
+        return sum(frame.num_pending() for frame in self._frames.values())
+
+    def num_live(self) -> int:
+        return sum(map(len, self._frames.values()))
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        rows = (row for start_ms in reversed(self._starts) for row in self._frames[start_ms].sample(SAMPLE))
+        return list(islice(rows, SAMPLE))
+
+    def evict(self, count: int) -> int:
+        """The earliest windows first."""
+        evicted, self._starts_of = 0, None
+        for start_ms in self._starts:
+            if evicted >= count:
+                break
+            evicted += self._frames[start_ms].evict(count - evicted)
+        return evicted
+
+
+def _by_start(starts: list[int]) -> list[tuple[int, list[int]]]:
+    """The places at which each start stands."""
+    places = defaultdict[int, list[int]](list)
+    for place, start_ms in enumerate(starts):
+        places[start_ms].append(place)
+    return list(places.items())

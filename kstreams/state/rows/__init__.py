@@ -1,0 +1,1 @@
+"""Live rows over bytes: the collections that store kinds are made of."""

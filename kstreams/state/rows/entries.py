@@ -1,0 +1,236 @@
+"""`Entries`: live values by key over a family of bytes: the map from which key-value and window stores are made.
+
+A dict holds live values; None in it is a deletion that the bytes below do not know yet. As long as it is `complete` it
+holds everything and no byte is ever read. When memory runs out, entries that the bytes below hold too are evicted: from
+then on a key that is not in the dict is looked up below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, islice
+from typing import Any
+
+from kstreams.state.codecs import Keys, Values
+from kstreams.state.family import Chunk, Family, after_prefix
+from kstreams.state.rows.sorted_keys import SortedKeys
+
+_ABSENT = object()
+_UNSHARED = nullcontext()
+
+
+class Entries(dict[Any, Any]):
+    """Live values by key.
+
+    Writers set `entries[key] = value` (None deletes) and `entries.changed[key] = None`, in place, without a call: this
+    is the hot path. `entries[key]` reads, None when there is nothing.
+
+    Parameters
+    ----------
+    keys, values : Keys, Values
+        How both become bytes.
+    family : Family
+        The bytes below.
+    prefix : bytes
+        In front of every key below: the part of the family that belongs to this map.
+    complete : bool
+        Whether nothing lies below yet.
+    on_read : callable
+        Called before something is read from below: the place to load everything, or to make room.
+    lock : context manager
+        Held while something comes from below or is evicted. Several threads may read at once, none beside a writer;
+        what is live is read without it, so a value goes only after `complete`, and `complete` comes only after all.
+    """
+
+    __slots__ = (
+        "_deleted",
+        "_earlier",
+        "_family",
+        "_handed",
+        "_keys",
+        "_lock",
+        "_on_read",
+        "_ordered",
+        "_prefix",
+        "_values",
+        "changed",
+        "complete",
+    )
+
+    def __init__(
+        self,
+        keys: Keys,
+        values: Values,
+        family: Family,
+        *,
+        prefix: bytes = b"",
+        complete: bool = True,
+        on_read: Callable[[], None] = lambda: None,
+        lock: AbstractContextManager[Any] = _UNSHARED,
+    ) -> None:
+        self._keys, self._values, self._family, self._prefix = keys, values, family, prefix
+        self.complete, self._on_read, self._lock = complete, on_read, lock
+        self.changed: dict[Any, None] = {}
+        self._earlier: dict[Any, None] = {}  # changed too, and in the order below already
+        self._handed: dict[Any, None] = {}  # given out as changes, not written below yet
+        self._deleted: list[Any] = []  # those of them that are deletions
+        self._ordered: SortedKeys | None = None  # made by the first scan: all keys when complete, else the pending ones
+
+    def __missing__(self, key: Any) -> Any:
+        if self.complete:
+            value = self.get(key)  # another thread may have loaded it just now
+            if self.complete:
+                return value
+        with self._lock:
+            if self._is_all() or key in self:
+                return self.get(key)
+            data = self._family.get(self._prefix + self._keys.to_bytes(key))
+            if data is None:
+                return None
+            value = self[key] = self._values.of_bytes(data)
+            return value
+
+    def _is_all(self) -> bool:
+        if not self.complete:
+            self._on_read()
+        return self.complete
+
+    def read_many(self, keys: list[Any]) -> list[Any]:
+        """The values of keys, in their order; what is not live is read from below at once."""
+        with self._lock:
+            if self._is_all():
+                return list(map(self.get, keys))
+            missing = [key for key in dict.fromkeys(keys) if key not in self]
+            found = dict(zip(missing, self._read_below(missing), strict=True))
+            values = [found[key] if key in found else self.get(key) for key in keys]
+            self.update((key, value) for key, value in found.items() if value is not None)
+            return values
+
+    def _read_below(self, keys: list[Any]) -> list[Any]:
+        prefix, to_bytes, of_bytes = self._prefix, self._keys.to_bytes, self._values.of_bytes
+        data = self._family.get_many([prefix + to_bytes(key) for key in keys]) if keys else []
+        return [None if value is None else of_bytes(value) for value in data]
+
+    def scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
+        """(key, value) with serialized keys in [low, high), in their unsigned order.
+
+        Keys that are written behind the place a scan has reached may be missed, deleted ones are left out.
+        """
+        with self._lock:
+            keys = self._in_order().between(low, high) if self._is_all() else None
+        if keys is None:
+            yield from self._merged(low, high, reverse)
+            return
+        of_bytes = self._keys.of_bytes
+        for data in reversed(keys) if reverse else keys:
+            key = of_bytes(data)
+            value = self[key]
+            if value is not None:
+                yield key, value
+
+    def _merged(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
+        """A scan of what lies below, with what is live in front of it."""
+        start = len(self._prefix)
+        for chunk in self._family.chunks(*self._span_below(low, high), reverse):
+            below = {key[start:]: value for key, value in chunk.rows}
+            with self._lock:
+                pending = self._in_order().between(*self._span_here(chunk, high))
+            for data in sorted({*below, *pending}, reverse=reverse):
+                key = self._keys.of_bytes(data)
+                value = self.get(key, _ABSENT)
+                if value is _ABSENT:
+                    value = self._values.of_bytes(below[data]) if data in below else self[key]
+                if value is not None:
+                    yield key, value
+
+    def _span_below(self, low: bytes, high: bytes | None) -> tuple[bytes, bytes | None]:
+        return self._prefix + low, after_prefix(self._prefix) if high is None else self._prefix + high
+
+    def _span_here(self, chunk: Chunk, high: bytes | None) -> tuple[bytes, bytes | None]:
+        start, end = len(self._prefix), chunk.high
+        return chunk.low[start:], end[start:] if end is not None and end.startswith(self._prefix) else high
+
+    def _in_order(self) -> SortedKeys:
+        to_bytes = self._keys.to_bytes
+        if self._ordered is None:
+            known = self if self.complete else self._pending()
+            self._ordered = SortedKeys(map(to_bytes, known))
+        else:
+            for key in self.changed:
+                self._ordered.add(to_bytes(key))
+        self._earlier.update(self.changed)
+        self.changed.clear()
+        return self._ordered
+
+    def _pending(self) -> dict[Any, None]:
+        """Keys whose live value the bytes below do not have."""
+        return dict.fromkeys(chain(self._handed, self._earlier, self.changed))
+
+    def take_changes(self) -> tuple[list[Any], list[Any]]:
+        """Keys and live values that changed since the last call."""
+        if self._ordered is not None:
+            self._in_order()
+        taken = self._earlier | self.changed if self._earlier else self.changed
+        self._earlier, self.changed = {}, {}
+        self._handed = self._handed | taken if self._handed else taken
+        keys = list(taken)
+        values = list(map(self.get, keys))
+        if None in values:
+            self._deleted += [key for key, value in zip(keys, values, strict=True) if value is None]
+        return keys, values
+
+    def written(self) -> None:
+        """What was given out as changes lies below now: deletions need no mark any more."""
+        deleted = [key for key in self._deleted if self.get(key, _ABSENT) is None and not self._changed_since(key)]
+        for key in deleted:
+            self.pop(key, None)
+        if not self.complete:
+            self._ordered = None
+        elif self._ordered is not None:
+            for key in deleted:
+                self._ordered.discard(self._keys.to_bytes(key))
+        self._handed.clear()
+        self._deleted.clear()
+
+    def _changed_since(self, key: Any) -> bool:
+        return key in self.changed or key in self._earlier
+
+    def num_live(self) -> int:
+        """How many values there are in memory: all of them when `complete`."""
+        self._is_all()
+        return len(self) - sum(self.get(key) is None for key in self._pending())
+
+    def sample(self, count: int) -> list[tuple[Any, Any]]:
+        """The entries that were made last, up to `count`."""
+        return list(islice(reversed(self.items()), count))
+
+    def num_pending(self) -> int:
+        """How many keys wait to be given out or written."""
+        return len(self.changed) + len(self._earlier) + len(self._handed)
+
+    def evict(self, count: int) -> int:
+        """Forget up to `count` entries that lie below, the oldest first; answers how many."""
+        with self._lock:
+            pending = self._pending()
+            clean = list(islice((key for key in self if key not in pending), count))
+            if clean and self.complete:
+                self.complete, self._ordered = False, None
+            for key in clean:
+                del self[key]
+        return len(clean)
+
+    def forget(self) -> None:
+        """Drop everything live: what lies below was changed from outside."""
+        self.complete, self._ordered = False, None
+        self.clear()
+
+    def load(self, keys: list[Any], values: list[Any]) -> None:
+        """Take over rows from below or from a changelog; None deletes. What is pending here is newer and stays."""
+        fresh = dict(zip(keys, values, strict=True))
+        for key in self._pending():
+            fresh.pop(key, None)
+        self.update(fresh)
+        self._ordered = None
+        for key in [key for key, value in fresh.items() if value is None]:
+            del self[key]

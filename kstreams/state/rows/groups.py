@@ -1,0 +1,264 @@
+"""`Groups`: live rows by key, each at a place of two numbers: the map that session and join-window stores are made of.
+
+A place is (time, second): a session's (end, start), or a join window's (start, sequence number). What a store is asked
+about is one key at a time, so the rows of a key stay together: all of them are in memory, or none.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, insort
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any, TypeAlias
+
+from kstreams.state.codecs import Keys, Values
+from kstreams.state.family import Family
+from kstreams.state.rows.sorted_keys import SortedKeys
+
+Place: TypeAlias = tuple[int, int]
+
+
+class Group(dict[Place, Any]):
+    """The rows of one key: values by place, and the places in order. It is changed by `Groups` and its own methods."""
+
+    __slots__ = ("places",)
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+
+    def add(self, place: Place, value: Any) -> None:
+        """Set the value at a place that had none."""
+        places = self.places
+        if not places or place > places[-1]:  # mostly so
+            places.append(place)
+        else:
+            insort(places, place)
+        self[place] = value
+
+    def remove(self, place: Place) -> None:
+        """Remove the value at a place."""
+        places = self.places
+        del self[place], places[-1 if place == places[-1] else bisect_left(places, place)]
+
+    def span(self, from_time: int, to_time: int) -> list[Place]:
+        """The places of the rows with from_time <= time <= to_time."""
+        places = self.places
+        if not places or places[-1][0] < from_time:
+            return []
+        start = bisect_left(places, (from_time,))
+        return places[start:] if places[-1][0] <= to_time else places[start : bisect_left(places, (to_time + 1,))]
+
+    def rows(self, from_time: int, to_time: int) -> list[tuple[Place, Any]]:
+        """The rows with from_time <= time <= to_time."""
+        return [(place, self[place]) for place in self.span(from_time, to_time)]
+
+    def after_last(self, time: int) -> int:
+        """The second number that follows the last one at a time; 0 when there is none."""
+        if not self.places or self.places[-1][0] < time:
+            return 0
+        at = bisect_left(self.places, (time + 1,))
+        return self.places[at - 1][1] + 1 if at and self.places[at - 1][0] == time else 0
+
+    def drop_until(self, time: int) -> int:
+        """Remove the rows with a time up to `time`; answers how many."""
+        gone = self.span(-1, time)
+        if len(gone) == len(self):
+            self.clear()
+        for place in gone if self else ():
+            del self[place]
+        del self.places[: len(gone)]
+        return len(gone)
+
+
+class Groups(dict[Any, Group]):
+    """Rows by key; `groups[key]` is the key's group, read from below when it is not there.
+
+    Parameters
+    ----------
+    keys, values : Keys, Values
+        How both become bytes.
+    family : Family
+        The bytes below: key, then the two numbers of the place.
+    second : struct format
+        "I" or "q": how the second number of a place is written; the first always takes 8 bytes.
+    alive : callable
+        The first and the last time that a row may have: nothing else is read from below.
+    on_read : callable
+        Called before something is read from below.
+    lock : context manager
+        Held while groups are made, loaded or evicted (see `Entries`).
+    """
+
+    def __init__(
+        self,
+        keys: Keys,
+        values: Values,
+        family: Family,
+        second: str,
+        alive: Callable[[], tuple[int, int]],
+        on_read: Callable[[], None],
+        lock: AbstractContextManager[Any],
+    ) -> None:
+        self._keys, self._values, self._family, self._alive, self._on_read = keys, values, family, alive, on_read
+        self.place = struct.Struct(">q" + second)
+        self.complete, self._lock = not family.durable, lock
+        self.num_rows = 0
+        self._changed: dict[tuple[Any, Place], Any] = {}  # values of rows
+        self._fresh: set[tuple[Any, Place]] = set()  # those of them that do not lie below: removed, they leave no trace
+        self._handed: dict[tuple[Any, Place], None] = {}  # given out as changes, not written below yet
+        self._timeline: SortedKeys | None = None  # made by the first question about time
+        self._untimed: list[tuple[Any, Place]] = []  # rows that it lacks
+
+    def __missing__(self, key: Any) -> Group:
+        with self._lock:
+            if not self.complete:
+                self._on_read()
+            found = self.get(key)
+            if found is not None:
+                return found
+            group = self[key] = Group() if self.complete else self._read(key)
+            return group
+
+    def _read(self, key: Any) -> Group:
+        group, data, size = Group(), self._keys.to_bytes(key), self.place.size
+        first_ms, last_ms = self._alive()  # keeps out most of the longer keys that begin with the same bytes
+        low, high = self.place.pack(max(0, first_ms), 0), self.place.pack(last_ms + 1, 0)
+        for chunk in self._family.chunks(data + low, data + high):
+            for found, value in chunk.rows:
+                if len(found) == len(data) + size:
+                    group.add(self.place.unpack(found[-size:]), self._values.of_bytes(value))
+        self.num_rows += len(group)
+        return group
+
+    def peek(self, key: Any) -> Group:
+        """The group of a key, to be read only: a key that has none gets none."""
+        was_complete, found = self.complete, self.get(key)
+        if found is not None:
+            return found
+        return _NOTHING if was_complete and self.complete else self[key]
+
+    def put(self, key: Any, place: Place, value: Any) -> None:
+        """Set the value of a key at a place; None removes it."""
+        group, row, changed = self[key], (key, place), self._changed
+        if value is None:
+            self._remove(group, row)
+        elif place in group:
+            group[place] = changed[row] = value
+        else:
+            group.add(place, value)
+            self.num_rows += 1
+            if row not in changed:
+                self._fresh.add(row)
+            changed[row] = value
+            if self._timeline is not None:
+                self._untimed.append(row)
+
+    def _remove(self, group: Group, row: tuple[Any, Place]) -> None:
+        if row[1] in group:
+            group.remove(row[1])
+            self.num_rows -= 1
+        if row in self._fresh:
+            self._fresh.remove(row)
+            del self._changed[row]
+        else:
+            self._changed[row] = None
+
+    def take_changes(self, gone_ms: int) -> tuple[list[Any], list[Place], list[Any]]:
+        """Keys, places and live values that changed since the last call; not what came and went meanwhile.
+
+        Nor what has a time up to `gone_ms`: whoever restores it would forget it at once.
+        """
+        taken = {row: value for row, value in self._changed.items() if row[1][0] > gone_ms}
+        self._changed, self._fresh = {}, set()
+        self._handed = self._handed | taken if self._handed else taken
+        return [key for key, _ in taken], [place for _, place in taken], list(taken.values())
+
+    def written(self) -> None:
+        """What was given out as changes lies below now."""
+        emptied = {key for key, _ in self._handed if not self.get(key, _NOTHING)}
+        changing = {key for key, _ in self._changed} if emptied else ()
+        for key in emptied.difference(changing):
+            self.pop(key, None)
+        self._handed = {}
+
+    def num_pending(self) -> int:
+        """How many rows wait to be given out or written."""
+        return len(self._changed) + len(self._handed)
+
+    def between(self, from_time: int, to_time: int) -> list[tuple[Any, Place]]:
+        """Rows with from_time <= time <= to_time by (time, second, serialized key); some may be gone."""
+        size, of_bytes = self.place.size, self._keys.of_bytes
+        low, high = self.place.pack(max(0, from_time), 0), self.place.pack(max(0, to_time + 1), 0)
+        found = self._in_time_order().between(low, high)
+        return [(of_bytes(data[size:]), self.place.unpack(data[:size])) for data in found]
+
+    def _in_time_order(self) -> SortedKeys:
+        to_bytes, pack = self._keys.to_bytes, self.place.pack
+        if self._timeline is None:
+            rows = ((key, place) for key in self.every_key() for place in self[key].places)
+            self._timeline = SortedKeys(pack(*place) + to_bytes(key) for key, place in rows)
+        else:
+            for key, place in self._untimed:
+                self._timeline.add(pack(*place) + to_bytes(key))
+        self._untimed.clear()
+        return self._timeline
+
+    def every_key(self) -> list[Any]:
+        """All keys, live or below, in no order."""
+        if not self.complete:
+            self._on_read()
+        found = dict.fromkeys(self)
+        if not self.complete:
+            size, of_bytes = self.place.size, self._keys.of_bytes
+            for chunk in self._family.chunks(b"", None):
+                found.update((of_bytes(data), None) for data in {data[:-size] for data, _ in chunk.rows})
+        return list(found)
+
+    def load(self, keys: list[Any], places: list[Place], values: list[Any]) -> None:
+        """Take over rows; None removes."""
+        fresh: dict[Any, Group] = {}  # the rows of a key appear together: others may read meanwhile
+        for key, place, value in zip(keys, places, values, strict=True):
+            group = fresh.get(key) or self.get(key)
+            if group is None:
+                group = fresh[key] = Group()
+            self.num_rows -= len(group)
+            if place in group:
+                group.remove(place)
+            if value is not None:
+                group.add(place, value)
+            self.num_rows += len(group)
+        self.update(fresh)
+        self._timeline = None
+
+    def drop_until(self, time: int) -> None:
+        """Remove every row with a time up to `time`."""
+        self._timeline = None
+        for key in list(self):
+            group = self[key]
+            self.num_rows -= group.drop_until(time)
+            if not group:
+                del self[key]
+
+    def forget(self) -> None:
+        """Drop everything live: what lies below was changed from outside."""
+        self.complete, self.num_rows, self._timeline = False, 0, None
+        self.clear()
+
+    def evict(self, count: int) -> int:
+        """Forget the groups of keys that wait for nothing, about `count` rows; answers how many."""
+        with self._lock:
+            pending = {key for key, _ in (*self._changed, *self._handed)}
+            clean = list(islice((key for key in self if key not in pending), count))
+            self.complete = self.complete and not clean
+            evicted = 0
+            for key in clean:
+                if evicted >= count:
+                    break
+                evicted += len(self.pop(key))
+            self.num_rows -= evicted
+        return evicted
+
+
+_NOTHING = Group()

@@ -1,0 +1,225 @@
+"""`WaitingSide`: the rows of one side of an outer join that wait, in memory or below alone."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from kstreams.state.api import Changes, WaitingRow
+from kstreams.state.codecs import Keys, PlainValues
+from kstreams.state.family import Family
+from kstreams.state.kinds.live_store import SAMPLE
+from kstreams.state.rows.sorted_rows import SortedRows
+from kstreams.state.rows.spilled import Spilled, SpilledRow
+
+Row: TypeAlias = tuple[int, Any]
+"""Timestamp, and the key as it lives in memory."""
+
+PLACE = struct.Struct(">q?")
+_LENGTH = struct.Struct(">I")
+_SIDE = 8  # the byte of a place that says of which side it is
+
+
+class WaitingSide:
+    """The rows of one side.
+
+    Parameters
+    ----------
+    left : bool
+        Which side it is.
+    keys, values : Keys, PlainValues
+        How both become bytes.
+    family : Family
+        The bytes below, of both sides.
+    """
+
+    def __init__(self, left: bool, keys: Keys, values: PlainValues, family: Family) -> None:
+        self._left, self._keys, self._values, self._family = left, keys, values, family
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.rows: dict[Row, list[Any]] = {}
+        """Those in memory: the values that wait in each."""
+        self.spilled = Spilled(self._read, self._is_known)
+        self._queue = SortedRows(lambda row: (row[0], row[2]) in self.rows)  # timestamp, serialized key, key
+        self._changed: dict[Row, None] = {}
+        self._handed: dict[Row, None] = {}  # given out as changes, not written below yet
+
+    def _read(self, low: bytes, high: bytes | None) -> Iterator[list[SpilledRow]]:
+        for chunk in self._family.chunks(low, high):
+            yield [SpilledRow(place, place, value) for place, value in chunk.rows if place[_SIDE] == self._left]
+
+    def own(self, places: list[bytes]) -> list[bytes]:
+        """Those of this side."""
+        return [place for place in places if place[_SIDE] == self._left]
+
+    def _is_known(self, place: bytes) -> bool:
+        row = PLACE.unpack_from(place)[0], self._keys.of_bytes(place[PLACE.size :])
+        return row in self.rows or row in self._changed or row in self._handed
+
+    def _place(self, row: Row) -> bytes:
+        return PLACE.pack(row[0], self._left) + self._keys.to_bytes(row[1])
+
+    def _below(self, place: bytes) -> bytes | None:
+        """What waits below alone at a place."""
+        if not self.spilled.count or not self.spilled.holds(place, place):
+            return None
+        return self._family.get(place)
+
+    def put(self, timestamp: int, key: Any, value: Any) -> None:
+        """Add a value that waits; the key as it lives in memory."""
+        row, live = (timestamp, key), self._values.live
+        held = value if live is None else live(value)
+        if row in self.rows:
+            self.rows[row].append(held)
+        else:
+            data = self._below(self._place(row)) if self.spilled.count else None
+            self.spilled.count -= data is not None
+            self.rows[row] = [held] if data is None else [*self._of_bytes(data), held]
+            self._queue.add((timestamp, self._keys.to_bytes(key), key))
+        self._changed[row] = None
+
+    def remove(self, timestamp: int, key: Any) -> None:
+        """Forget what waits at a time for a key."""
+        row = timestamp, key
+        if self.rows.pop(row, None) is not None:
+            self._changed[row] = None
+        elif self.spilled.count and self._below(self._place(row)) is not None:
+            self.spilled.count -= 1
+            self._changed[row] = None
+
+    def first(self) -> WaitingRow | None:
+        """What waits first."""
+        here = self._shape(self._queue.first())
+        below = self.spilled.first() if self.spilled.count else None
+        if below is None:
+            return here
+        there = _row_at(below.place)
+        return there if here is None else min(here, there)
+
+    def after(self, row: WaitingRow) -> WaitingRow | None:
+        """What waits next after a row of either side."""
+        if self._left == row.left_side:
+            here = self._queue.after((row.timestamp, row.key))
+        else:  # of one time, right rows come before left ones
+            here = self._queue.after((row.timestamp - 1 if self._left else row.timestamp,))
+        found = [self._shape(here)]
+        if self.spilled.count:
+            low = PLACE.pack(row.timestamp, row.left_side) + row.key + b"\x00"
+            found += [_row_at(below.place) for below in islice(self.spilled.rows(low), 1)]
+        return min((next_row for next_row in found if next_row is not None), default=None)
+
+    def last(self) -> WaitingRow | None:
+        """What waits last."""
+        found = [self._shape(self._queue.last())]
+        if self.spilled.count:
+            chunks = self._family.chunks(self.spilled.front, None, reverse=True)
+            below = (place for chunk in chunks for place in self.own([place for place, _ in chunk.rows]))
+            found += [_row_at(place) for place in islice((p for p in below if not self._is_known(p)), 1)]
+        return max((last_row for last_row in found if last_row is not None), default=None)
+
+    def num_values(self, row: WaitingRow) -> int:
+        """How many values wait in one row."""
+        held = self.rows.get((row.timestamp, self._keys.of_bytes(row.key)))
+        if held is not None:
+            return len(held)
+        data = self._below(PLACE.pack(row.timestamp, row.left_side) + row.key)
+        return 0 if data is None else len(self._of_bytes(data))
+
+    def pop(self) -> Iterator[tuple[Any, Any, int, bool]]:
+        """The first row leaves: (key, value, timestamp, left_side) of each value."""
+        here, below = self._queue.first(), self.spilled.first() if self.spilled.count else None
+        if below is not None and (here is None or _row_at(below.place) < WaitingRow(here[0], self._left, here[1])):
+            self.spilled.pop()
+            timestamp, key, held = (
+                below.time_ms,
+                self._keys.of_bytes(below.key[PLACE.size :]),
+                self._of_bytes(below.value),
+            )
+        else:
+            assert here is not None
+            timestamp, _, key = here
+            held = self.rows.pop((timestamp, key))
+            self._changed[timestamp, key] = None
+        key_of, value_of = self._keys.public, self._values.public
+        shown = key if key_of is None else key_of(key)
+        return ((shown, value if value_of is None else value_of(value), timestamp, self._left) for value in held)
+
+    def _shape(self, row: tuple[Any, ...] | None) -> WaitingRow | None:
+        return None if row is None else WaitingRow(row[0], self._left, row[1])
+
+    def take_changes(self) -> Changes:
+        """What changed since the last call, as changelog records."""
+        taken, self._changed = self._changed, {}
+        self._handed |= taken
+        return self._records(list(taken))
+
+    def dump(self) -> Changes:
+        """Everything that waits, as changelog records."""
+        here, below = self._records(list(self.rows)), list(self.spilled.rows())
+        keys, values = [row.place for row in below], [row.value for row in below]
+        times = pa.array([row.time_ms for row in below], pa.int64())
+        there = Changes(pa.array(keys, pa.binary()), pa.array(values, pa.binary()), times)
+        return Changes(*map(pa.concat_arrays, zip(here, there, strict=True)))
+
+    def _records(self, rows: list[Row]) -> Changes:
+        keys = pa.array([self._place(row) for row in rows], pa.binary())
+        values = pa.array([self._to_bytes(self.rows.get(row)) for row in rows], pa.binary())
+        return Changes(keys, values, pa.array([row[0] for row in rows], pa.int64()))
+
+    def _to_bytes(self, held: list[Any] | None) -> bytes | None:
+        if held is None:
+            return None
+        return b"".join(_LENGTH.pack(len(data)) + data for data in self._values.to_bytes(held).to_pylist())
+
+    def _of_bytes(self, data: bytes) -> list[Any]:
+        held, at = [], 0
+        while at < len(data):
+            start = at + _LENGTH.size
+            at = start + _LENGTH.unpack_from(data, at)[0]
+            held.append(self._values.of_bytes(data[start:at]))
+        return held
+
+    def take(self, timestamp: int, key: bytes, data: bytes | None) -> None:
+        """Take over what a changelog or the bytes below say of a row."""
+        row = timestamp, self._keys.of_bytes(key)
+        if data is None:
+            self.rows.pop(row, None)
+            return
+        self.rows[row] = self._of_bytes(data)
+        self._queue.add((timestamp, key, row[1]))
+
+    def written(self) -> None:
+        """What was given out as changes lies below now."""
+        self._handed = {}
+
+    def num_pending(self) -> int:
+        """How many changes are not written below."""
+        return len(self._changed) + len(self._handed) + self.spilled.num_popped()
+
+    def sample(self) -> list[tuple[Any, ...]]:
+        """Some rows in memory: the objects that are held for each."""
+        return list(islice(reversed(self.rows.items()), SAMPLE))
+
+    def evict(self, count: int) -> int:
+        """Let up to `count` rows that lie below wait there alone, the last ones first; answers how many."""
+        if count <= 0 or self.spilled.num_popped():
+            return 0  # what comes now could stand before what has left
+        clean = (row for row in reversed(self.rows) if row not in self._changed and row not in self._handed)
+        gone = list(islice(clean, count))
+        if gone:
+            self.spilled.add([self._place(row) for row in gone])
+        for row in gone:
+            del self.rows[row]
+        self._queue.clear_away()
+        return len(gone)
+
+
+def _row_at(place: bytes) -> WaitingRow:
+    timestamp, left_side = PLACE.unpack_from(place)
+    return WaitingRow(timestamp, left_side, place[PLACE.size :])
