@@ -10,7 +10,7 @@ from typing import Any
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import Topology
 from kstreams.state import open_task_state
@@ -98,7 +98,7 @@ def reason(topology: Topology) -> str | None:
     """Why the topology is not run in columns; None when it is."""
     (part,) = topology.sub_topologies
     (planned,) = plan_regions(part).values()
-    return None if isinstance(planned, Plan) else planned
+    return None if isinstance(planned, ColumnPlan) else planned
 
 
 def assert_same(build: Callable[[], Topology], batches: Sequence[Sequence[Row]], commits: Sequence[bool] = ()) -> Seen:

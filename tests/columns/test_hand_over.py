@@ -14,7 +14,7 @@ import kstreams as ks
 from kstreams.batch import Batch, Row
 from kstreams.errors import ProcessingError, SerdeError
 from kstreams.processor.task.columns import early_filter as thinning
-from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.region import Region
 from kstreams.processor.topology.topology import Step
 from tests.columns.both_paths import assert_same, assert_same_if_columns, cut, reason, run
@@ -168,7 +168,7 @@ def replace_row(rows: list[Row], at: int, value: bytes) -> list[Row]:
     return [row._replace(value=value) if place == at else row for place, row in enumerate(rows)]
 
 
-def planned(say: Callable[[Any], Any]) -> Plan | str:
+def planned(say: Callable[[Any], Any]) -> ColumnPlan | str:
     builder = ks.StreamsBuilder()
     say(builder.stream("in", key=str, value=Order))
     (part,) = builder.build().sub_topologies
@@ -178,7 +178,7 @@ def planned(say: Callable[[Any], Any]) -> Plan | str:
 
 def test_a_python_step_behind_a_filter_by_expression_is_where_the_region_ends() -> None:
     found = planned(lambda s: s.filter(amount > 2).map_values(doubled, value=Order, name="d").to("out", key=str))
-    assert isinstance(found, Plan)
+    assert isinstance(found, ColumnPlan)
     assert [(target.node.name, target.leaves_since) for target in found.targets] == [
         ("d", "d takes records one by one: it is not made of expressions")
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.batch import Batch, Row
-from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.region import Region
 from tests.columns.random_topologies import Order
 from tests.columns.staged import run_staged
@@ -145,5 +145,5 @@ def test_where_a_lookup_has_no_columns_the_reason_says_so(say: Any, why: str) ->
     topology = build(lambda builder, stream: say(builder, stream).map_values(str).to("out", key=str, value=str))
     planned = [plan_regions(part).get("KSTREAM-SOURCE-0000000000") for part in topology.sub_topologies]
     (found,) = [plan for plan in planned if plan is not None]
-    reasons = [str(target.leaves_since) for target in found.targets] if isinstance(found, Plan) else [found]
+    reasons = [str(target.leaves_since) for target in found.targets] if isinstance(found, ColumnPlan) else [found]
     assert any(why in reason for reason in reasons), reasons

@@ -8,7 +8,7 @@ import pytest
 import kstreams as ks
 from kstreams.batch import Row
 from kstreams.errors import SerdeError
-from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from tests.columns.both_paths import assert_same, assert_same_if_columns, reason, run
 
 
@@ -70,14 +70,14 @@ def test_without_the_record_cache_every_update_goes_by_record() -> None:
     builder = ks.StreamsBuilder()
     orders(builder).group_by_key().count()
     (part,) = builder.build().sub_topologies
-    assert isinstance(plan_regions(part)["KSTREAM-SOURCE-0000000000"], Plan)
+    assert isinstance(plan_regions(part)["KSTREAM-SOURCE-0000000000"], ColumnPlan)
     assert "record cache is off" in str(plan_regions(part, caching=False)["KSTREAM-SOURCE-0000000000"])
 
 
 def test_only_the_fields_that_expressions_read_are_read() -> None:
     (part,) = late_orders().sub_topologies
     (planned,) = plan_regions(part).values()
-    assert isinstance(planned, Plan)
+    assert isinstance(planned, ColumnPlan)
     assert {repr(leaf) for leaf in planned.leaves} == {"ks.key", "ks.value", "ks.col('amount')"}
 
 

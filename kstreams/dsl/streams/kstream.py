@@ -31,7 +31,7 @@ from kstreams.dsl.streams.stream_sugar import StreamSugar
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.api.processor import FixedKeyProcessor, Processor, check_supplier, store_names
-from kstreams.processor.context.context import RecordContext
+from kstreams.processor.api.record_context import RecordContext
 from kstreams.source_line import declared_at
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`Delayed`: what a step holds back whose results come later, such as those of async calls or of a batch.
+"""`HeldBack`: what a step holds back whose results come later, such as those of async calls or of a batch.
 
 Each record goes on as if it had just been read: with its own headers, its place in the input and its stream time.
 """
@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from kstreams.processor.context.context import NodeContext, Run
+from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers
 
@@ -17,25 +18,25 @@ Order: TypeAlias = bool | Literal["by_key"]
 """True: results go on in the order of their records; "by_key": in that of the records of one key; False: in any."""
 
 
-class Kept(NamedTuple):
+class HeldRecord(NamedTuple):
     """A record, and what the task's context says of it."""
 
     key: Any
     value: Any
     timestamp: int
     headers: Headers
-    run: Run | None
+    run: RecordCursor | None
 
 
 W = TypeVar("W")
 
 
-class Delayed(ABC, Generic[W]):
+class HeldBack(ABC, Generic[W]):
     """What one step of one task holds back; all of it has gone on before a commit, and before time moves on.
 
     Parameters
     ----------
-    context : NodeContext
+    context : OperatorContext
         Of the step.
 
     Attributes
@@ -46,7 +47,7 @@ class Delayed(ABC, Generic[W]):
         Whether results are going on at this moment.
     """
 
-    def __init__(self, context: NodeContext) -> None:
+    def __init__(self, context: OperatorContext) -> None:
         self.waiting: deque[W] = deque()
         self.is_forwarding = False
         self._task = context.task
@@ -71,12 +72,12 @@ class Delayed(ABC, Generic[W]):
     def let_go(self) -> None:
         """Let at least one record that waits go on."""
 
-    def keep(self, key: Any, value: Any, timestamp: int) -> Kept:
+    def keep(self, key: Any, value: Any, timestamp: int) -> HeldRecord:
         """The current record with what belongs to it."""
         task = self._task
-        return Kept(key, value, timestamp, task.headers, None if task.run is None else task.run.here())
+        return HeldRecord(key, value, timestamp, task.headers, None if task.run is None else task.run.here())
 
-    def forward(self, forward: Forward, kept: Kept, value: Any) -> None:
+    def forward(self, forward: Forward, kept: HeldRecord, value: Any) -> None:
         """Pass a kept record on under a new value."""
         task = self._task
         run, headers = task.run, task.headers
@@ -86,7 +87,7 @@ class Delayed(ABC, Generic[W]):
 
 
 @runtime_checkable
-class DelayingOperator(Protocol):
+class HoldingOperator(Protocol):
     """An operator that holds records back."""
 
     @property

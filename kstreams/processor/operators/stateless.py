@@ -14,7 +14,7 @@ from typing import Any, TextIO, TypeAlias
 
 from kstreams.processor.context.advice import no_advice
 from kstreams.processor.context.chain import Statement, StatementOperator
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 
 
@@ -65,7 +65,7 @@ class FlatMapValuesOperator:
     gave_text: Callable[[], None] = no_advice
     """Called when the first result is a text, whose letters go on."""
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         return _VALUE_FLAT_MAPPERS[self.takes](self.function, forward, self.gave_text)
 
 
@@ -178,7 +178,7 @@ class FlatMapOperator:
 
     function: Callable[[Any, Any], Any]
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         function = self.function
 
         def process(key: Any, value: Any, timestamp: int) -> None:
@@ -219,7 +219,7 @@ class PrintOperator:
     mapper: Callable[[Any, Any], Any] | None = None
     file: str | Path | TextIO | None = None
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         label, file = self.label, self._opened(context)
         shown = self.mapper or (lambda key, value: f"{key}, {value}")
 
@@ -228,7 +228,7 @@ class PrintOperator:
 
         return process
 
-    def _opened(self, context: NodeContext) -> TextIO | None:
+    def _opened(self, context: OperatorContext) -> TextIO | None:
         if not isinstance(self.file, str | Path):
             return self.file
         # By lines: several tasks write the same file.
@@ -269,7 +269,7 @@ class SplitOperator:
     children: tuple[str, ...]
     takes: Takes = Takes.KEY_VALUE
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         ways = [context.children[child] for child in self.children]
         choices = tuple(zip(self.predicates, ways, strict=False))
         default = ways[len(choices)] if len(ways) > len(choices) else _nowhere

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import StateError
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change
 from kstreams.state.api import BufferedChange, TimeOrderedBuffer
@@ -41,7 +41,7 @@ class Suppress:
     max_bytes: int | None = None
     emit_early: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         buffer: TimeOrderedBuffer = context.state_store(self.store)
         emit = self._emitter(context, forward)
         wait_ms, windowed, task = self.wait_ms, self.until_window_closes, context.task
@@ -77,7 +77,7 @@ class Suppress:
         context.at_idle(pass_time)
         return suppress
 
-    def _emitter(self, context: NodeContext, forward: Forward) -> Callable[[Any, BufferedChange], None]:
+    def _emitter(self, context: OperatorContext, forward: Forward) -> Callable[[Any, BufferedChange], None]:
         task, drop_deletions = context.task, self.until_window_closes
 
         def emit(key: Any, kept: BufferedChange) -> None:

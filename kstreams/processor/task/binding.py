@@ -8,15 +8,17 @@ from types import TracebackType
 from typing import Any
 
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
-from kstreams.processor.context.context import Callbacks, NodeContext, TaskContext
-from kstreams.processor.task.outputs import Outputs
+from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.registrations import Registrations
+from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology
 from kstreams.processor.topology.operator import Forward
 from kstreams.processor.topology.overtaking import barrier, barriers
 
 
 def bind(
-    sub_topology: SubTopology, context: TaskContext, outputs: Outputs, callbacks: Callbacks
+    sub_topology: SubTopology, context: TaskContext, outputs: OutputBuffers, callbacks: Registrations
 ) -> Mapping[str, Forward]:
     """The closure of every node by name; that of a source passes records to its children.
 
@@ -28,7 +30,9 @@ def bind(
 class _Closures(dict[str, Forward]):
     """Closures by node; that of a chain of simple steps is compiled for each place where somebody enters it."""
 
-    def __init__(self, sub_topology: SubTopology, context: TaskContext, outputs: Outputs, callbacks: Callbacks) -> None:
+    def __init__(
+        self, sub_topology: SubTopology, context: TaskContext, outputs: OutputBuffers, callbacks: Registrations
+    ) -> None:
         self._context, self._outputs, self._callbacks = context, outputs, callbacks
         self._children = children_of(sub_topology)
         self._barriers = {name: barrier(found, context.delayed) for name, found in barriers(sub_topology).items()}
@@ -41,7 +45,7 @@ class _Closures(dict[str, Forward]):
         if statement is None:
             below = {child: self[child] for child in self._children[node.name]}
             connected = node.stores if isinstance(node, Step) else ()
-            bound = NodeContext(node.name, self._context, below, self._callbacks, connected)
+            bound = OperatorContext(node.name, self._context, below, self._callbacks, connected)
             self[node.name] = self._after_barrier(node.name, _closure(node, bound, self._outputs))
         else:
             links = (Link(node.name, statement), *self._rest(node.name))
@@ -83,7 +87,7 @@ def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
     return children
 
 
-def _statement(node: Node, context: TaskContext, outputs: Outputs) -> Statement | None:
+def _statement(node: Node, context: TaskContext, outputs: OutputBuffers) -> Statement | None:
     """What a simple step or a sink does with a record; None for all that need a closure of their own."""
     if isinstance(node, Sink):
         return outputs.statement_for(node)
@@ -96,17 +100,17 @@ def _statement(node: Node, context: TaskContext, outputs: Outputs) -> Statement 
 
 
 @singledispatch
-def _closure(node: Node, context: NodeContext, outputs: Outputs) -> Forward:
+def _closure(node: Node, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     raise TypeError(f"{node!r} is no node of a topology.")
 
 
 @_closure.register
-def _(node: Source, context: NodeContext, outputs: Outputs) -> Forward:
+def _(node: Source, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     return forward_to_all(list(context.children.values()))
 
 
 @_closure.register
-def _(node: Step, context: NodeContext, outputs: Outputs) -> Forward:
+def _(node: Step, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     assert not isinstance(node.operator, StatementOperator)  # those stand in chains
     closure = context.bound(node.operator, forward_to_all(list(context.children.values())))
     context.share()
@@ -114,7 +118,7 @@ def _(node: Step, context: NodeContext, outputs: Outputs) -> Forward:
 
 
 @_closure.register
-def _(node: Sink, context: NodeContext, outputs: Outputs) -> Forward:
+def _(node: Sink, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     return context.named(outputs.forward_to(node))
 
 
@@ -147,7 +151,7 @@ def in_order_of(sub_topology: SubTopology, callbacks: list[tuple[str, Callable[[
     return [callback for _, callback in sorted(callbacks, key=lambda named: place[named[0]])]
 
 
-def failed_operator(traceback: TracebackType | None, callbacks: Callbacks) -> str | None:
+def failed_operator(traceback: TracebackType | None, callbacks: Registrations) -> str | None:
     """The operator whose closure is the innermost one of a traceback; None when no closure had been entered."""
     found = None
     while traceback is not None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
-from kstreams.processor.context.context import TaskContext
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.nodes import Source
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Record
@@ -36,7 +36,7 @@ _CURE = (
 )
 
 
-class Route:
+class TopicInput:
     """From one topic through its source to the closure behind it.
 
     `partition_time` is the highest timestamp (ms) stamped so far, -1 at first: extractors may fall back to it.
@@ -208,7 +208,7 @@ class Route:
         return SerdeError(f"{source} cannot decode the {what} of {record} with {serde}: {cause}")
 
 
-class Routes:
+class TaskInputs:
     """The routes of one task by the real name of the topic."""
 
     def __init__(
@@ -220,16 +220,16 @@ class Routes:
         memo: Mapping[str, int],
     ) -> None:
         self._sources, self._forwards, self._context, self._memo = sources, forwards, context, memo
-        self._by_topic: dict[str, Route] = {}
+        self._by_topic: dict[str, TopicInput] = {}
         self._internal = frozenset(topic_names.values())
         for source in sources:
             for topic in source.topics:
                 self._add(topic_names.get(topic, topic), source)
 
-    def __iter__(self) -> Iterator[Route]:
+    def __iter__(self) -> Iterator[TopicInput]:
         return iter(self._by_topic.values())
 
-    def of(self, topic: str) -> Route:
+    def of(self, topic: str) -> TopicInput:
         """The route of a topic; raises UnknownTopicError when no source reads it."""
         if topic not in self._by_topic:
             self._add(topic, self._matching(topic))
@@ -246,7 +246,7 @@ class Routes:
 
     def _add(self, topic: str, source: Source) -> None:
         partition_time = self._memo.get(f"partition_time:{topic}", -1)
-        self._by_topic[topic] = Route(source, self._forwards[source.name], self._context, partition_time)
+        self._by_topic[topic] = TopicInput(source, self._forwards[source.name], self._context, partition_time)
 
     def _matching(self, topic: str) -> Source:
         for source in self._sources:

@@ -15,9 +15,11 @@ from kstreams.batch import headers_column
 from kstreams.errors import LogError, ProcessingError, SerdeError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
+from kstreams.processor.api.record_context import RecordContext
 from kstreams.processor.context.chain import Statement
-from kstreams.processor.context.context import Origin, RecordContext, TaskContext
 from kstreams.processor.context.dead_letters import DeadLetters
+from kstreams.processor.context.record_cursor import Origin
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.nodes import Sink
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers, ProducerRecord
@@ -82,7 +84,7 @@ class Collector(Protocol):
         ...
 
 
-class Rows:
+class SinkRows:
     """Records of one sink, as columns of live objects: plain lists, which cost no garbage collection."""
 
     __slots__ = ("headers", "keys", "origins", "sink", "timestamps", "values")
@@ -115,22 +117,22 @@ class Rows:
         self.origins.clear()
 
 
-class TopicRows:
+class TopicBuffer:
     """The records of one topic in order: a new run wherever another sink goes on."""
 
     __slots__ = ("runs",)
 
     def __init__(self) -> None:
-        self.runs: list[Rows] = []
+        self.runs: list[SinkRows] = []
 
-    def of(self, sink: Sink) -> Rows:
+    def of(self, sink: Sink) -> SinkRows:
         """The run to which this sink appends."""
         if not self.runs or self.runs[-1].sink is not sink:
-            self.runs.append(Rows(sink))
+            self.runs.append(SinkRows(sink))
         return self.runs[-1]
 
 
-class Outputs:
+class OutputBuffers:
     """The output buffers of one task.
 
     Parameters
@@ -162,7 +164,7 @@ class Outputs:
         self._in_order, self._turns = in_order, dict[str, None]()
         self._letters, self._guards = letters, context.failures.guards_production
         self._context, self._collector, self._topic_names = context, collector, topic_names
-        self._topics: dict[str, TopicRows] = {}
+        self._topics: dict[str, TopicBuffer] = {}
         fixed = [sink.topic for sink in sinks if isinstance(sink.topic, str)]
         dynamic = len(fixed) < len(sinks)
         self._exclusive = {topic for topic in fixed if fixed.count(topic) == 1 and not dynamic}
@@ -171,13 +173,13 @@ class Outputs:
         """The closure that appends to the topic of a sink."""
         if callable(sink.topic):
             return self._chosen(sink, sink.topic)
-        return self._in_turns(sink, sink.topic, self._topics.setdefault(sink.topic, TopicRows()))
+        return self._in_turns(sink, sink.topic, self._topics.setdefault(sink.topic, TopicBuffer()))
 
     def statement_for(self, sink: Sink) -> Statement | None:
         """The end of a chain that appends to the topic of a sink; None when it must choose a place per record."""
         if not isinstance(sink.topic, str) or sink.topic not in self._exclusive:
             return None
-        rows = self._topics.setdefault(sink.topic, TopicRows()).of(sink)
+        rows = self._topics.setdefault(sink.topic, TopicBuffer()).of(sink)
         names = {"context": self._context, "headers": rows.headers, "keys": rows.keys}
         columns = {"key": rows.keys, "value": rows.values, "timestamp": rows.timestamps}
         names |= {f"add_{name}": column.append for name, column in columns.items()}
@@ -218,7 +220,7 @@ class Outputs:
         self.drain(topic)
         self._collector.send(self._topic_names.get(topic, topic), keys, values, timestamps, headers, None)
 
-    def _send_run(self, topic: str, run: Rows) -> None:
+    def _send_run(self, topic: str, run: SinkRows) -> None:
         accepted = self._accepted(topic, run)
         if run.keys:
             partitions = self._partitions(topic, run)  # may copy rows
@@ -226,7 +228,7 @@ class Outputs:
             self._collector.send(topic, *columns, partitions)
         run.clear()
 
-    def _accepted(self, topic: str, run: Rows) -> Columns:
+    def _accepted(self, topic: str, run: SinkRows) -> Columns:
         """What is written of a run, without the rows that cannot be written or that the topic refuses."""
         try:
             columns = _columns(run, topic)
@@ -235,7 +237,7 @@ class Outputs:
             columns = _columns(run, topic)
         return _columns(run, topic) if self._leave_out_refused(topic, run, columns) else columns
 
-    def _leave_out_unwritable(self, topic: str, run: Rows) -> None:
+    def _leave_out_unwritable(self, topic: str, run: SinkRows) -> None:
         """Ask the handler about each row that does not encode, or that no topic can hold; those it leaves out go."""
         sides: tuple[Side, Side] = ("value", "key")
         failures, failed = self._context.failures, dict[int, Callable[[ErrorHandlerContext, ProducerRecord], None]]()
@@ -250,7 +252,7 @@ class Outputs:
         if failed:
             _keep_rows(run, [row for row in range(len(run.keys)) if row not in failed])
 
-    def _leave_out_refused(self, topic: str, run: Rows, columns: Columns) -> bool:
+    def _leave_out_refused(self, topic: str, run: SinkRows, columns: Columns) -> bool:
         """Ask the handler about each row that the topic refuses; the rows that it leaves out go. Whether some went."""
         refused = self._collector.refused(topic, *columns)
         for row, error in refused.items():
@@ -269,7 +271,7 @@ class Outputs:
         name = self._topic_names.get(topic, topic)
         return not (self._guards and self._collector.refused(name, keys, values, timestamps, headers))
 
-    def _partitions(self, topic: str, run: Rows) -> np.ndarray[Any, Any] | None:
+    def _partitions(self, topic: str, run: SinkRows) -> np.ndarray[Any, Any] | None:
         if run.sink.partitioner is not None:
             return _partition_by(run.sink.partitioner, topic, self._collector.partitions(topic), run)
         if isinstance(run.sink.key, TimeWindowedSerde | SessionWindowedSerde):
@@ -278,7 +280,7 @@ class Outputs:
             return partitions_of(inner, self._collector.partitions(topic))
         return None
 
-    def _in_turns(self, sink: Sink, topic: str, rows_of_topic: TopicRows) -> Forward:
+    def _in_turns(self, sink: Sink, topic: str, rows_of_topic: TopicBuffer) -> Forward:
         context, guards, turns = self._context, self._guards, self._turns
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
@@ -302,12 +304,12 @@ class Outputs:
             topic = choose(key, value, record)
             if topic not in topics and not isinstance(topic, str):
                 raise TypeError(f"it must choose the name of a topic, not {topic!r}")
-            self._in_turns(sink, topic, topics.setdefault(topic, TopicRows()))(key, value, timestamp)
+            self._in_turns(sink, topic, topics.setdefault(topic, TopicBuffer()))(key, value, timestamp)
 
         return dynamic_sink
 
 
-def _columns(run: Rows, topic: str) -> Columns:
+def _columns(run: SinkRows, topic: str) -> Columns:
     """Keys, values, timestamps and headers as they are written."""
     return (
         _encoded(run, topic, "key", run.sink.key, run.keys),
@@ -317,7 +319,7 @@ def _columns(run: Rows, topic: str) -> Columns:
     )
 
 
-def _encoded(run: Rows, topic: str, what: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
+def _encoded(run: SinkRows, topic: str, what: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
     serde = serde or BytesSerde()
     try:
         return serde.encode_rows(column)
@@ -327,7 +329,7 @@ def _encoded(run: Rows, topic: str, what: Side, serde: Serde[Any] | None, column
         raise SerdeError(f"{run.sink.name} cannot encode the {what}s for topic {topic}: {error}") from error
 
 
-def _unencodable(run: Rows, topic: str, what: Side) -> Iterator[tuple[int, SerdeError]]:
+def _unencodable(run: SinkRows, topic: str, what: Side) -> Iterator[tuple[int, SerdeError]]:
     """The rows whose key or value does not encode, and an error for each."""
     serde, column = (run.sink.key, run.keys) if what == "key" else (run.sink.value, run.values)
     sink = operator_at(run.sink.name, run.sink.declared_at)
@@ -342,7 +344,7 @@ def _unencodable(run: Rows, topic: str, what: Side) -> Iterator[tuple[int, Serde
         )
 
 
-def _unwritable(run: Rows) -> Iterator[tuple[int, str]]:
+def _unwritable(run: SinkRows) -> Iterator[tuple[int, str]]:
     """The rows that no topic can hold, and what is wrong with each."""
     for row, cause in failing_rows(lambda times: pa.array(times, pa.int64()), run.timestamps):
         yield row, f"has a time that does not fit into 64 bits ({cause}): times are milliseconds since 1970."
@@ -350,7 +352,7 @@ def _unwritable(run: Rows) -> Iterator[tuple[int, str]]:
         yield row, f"has headers that cannot be written ({cause}): a header is a text and bytes or None."
 
 
-def _described(run: Rows, row: int) -> str:
+def _described(run: SinkRows, row: int) -> str:
     key, value = _shown(run.keys[row]), _shown(run.values[row])
     return f"the record with key {key}, value {value} and timestamp {run.timestamps[row]}"
 
@@ -360,7 +362,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: Rows) -> np.ndarray[Any, Any]:
+def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: SinkRows) -> np.ndarray[Any, Any]:
     """Ask a partitioner for every row: a number, None for the default, or several (the row is copied to each)."""
     chosen = []
     for key, value in zip(run.keys, run.values, strict=True):
@@ -374,7 +376,7 @@ def _partition_by(choose: Callable[..., Any], topic: str, count: int, run: Rows)
     return np.array(list(chain.from_iterable(chosen)), dtype=np.int64)
 
 
-def _keep_rows(run: Rows, rows: list[int]) -> None:
+def _keep_rows(run: SinkRows, rows: list[int]) -> None:
     """Leave of a run these rows, each as often as it is named."""
     run.headers = {new: run.headers[old] for new, old in enumerate(rows) if old in run.headers}
     columns: tuple[list[Any], ...] = (run.keys, run.values, run.timestamps, run.origins)

@@ -15,7 +15,7 @@ from kstreams.serdes.failing import failing_rows
 from kstreams.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
 
 
-class Rereading:
+class RestoreDeserializer:
     """Gives the records of a topic as they came out of a source that has read them before.
 
     What did not decode was left out then, or the application would not have come so far: it is left out again.

@@ -19,17 +19,19 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import CorruptStateError, ProcessingError, SerdeError
 from kstreams.processor.api.metrics import Sensor
-from kstreams.processor.context.context import Callbacks, Run, TaskContext
 from kstreams.processor.context.dead_letters import DeadLetters
 from kstreams.processor.context.drops import Drops
 from kstreams.processor.context.failures import Failures
+from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.context.registrations import Registrations
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.task.binding import bind, failed_operator, in_order_of
 from kstreams.processor.task.columns.region import Bound, Region, live_regions
 from kstreams.processor.task.idle import WHOLE_TASK, idle_input
-from kstreams.processor.task.inputs import Route, Routes
+from kstreams.processor.task.inputs import TaskInputs, TopicInput
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.interrupt import Interrupt
-from kstreams.processor.task.outputs import Collector, Outputs
+from kstreams.processor.task.outputs import Collector, OutputBuffers
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers
@@ -37,7 +39,7 @@ from kstreams.state.api import StateStore, TaskState
 
 DELETED = "deleted before it was read"
 
-Lane: TypeAlias = tuple[Run, Forward, Iterator[Any]]
+Lane: TypeAlias = tuple[RecordCursor, Forward, Iterator[Any]]
 """The records of one input, where they go, and how far they have come."""
 
 
@@ -117,12 +119,14 @@ class Task:
         letters = DeadLetters(collector.send)
         declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
         context.failures = Failures(config, self._drops, letters, declared_at, sub_topology.is_global)
-        self._outputs = Outputs(sub_topology.sinks, context, collector, topic_names or {}, letters, in_order=in_order)
-        self._callbacks = callbacks = Callbacks(self._memo, context)
+        self._outputs = OutputBuffers(
+            sub_topology.sinks, context, collector, topic_names or {}, letters, in_order=in_order
+        )
+        self._callbacks = callbacks = Registrations(self._memo, context)
         context.deadlines = deadlines or {}
         forwards = bind(sub_topology, context, self._outputs, callbacks)
         context.is_new, context.deadlines = False, {}
-        self._routes = Routes(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
+        self._routes = TaskInputs(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
         self._regions = live_regions(Bound(sub_topology, context, self._outputs, callbacks.lives, forwards))
         context.send_if_many = self._send_meanwhile
         self._settles = settles = [region.settle for region in self._regions.values()]
@@ -223,7 +227,7 @@ class Task:
                 counts[part] += self.process(run)
         return counts
 
-    def _process_turns(self, given: Interleaved, routes: list[Route]) -> list[int] | None:
+    def _process_turns(self, given: Interleaved, routes: list[TopicInput]) -> list[int] | None:
         """The records as rows, decoded at once; None with nothing done when they need a closer look."""
         pairs = list(zip(routes, given.parts, strict=True))
         if self._context.follows_time or any(route.has_aside or part.headers is not None for route, part in pairs):
@@ -237,7 +241,7 @@ class Task:
             if (region := self._regions.get(route.source.name)) is not None:
                 region.settle()
         times = given.times(self._context.stream_time)
-        runs = [Run(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
+        runs = [RecordCursor(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
         lanes: list[Lane] = [
             (run, route.forward, zip(*rows, run.cursor, strict=False))
             for run, route, rows in zip(runs, routes, decoded, strict=True)
@@ -251,12 +255,12 @@ class Task:
         self._outputs.send_if_many()
         return [run.taken for run in runs]
 
-    def _end_loop(self, runs: list[Run]) -> None:
+    def _end_loop(self, runs: list[RecordCursor]) -> None:
         self._interrupt.guard()
         if self._interrupt.is_set:
             self._context.stop_at(runs)
 
-    def _enter(self, route: Route) -> None:
+    def _enter(self, route: TopicInput) -> None:
         if self._idle is not None:
             self._idle.seen(route.source.name, self._context.clock.now_ms())
 
@@ -303,12 +307,12 @@ class Task:
         with self._explained():
             return region.process(batch)
 
-    def _process_rows(self, batch: Batch, route: Route) -> int:
+    def _process_rows(self, batch: Batch, route: TopicInput) -> int:
         context = self._context
         keys, values = route.decoded(batch)
         timestamps = batch.timestamps.to_numpy()
         stream_times = np.maximum(np.maximum.accumulate(timestamps), context.stream_time)
-        run = Run(batch, batch.offsets, stream_times, timestamps.tolist())
+        run = RecordCursor(batch, batch.offsets, stream_times, timestamps.tolist())
         rows = zip(keys, values, run.cursor, strict=False)
         context.run = run
         with self._explained():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from kstreams.processor.context.context import NodeContext
+    from kstreams.processor.context.operator_context import OperatorContext
 
 Forward: TypeAlias = Callable[[Any, Any, int], None]
 """Takes key, value and timestamp (ms); between tables the value is a `Change`."""
@@ -22,12 +22,12 @@ ValueGetter: TypeAlias = Callable[..., Any]
 class Operator(Protocol):
     """One step, immutable and shared by all tasks; `bind` makes the live closure for one task."""
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         """The closure of this step.
 
         Parameters
         ----------
-        context : NodeContext
+        context : OperatorContext
             Stores, headers and metadata of the current input record, cache, punctuation, callbacks at flush and end of
             input; `context.children` holds the closures of the children one by one, for steps that choose among them.
         forward : callable
@@ -44,7 +44,7 @@ class TableView(Protocol):
         """The stores that the lookup needs: whoever looks in must be connected to them."""
         ...
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         """The live lookup for one task."""
         ...
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kstreams.processor.context.held_back import DelayingOperator
+from kstreams.processor.context.held_back import HoldingOperator
 from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology, parents_of
 
 if TYPE_CHECKING:
-    from kstreams.processor.context.held_back import Delayed
+    from kstreams.processor.context.held_back import HeldBack
 
 
 class Barrier(NamedTuple):
@@ -35,7 +35,7 @@ def barriers(sub_topology: SubTopology) -> dict[str, list[Barrier]]:
     return found
 
 
-def barrier(found: list[Barrier], delayed: Mapping[str, Delayed[Any]]) -> Callable[[], None]:
+def barrier(found: list[Barrier], delayed: Mapping[str, HeldBack[Any]]) -> Callable[[], None]:
     """What is called before a record is taken."""
 
     def let_pass() -> None:
@@ -66,7 +66,7 @@ def places(node: Node, sub_topology: SubTopology) -> list[str]:
 
 
 def _keeps_order(node: Node) -> bool:
-    return isinstance(node, Step) and isinstance(node.operator, DelayingOperator) and node.operator.keeps_order
+    return isinstance(node, Step) and isinstance(node.operator, HoldingOperator) and node.operator.keeps_order
 
 
 def _met(sub_topology: SubTopology, start: Node, after: list[Node]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kstreams.config import Config
-from kstreams.processor.task.columns.plan import Plan, plan_regions
+from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.topology.nodes import Node, SubTopology, parents_of
 from kstreams.processor.topology.topology import Topology
 
@@ -27,14 +27,14 @@ def explain(topology: Topology, config: Config) -> list[Explanation]:
 def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:
     found: dict[str, tuple[str, str]] = {}
     for source, planned in plan_regions(sub, caching=caching).items():
-        if isinstance(planned, Plan):
+        if isinstance(planned, ColumnPlan):
             _explain_region(sub, planned, found)
         else:
             found |= dict.fromkeys(_behind(sub, {source}), ("records", planned))
     return [Explanation(node.name, *found[node.name], node.declared_at) for node in sub.nodes]
 
 
-def _explain_region(sub: SubTopology, plan: Plan, found: dict[str, tuple[str, str]]) -> None:
+def _explain_region(sub: SubTopology, plan: ColumnPlan, found: dict[str, tuple[str, str]]) -> None:
     for node in _behind(sub, {plan.source.name}):
         found.setdefault(node, ("columns", "made of expressions"))
     for target in plan.targets:

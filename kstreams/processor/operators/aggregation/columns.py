@@ -21,7 +21,7 @@ from kstreams.processor.columns.forms import Fold
 from kstreams.processor.columns.groups import Groups, group
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
-from kstreams.processor.context.context import TaskContext
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.processor.task.columns.plan import Target, fold_of
 from kstreams.record import ValueAndTimestamp

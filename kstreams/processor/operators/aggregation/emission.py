@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
-from kstreams.processor.context.context import NodeContext, TaskContext
+from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, Headers, Window, Windowed
 from kstreams.state.rows.footprint import RowWeight
@@ -39,7 +40,7 @@ def emit_nothing(key: Any, new: Any, old: Any, timestamp: int, headers: Headers)
 
 
 def emitter(
-    context: NodeContext,
+    context: OperatorContext,
     forward: Forward,
     *,
     caching: bool,
@@ -65,7 +66,7 @@ def emitter(
 
 
 def window_emitter(
-    context: NodeContext,
+    context: OperatorContext,
     forward: Forward,
     size_ms: int,
     *,
@@ -121,7 +122,7 @@ def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
     return emit_results
 
 
-def _cache_of(store: str | None, context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+def _cache_of(store: str | None, context: OperatorContext, at_once: Emit) -> Callable[[Window | None], Emit]:
     """The record cache of a store. It is flushed in the turn of the last operator that shares it: that one is bound
     first."""
     if store is None:
@@ -129,7 +130,7 @@ def _cache_of(store: str | None, context: NodeContext, at_once: Emit) -> Callabl
     return context.shared(f"record cache of {store}", lambda: _record_cache(context, at_once))
 
 
-def _record_cache(context: NodeContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+def _record_cache(context: OperatorContext, at_once: Emit) -> Callable[[Window | None], Emit]:
     """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
     waiting: Waiting = {}
     task, next_turn = context.task, count().__next__

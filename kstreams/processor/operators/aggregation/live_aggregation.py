@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit
 
 
@@ -14,7 +14,7 @@ class LiveAggregation:
 
     __slots__ = ("close", "closed_until_ms", "emit", "store", "stream_time_ms")
 
-    def __init__(self, context: NodeContext, store: str, emit: Emit) -> None:
+    def __init__(self, context: OperatorContext, store: str, emit: Emit) -> None:
         self.store: Any = context.state_store(store)
         self.emit = emit
         self.stream_time_ms = context.remember("stream-time", lambda: self.stream_time_ms)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.advice import no_advice
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit, emitter, make_tuple
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
@@ -96,7 +96,7 @@ class AggregateOperator:
     aggregator: Aggregator
     kept: KeptRows
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         kept, result = self.kept, self.aggregator.result
         store = context.state_store(kept.store)
         emit = emitter(
@@ -107,7 +107,7 @@ class AggregateOperator:
         step, wrap = self.aggregator.bind()
         return wrap(self._closure(context, step, context.live))
 
-    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
+    def _closure(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
         initial, task, dropped = self.aggregator.initial, context.task, context.dropped
         get, put, emit, before_first = live.store.get, live.store.put, live.emit, live.before_first
         cached, gave_nothing = self.kept.caching and context.caching, self.aggregator.gave_nothing
@@ -147,7 +147,7 @@ class ResultView:
     def stores(self) -> tuple[str, ...]:
         return self.parent.stores
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         get, result = self.parent.bind(context), self.result
 
         def look_up(key: Any) -> ValueAndTimestamp[Any] | None:

@@ -15,8 +15,8 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from kstreams.processor.context.chain import StatementOperator
-from kstreams.processor.context.context import NodeContext
-from kstreams.processor.context.held_back import Delayed, Kept, Order
+from kstreams.processor.context.held_back import HeldBack, HeldRecord, Order
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.stateless import Takes
 from kstreams.processor.topology.operator import Forward, Operator
@@ -46,7 +46,7 @@ class AsyncOperator:
     def keeps_order(self) -> bool:
         return self.ordered is not False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         config = context.task.config
         most = self.concurrency or config["async.concurrency"]
         timeout_ms = config["async.timeout.ms"] if self.timeout_ms is None else self.timeout_ms
@@ -69,7 +69,7 @@ class AsyncOperator:
 class Call:
     """A call that is under way, and its record; `ended` says which of the calls that ended it was."""
 
-    kept: Kept
+    kept: HeldRecord
     future: Future[Any] = field(init=False)
     ended: int | None = None
 
@@ -77,23 +77,23 @@ class Call:
 NextCall: TypeAlias = Callable[[deque[Call]], Call | None]
 
 
-class AsyncCalls(Delayed[Call]):
+class AsyncCalls(HeldBack[Call]):
     """The calls of one step in one task.
 
     Parameters
     ----------
-    context : NodeContext
+    context : OperatorContext
     next_of : callable
         Which of the calls under way may go on, None while none may.
     """
 
-    def __init__(self, context: NodeContext, next_of: NextCall) -> None:
+    def __init__(self, context: OperatorContext, next_of: NextCall) -> None:
         super().__init__(context)
         self.pass_on: Forward
         self._next_of, self._one_ended, self._turn = next_of, Event(), count()
         self._current: Future[Any]
 
-    def start(self, kept: Kept, function: Callable[[], Awaitable[Any]]) -> None:
+    def start(self, kept: HeldRecord, function: Callable[[], Awaitable[Any]]) -> None:
         """Begin a call."""
         call = Call(kept)
         call.future = event_loop.start(self._run(call, function))

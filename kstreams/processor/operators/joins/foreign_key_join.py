@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.murmur3 import hash128
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER
 from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
 from kstreams.record import ValueAndTimestamp
@@ -95,7 +95,7 @@ class Subscribe:
     join: str
     versioned: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         context.shared(self.join, Left).ask = self._asking(context, forward)
         foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
         write, write_row, partition = self.key_serde.serialize, self.row_serde.serialize, context.task.partition
@@ -119,7 +119,7 @@ class Subscribe:
 
         return subscribe
 
-    def _asking(self, context: NodeContext, forward: Forward) -> Ask:
+    def _asking(self, context: OperatorContext, forward: Forward) -> Ask:
         foreign_key, write_row, partition = self.foreign_key, self.row_serde.serialize, context.task.partition
         in_any_case = Instruction.PROPAGATE_NULL_IF_NO_MATCH
 
@@ -146,7 +146,7 @@ class Receive:
     foreign_key: Serde[Any]
     primary_key: Serde[Any]
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         put, write = context.state_store(self.store).put, self.primary_key.serialize
         write_foreign = self.foreign_key.serialize
 
@@ -179,7 +179,7 @@ class Answer:
     store: str
     foreign_key: Serde[Any]
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up = self.right.bind(context)
         answered = self._taking_back(context, look_up, forward) if context.caching else _is_final
 
@@ -201,7 +201,7 @@ class Answer:
 
         return answer
 
-    def _taking_back(self, context: NodeContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
+    def _taking_back(self, context: OperatorContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
         """At the commit, take rows back that were there for an answer, and are not any more."""
         scan, write, task = context.state_store(self.store).prefix_scan, self.foreign_key.serialize, context.task
         given = dict[bytes, Any]()
@@ -242,7 +242,7 @@ class AnswerAll:
     foreign_key: Serde[Any]
     versioned: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         scan, write, versioned = context.state_store(self.store).prefix_scan, self.foreign_key.serialize, self.versioned
 
         def answer_all(key: Any, change: Any, timestamp: int) -> None:
@@ -285,7 +285,7 @@ class Resolve:
     key_serde: Serde[Any]
     join: str
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up, write, joiner, left = self.left_table.bind(context), self.row_serde.serialize, self.joiner, self.left
         too_late = self._asking_again(context, look_up, forward)
 
@@ -302,7 +302,9 @@ class Resolve:
 
         return resolve
 
-    def _asking_again(self, context: NodeContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any, int], None]:
+    def _asking_again(
+        self, context: OperatorContext, look_up: ValueGetter, forward: Forward
+    ) -> Callable[[Any, int], None]:
         """At the commit, ask once more for rows of which "nothing" came too late.
 
         In a left join, each change of a row is answered in any case: there only what is gone must have no result.

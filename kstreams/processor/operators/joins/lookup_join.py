@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward, TableView
 from kstreams.state.api import RecordBuffer
 
@@ -38,7 +38,7 @@ class LookupJoin:
     select_key: Callable[[Any, Any], Any] | None = None
     as_of: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up, joiner, left, as_of = self.table.bind(context), self.joiner, self.left, self.as_of
         context.live = look_up
         select_key = self.select_key or _own_key
@@ -77,7 +77,7 @@ class PatientLookupJoin:
     buffer: str
     grace_ms: int
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         join, grace_ms, left, task = self.join.bind(context, forward), self.grace_ms, self.join.left, context.task
         buffer: RecordBuffer = context.state_store(self.buffer)
         stream_time = -1

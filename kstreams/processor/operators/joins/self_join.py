@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.joins.stream_join import NULL_KEY_OR_VALUE, StreamJoinSide
 from kstreams.processor.topology.operator import Forward
 
@@ -28,7 +28,7 @@ class SelfJoinOperator:
     right: StreamJoinSide
     retention_ms: int
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         fetch = context.state_store(self.left.other_store).fetch
         joiner, left, right = self.left.joiner, self.left.partners, self.right.partners
         retention_ms, latest = self.retention_ms, -1

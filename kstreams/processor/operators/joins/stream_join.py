@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import OuterJoinStore
 
@@ -20,7 +20,7 @@ class StreamJoinWindow:
 
     store: str
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         put = context.state_store(self.store).put
 
         def keep(key: Any, value: Any, timestamp: int) -> None:
@@ -79,7 +79,7 @@ class InnerStreamJoin:
 
     side: StreamJoinSide
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         fetch = context.state_store(self.side.other_store).fetch
         join, partners = self.side.join(), self.side.partners
 
@@ -114,7 +114,7 @@ class OuterStreamJoin:
     outer_store: str
     grace_ms: int
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         side, outer = self.side, self.outer
         fetch, waiting = context.state_store(side.other_store).fetch, context.state_store(self.outer_store)
         join, partners = side.join(), side.partners
@@ -152,7 +152,7 @@ class OuterStreamJoin:
 
         return outer_join
 
-    def _emitter(self, context: NodeContext, forward: Forward, time: _JoinTime) -> Callable[[int], bool]:
+    def _emitter(self, context: OperatorContext, forward: Forward, time: _JoinTime) -> Callable[[int], bool]:
         """Emits the rows of both sides whose window closed before a stream time, each at its own time."""
         side, waiting, joiner = self.side, context.state_store(self.outer_store), self.side.joiner
         own_wait = side.after_ms + self.grace_ms
@@ -226,7 +226,7 @@ class _JoinTime:
         self.latest, self.first_waiting = -1, ALL_TIME
         self.passes = False  # whether one of both sides is told when input is idle
 
-    def remember(self, context: NodeContext) -> None:
+    def remember(self, context: OperatorContext) -> None:
         """Keep both with every commit."""
         self.latest = max(self.latest, context.remember("stream_time", lambda: self.latest))
         first_waiting = context.remember("first_waiting", lambda: self.first_waiting)

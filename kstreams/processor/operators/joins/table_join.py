@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import emitter
 from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD, KeptRows
 from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
@@ -41,7 +41,7 @@ class TableJoinSide:
     sends_old: bool = False
     versioned: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up, outer, sends_old, versioned = self.other.bind(context), self.outer, self.sends_old, self.versioned
         result = self._result()
 
@@ -79,10 +79,10 @@ class KeepJoined:
 
     kept: KeptRows
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         return self._versioned(context, forward) if self.kept.versioned else self._latest(context, forward)
 
-    def _latest(self, context: NodeContext, forward: Forward) -> Forward:
+    def _latest(self, context: OperatorContext, forward: Forward) -> Forward:
         kept, task = self.kept, context.task
         store = context.state_store(kept.store)
         get, put, cached = store.get, store.put, kept.caching and context.caching
@@ -98,7 +98,7 @@ class KeepJoined:
 
         return keep
 
-    def _versioned(self, context: NodeContext, forward: Forward) -> Forward:
+    def _versioned(self, context: OperatorContext, forward: Forward) -> Forward:
         store = context.state_store(self.kept.store)
 
         def keep(key: Any, change: Any, timestamp: int) -> None:
@@ -125,7 +125,7 @@ class JoinedView:
     def stores(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.left.stores, *self.right.stores)))
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         get_left, get_right, joiner = self.left.bind(context), self.right.bind(context), self.joiner
         left_outer, right_outer = self.left_outer, self.right_outer
 

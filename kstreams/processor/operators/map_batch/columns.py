@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.view_rows import ViewRows
-from kstreams.processor.context.context import Run, TaskContext
-from kstreams.processor.context.held_back import Kept
+from kstreams.processor.context.held_back import HeldRecord
+from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.map_batch.rows import Failed, Gathered
 from kstreams.processor.task.columns.plan import Target
 from kstreams.processor.topology.nodes import Source
@@ -66,12 +67,12 @@ class _Records:
         self._offsets, self._stream_times = selected.offsets(), selected.stream_times(stream_time)
         self._headers = selected.header_rows()
 
-    def at(self, row: int, value: Any) -> Kept:
+    def at(self, row: int, value: Any) -> HeldRecord:
         """One of them, for which the function gave a value."""
         old = self._values[row] if isinstance(value, Failed) else None
         headers = () if self._headers is None else self._headers[row]
-        run = Run(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
-        return Kept(self._keys[row], old, self._timestamps[row], headers, run)
+        run = RecordCursor(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
+        return HeldRecord(self._keys[row], old, self._timestamps[row], headers, run)
 
     @cached_property
     def _values(self) -> list[Any]:

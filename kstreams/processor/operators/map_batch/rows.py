@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from kstreams.processor.context.context import NodeContext
-from kstreams.processor.context.held_back import Delayed, Kept
+from kstreams.processor.context.held_back import HeldBack, HeldRecord
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.map_batch.frames import Frames, rows_of
 from kstreams.processor.operators.stateless import MapValuesOperator
 from kstreams.processor.topology.operator import Forward
@@ -38,7 +38,7 @@ class MapBatchOperator:
     result: Any
     max_rows: int
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         gathered = Gathered(context, self)
         gathered.pass_on = context.bound(MapValuesOperator(gathered.value), forward)
         waiting, keep, max_rows = gathered.waiting, gathered.keep, self.max_rows
@@ -74,16 +74,16 @@ class Failed:
     error: Exception
 
 
-class Gathered(Delayed[Kept]):
+class Gathered(HeldBack[HeldRecord]):
     """The records that wait for their batch, in one task.
 
     Parameters
     ----------
-    context : NodeContext
+    context : OperatorContext
     operator : MapBatchOperator
     """
 
-    def __init__(self, context: NodeContext, operator: MapBatchOperator) -> None:
+    def __init__(self, context: OperatorContext, operator: MapBatchOperator) -> None:
         super().__init__(context)
         self.operator = operator
         self.pass_on: Forward
@@ -94,7 +94,7 @@ class Gathered(Delayed[Kept]):
         some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
         self.go_on(zip(some, self._values_of(some), strict=True))
 
-    def _values_of(self, some: list[Kept]) -> Iterable[Any]:
+    def _values_of(self, some: list[HeldRecord]) -> Iterable[Any]:
         keys, values, timestamps = zip(*((kept.key, kept.value, kept.timestamp) for kept in some), strict=True)
         try:
             table = self.operator.frames.table(keys, values, timestamps)
@@ -102,7 +102,7 @@ class Gathered(Delayed[Kept]):
             return repeat(Failed(error), len(some))
         return self.operator.values_of(table)
 
-    def go_on(self, some: Iterable[tuple[Kept, Any]]) -> None:
+    def go_on(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
         """Let records go on, each with what the function gave for it."""
         for kept, self._current in some:
             self.forward(self.pass_on, kept, kept.value)

@@ -10,7 +10,7 @@ from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.processor.api.metrics import ProcessorMetrics
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 from kstreams.state.read_only import ReadOnlyView
@@ -32,7 +32,7 @@ class ProcessingContext:
 
     __slots__ = ("_active", "_context", "_forward")
 
-    def __init__(self, context: NodeContext, forward: Forward) -> None:
+    def __init__(self, context: OperatorContext, forward: Forward) -> None:
         self._context, self._forward, self._active = context, forward, False
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.process.contexts import (
     FixedKeyProcessorContext,
     GlobalStoreContext,
@@ -35,7 +35,7 @@ class Process:
 
     supplier: Callable[[], Any]
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         processor, own = self.supplier(), self.context(context, forward)
         context.task.follows_time = True
         processor.init(own)

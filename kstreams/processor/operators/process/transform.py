@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from kstreams.durations import Duration, to_ms
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, entered
 from kstreams.processor.operators.tables.rows import KeptRows, Mapper, keeper
 from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
@@ -31,7 +31,7 @@ class Transformation:
 
     supplier: Callable[[], Any]
 
-    def bind(self, context: NodeContext, headers: Callable[[], Headers]) -> Mapper:
+    def bind(self, context: OperatorContext, headers: Callable[[], Headers]) -> Mapper:
         """The live `transform(key, value, timestamp)`; None where nothing is forwarded. It is called with None too."""
         made = None
 
@@ -64,7 +64,7 @@ class TransformOperator:
     kept: KeptRows | None = None
     sends_old: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         task, sends_old = context.task, self.sends_old
         transform = self.transformation.bind(context, lambda: task.headers)
         keep = None if self.kept is None else keeper(context, forward, self.kept)
@@ -94,7 +94,7 @@ class TransformedView:
     def stores(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.parent.stores, *self.own_stores)))
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         get, transform = self.parent.bind(context), self.transformation.bind(context, tuple)
 
         def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:

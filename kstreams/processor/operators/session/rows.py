@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.context import NodeContext, TaskContext
+from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.rows import Aggregator
@@ -38,7 +39,7 @@ class SessionAggregateOperator:
     windows: SessionWindows
     emits_on_close: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
         process = self._closure(context, step, live)
@@ -46,10 +47,10 @@ class SessionAggregateOperator:
             process = self._closing(process, live, context, forward)
         return wrap(process)
 
-    def _caches(self, context: NodeContext) -> bool:
+    def _caches(self, context: OperatorContext) -> bool:
         return self.kept.caching and context.caching
 
-    def _emit(self, context: NodeContext, forward: Forward) -> Emit:
+    def _emit(self, context: OperatorContext, forward: Forward) -> Emit:
         if self.emits_on_close:
             return emit_nothing
         kept, result = self.kept, self.aggregator.result
@@ -58,7 +59,9 @@ class SessionAggregateOperator:
             context, to_children, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
         )
 
-    def _closure(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Forward:
+    def _closure(
+        self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation
+    ) -> Forward:
         initial, merger, dropped = self.aggregator.initial, self.merger, context.dropped
         gap_ms, closes_after_ms = self.windows.gap_ms, self.windows.closes_after_ms
         near, put, note = live.store.touched, live.store.put, self._note(context, live)
@@ -94,7 +97,7 @@ class SessionAggregateOperator:
 
         return process
 
-    def _note(self, context: NodeContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
+    def _note(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
         """What follows a change of the store, told what the session held before."""
         emit, task, expired = live.emit, context.task, live.store.has_expired
         if self.emits_on_close:
@@ -109,7 +112,7 @@ class SessionAggregateOperator:
 
         return note_cached if self._caches(context) else note
 
-    def _closing(self, process: Forward, live: LiveAggregation, context: NodeContext, forward: Forward) -> Forward:
+    def _closing(self, process: Forward, live: LiveAggregation, context: OperatorContext, forward: Forward) -> Forward:
         live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
         emit_between = _final_emitter(live.store, self.aggregator.result, forward)
         closes_after_ms = self.windows.closes_after_ms
@@ -170,7 +173,7 @@ class SessionStoreView:
     def stores(self) -> tuple[str, ...]:
         return (self.store,)
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         fetch = context.state_store(self.store).fetch_session
 
         def look_up(key: Windowed[Any]) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.chain import Statement, StatementOperator
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import emitter, make_tuple
 from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
 from kstreams.record import Change, ValueAndTimestamp
@@ -36,7 +36,7 @@ class KeptRows:
     shared: bool = False
 
 
-def keeper(context: NodeContext, forward: Forward, kept: KeptRows, *, skips_empty: bool = False) -> Forward:
+def keeper(context: OperatorContext, forward: Forward, kept: KeptRows, *, skips_empty: bool = False) -> Forward:
     """What keeps the rows of a table and passes each update on: `keep(key, value or None, timestamp)`.
 
     Parameters
@@ -47,7 +47,7 @@ def keeper(context: NodeContext, forward: Forward, kept: KeptRows, *, skips_empt
     return (_keep_versions if kept.versioned else _keep_latest)(context, forward, kept, skips_empty)
 
 
-def _keep_latest(context: NodeContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
     task, dropped, store = context.task, context.dropped, context.state_store(kept.store)
     get, put = store.get, store.put
     emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
@@ -65,7 +65,7 @@ def _keep_latest(context: NodeContext, forward: Forward, kept: KeptRows, skips_e
     return keep
 
 
-def _keep_versions(context: NodeContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
+def _keep_versions(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
     """A version that comes late is put in its place and marked as not the latest."""
     store, dropped, sends_old = context.state_store(kept.store), context.dropped, kept.sends_old
 
@@ -90,7 +90,7 @@ class TableSourceOperator:
 
     kept: KeptRows
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         return keeper(context, forward, self.kept)
 
 
@@ -98,7 +98,7 @@ class TableSourceOperator:
 class UnkeptTableSourceOperator:
     """Records become updates of a table that nobody looks into: nothing is kept."""
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         dropped = context.dropped
 
         def process(key: Any, value: Any, timestamp: int) -> None:
@@ -140,7 +140,7 @@ class ViewOperator:
     sends_old: bool = False
     skips_empty: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         mapper, skips_empty = self.mapper, self.skips_empty
 
         def process(key: Any, change: Any, timestamp: int) -> None:
@@ -167,7 +167,7 @@ class KeptViewOperator:
     kept: KeptRows
     skips_empty: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         mapper = self.mapper
         keep = keeper(context, forward, self.kept, skips_empty=self.skips_empty and self.kept.sends_old)
 
@@ -188,7 +188,7 @@ class StoreView:
     def stores(self) -> tuple[str, ...]:
         return (self.store,)
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         getter: ValueGetter = context.state_store(self.store).get
         return getter
 
@@ -204,7 +204,7 @@ class MappedView:
     def stores(self) -> tuple[str, ...]:
         return self.parent.stores
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         get, mapper = self.parent.bind(context), self.mapper
 
         def look_up(key: Any, *as_of_ms: int) -> ValueAndTimestamp[Any] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.advice import no_advice
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import emitter
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, KeptRows
 from kstreams.processor.topology.operator import Forward
@@ -31,7 +31,7 @@ class GroupRowsOperator:
     function: Callable[[Any, Any], tuple[Any, Any]]
     versioned: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         function, versioned = self.function, self.versioned
 
         def group_of(key: Any, value: Any) -> Pair:
@@ -77,7 +77,7 @@ class TableAggregateOperator:
     kept: KeptRows
     gave_nothing: Callable[[], None] = no_advice
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         initial, add, subtract, task = self.initial, self.add, self.subtract, context.task
         store = context.state_store(self.kept.store)
         get, put = store.get, store.put

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.tables.rows import KeptRows
@@ -106,7 +106,7 @@ class WindowedAggregateOperator:
     windows: Windows
     emits_on_close: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         before_first = self.aggregator.before_first(self.kept, cached=self._caches(context))
         live = LiveWindows(context.state_store(self.kept.store), self._emit_of(context, forward), before_first)
         live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
@@ -121,19 +121,19 @@ class WindowedAggregateOperator:
         process = build(self.windows, live, parts, context)
         return wrap(self._closing(process, live, context) if self.emits_on_close else process)
 
-    def _holds_frames(self, context: NodeContext, live: LiveWindows) -> bool:
+    def _holds_frames(self, context: OperatorContext, live: LiveWindows) -> bool:
         """Frames show what has expired, as the cache does; without it that must not be seen by a stream that lags."""
         is_tumbling = self.windows.advance_ms == self.windows.size_ms
         hides_expired = self.kept.shared and not self._caches(context)
         return is_tumbling and live.store.has_plain_frames and not hides_expired
 
-    def _caches(self, context: NodeContext) -> bool:
+    def _caches(self, context: OperatorContext) -> bool:
         return self.kept.caching and context.caching
 
-    def _closing(self, process: Forward, live: LiveWindows, context: NodeContext) -> Forward:
+    def _closing(self, process: Forward, live: LiveWindows, context: OperatorContext) -> Forward:
         return _closing_before(process, live) if self._caches(context) else _closing_after(process, live)
 
-    def _emit_of(self, context: NodeContext, forward: Forward) -> Callable[[int], Emit]:
+    def _emit_of(self, context: OperatorContext, forward: Forward) -> Callable[[int], Emit]:
         if self.emits_on_close:
             return _no_emit
         return window_emitter(
@@ -146,7 +146,7 @@ class WindowedAggregateOperator:
             store=self.kept.store,
         )
 
-    def _emit_at_close(self, context: NodeContext, forward: Forward, live: LiveWindows) -> None:
+    def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveWindows) -> None:
         live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
         emit_between = final_emitter(context, live.store, self.windows.size_ms, self.aggregator.result, forward)
         windows, grace_ms = self.windows, self.windows.grace_ms
@@ -171,7 +171,7 @@ def _no_emit(start_ms: int) -> Emit:
 
 
 def final_emitter(
-    context: NodeContext, store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
+    context: OperatorContext, store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
 ) -> Callable[[int, int], None]:
     """Emits the windows with a start between two times, both included, by start and serialized key."""
 
@@ -203,7 +203,7 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
     return process_then_close
 
 
-def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
+def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
     step, initial, before_first, cached, gave_nothing = parts
     size_ms, task, dropped = windows.size_ms, context.task, context.dropped
@@ -247,7 +247,7 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: NodeCo
     return process
 
 
-def _updater(live: LiveWindows, parts: Parts, context: NodeContext) -> Update:
+def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Update:
     step, initial, before_first, cached, gave_nothing = parts
     get, put, emit_of, task = live.store.get, live.store.put, live.emit_of, context.task
 
@@ -271,7 +271,7 @@ def _updater(live: LiveWindows, parts: Parts, context: NodeContext) -> Update:
     return update
 
 
-def _window_by_window(windows: Windows, live: LiveWindows, parts: Parts, context: NodeContext) -> Forward:
+def _window_by_window(windows: Windows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
     update, starts_at, dropped = _updater(live, parts, context), windows.starts_at, context.dropped
     until_closed_ms = windows.size_ms + windows.grace_ms
 
@@ -300,7 +300,7 @@ class WindowStoreView:
     def stores(self) -> tuple[str, ...]:
         return (self.store,)
 
-    def bind(self, context: NodeContext) -> ValueGetter:
+    def bind(self, context: OperatorContext) -> ValueGetter:
         get = context.state_store(self.store).get
 
         def look_up(key: Windowed[Any]) -> Any:

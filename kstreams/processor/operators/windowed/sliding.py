@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.context import NodeContext
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.rows import Aggregator
@@ -35,16 +35,16 @@ class SlidingAggregateOperator:
     windows: SlidingWindows
     emits_on_close: bool = False
 
-    def bind(self, context: NodeContext, forward: Forward) -> Forward:
+    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         live = LiveAggregation(context, self.kept.store, self._emit(context, forward))
         step, wrap = self.aggregator.bind()
         process = self._closure(context, self._placing(context, step, live), live)
         return wrap(self._closing(process, live, context, forward) if self.emits_on_close else process)
 
-    def _caches(self, context: NodeContext) -> bool:
+    def _caches(self, context: OperatorContext) -> bool:
         return self.kept.caching and context.caching
 
-    def _emit(self, context: NodeContext, forward: Forward) -> Emit:
+    def _emit(self, context: OperatorContext, forward: Forward) -> Emit:
         if self.emits_on_close:
             return emit_nothing
         kept, result = self.kept, self.aggregator.result
@@ -52,7 +52,7 @@ class SlidingAggregateOperator:
             context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
         )
 
-    def _closure(self, context: NodeContext, place: Place, live: LiveAggregation) -> Forward:
+    def _closure(self, context: OperatorContext, place: Place, live: LiveAggregation) -> Forward:
         difference_ms, grace_ms, dropped = self.windows.difference_ms, self.windows.grace_ms, context.dropped
         fetch, get, cut_out = live.store.latest_first, live.store.get, _cutting_out(context, live, difference_ms)
 
@@ -80,7 +80,7 @@ class SlidingAggregateOperator:
 
         return process
 
-    def _placing(self, context: NodeContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
+    def _placing(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
         initial, put, emit, task = self.aggregator.initial, live.store.put, live.emit, context.task
         cached, difference_ms = self._caches(context), self.windows.difference_ms
         before_first = self.aggregator.before_first(self.kept, cached=cached)
@@ -106,7 +106,7 @@ class SlidingAggregateOperator:
 
         return place
 
-    def _closing(self, process: Forward, live: LiveAggregation, context: NodeContext, forward: Forward) -> Forward:
+    def _closing(self, process: Forward, live: LiveAggregation, context: OperatorContext, forward: Forward) -> Forward:
         difference_ms, grace_ms = self.windows.difference_ms, self.windows.grace_ms
         live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
         emit_between = final_emitter(context, live.store, difference_ms, self.aggregator.result, forward)
@@ -133,7 +133,9 @@ class SlidingAggregateOperator:
         return process_then_close
 
 
-def _cutting_out(context: NodeContext, live: LiveAggregation, difference_ms: int) -> Callable[[Any, int, Any], None]:
+def _cutting_out(
+    context: OperatorContext, live: LiveAggregation, difference_ms: int
+) -> Callable[[Any, int, Any], None]:
     put, emit, task = live.store.put, live.emit, context.task
 
     def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:

@@ -1,4 +1,4 @@
-"""`Thinning`: whether reading a few fields first is worth it, where all that a region does is to thin records out."""
+"""`EarlyFilter`: whether a region that only filters reads a few fields first, since it drops most records."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _RESTS = 16
 """So many batches go by record before columns are tried again: a vain try costs about a third of a batch."""
 
 
-class Thinning:
+class EarlyFilter:
     """Remembers how much came through.
 
     Examples
     --------
-    >>> thinning = Thinning()
-    >>> thinning.pays(leaving=10, of=100), thinning.pays(leaving=90, of=100)
+    >>> early = EarlyFilter()
+    >>> early.pays(leaving=10, of=100), early.pays(leaving=90, of=100)
     (True, False)
-    >>> sum(thinning.rests() for _ in range(100))
+    >>> sum(early.rests() for _ in range(100))
     16
     """
 

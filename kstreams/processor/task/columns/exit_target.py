@@ -7,7 +7,8 @@ from typing import Any
 
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.view_rows import ViewRows
-from kstreams.processor.context.context import Run, TaskContext
+from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.task.columns.plan import Target
 from kstreams.processor.topology.nodes import Source
 from kstreams.processor.topology.operator import Forward
@@ -38,10 +39,10 @@ class ExitTarget:
         """Make the rows; the answer forwards them, depth first and in order. Raises when something does not decode."""
         keys, values, headers = self._rows.keys(selected), self._rows.values(selected), selected.header_rows()
         stream_times = selected.stream_times(self._context.stream_time)
-        run = Run(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
+        run = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
         return lambda: self._run(run, zip(keys, values, run.cursor, strict=False), headers)
 
-    def _run(self, run: Run, rows: Iterable[Any], headers: list[Headers] | None) -> None:
+    def _run(self, run: RecordCursor, rows: Iterable[Any], headers: list[Headers] | None) -> None:
         context, forward = self._context, self._forward
         context.run = run
         if headers is None:

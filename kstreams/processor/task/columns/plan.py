@@ -62,7 +62,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class ColumnPlan:
     """A region: all that lies behind a source, up to where it is written or folded."""
 
     source: Source
@@ -90,7 +90,7 @@ def leaves_of(expressions: Iterable[Expr]) -> tuple[Expr, ...]:
     return tuple({repr(leaf): leaf for expr in expressions for leaf in expr.leaves}.values())
 
 
-Planned: TypeAlias = Plan | str
+Planned: TypeAlias = ColumnPlan | str
 """A region, or the reason why there is none."""
 
 
@@ -121,7 +121,7 @@ def plan_regions(sub_topology: SubTopology, *, caching: bool = True) -> dict[str
 
     Returns
     -------
-    dict of str to Plan or str
+    dict of str to ColumnPlan or str
         By the source's name; a text says why its records are processed one by one.
     """
     return {source.name: _plan(sub_topology, source, caching) for source in sub_topology.sources}
@@ -134,7 +134,7 @@ def _plan(sub_topology: SubTopology, source: Source, caching: bool) -> Planned:
         _check_processors(sub_topology)
         schema = Schema(_type(source.key), _type(source.value))
         ways = _Ways(sub_topology, source, schema, caching)
-        plan = Plan(source, schema, tuple(ways.behind(source, View(schema))))
+        plan = ColumnPlan(source, schema, tuple(ways.behind(source, View(schema))))
         _check_worth(plan)
         _check_ways_apart(sub_topology, plan)
     except (_Refused, KStreamsError) as refusal:
@@ -205,7 +205,7 @@ def _check_processors(sub_topology: SubTopology) -> None:
         raise _Refused(f"{step.name} may want to be called as stream time goes on, between any two records")
 
 
-def _check_worth(plan: Plan) -> None:
+def _check_worth(plan: ColumnPlan) -> None:
     """Where all records leave the region as they are, or with a new key or value, it would be a detour."""
     for target in plan.targets if plan.only_thins else ():
         if target.view.where is None:
@@ -217,7 +217,7 @@ def _check_sink(sink: Sink) -> None:
         raise _Refused(f"{sink.name} chooses topic or partition for each record")
 
 
-def _check_ways_apart(sub_topology: SubTopology, plan: Plan) -> None:
+def _check_ways_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
     """Ways that meet again, in a node, a store or a topic, would show in which order they were taken.
 
     So would one that looks into a table that another one changes.

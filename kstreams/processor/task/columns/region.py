@@ -17,15 +17,16 @@ from kstreams.processor.columns.lookups import LiveLookup
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.windowing import stream_times
-from kstreams.processor.context.context import Run, TaskContext
+from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.columns import FoldTarget
 from kstreams.processor.operators.map_batch.columns import BatchTarget
 from kstreams.processor.operators.session.columns import SessionTarget
-from kstreams.processor.task.columns.early_filter import Thinning
+from kstreams.processor.task.columns.early_filter import EarlyFilter
 from kstreams.processor.task.columns.exit_target import ExitTarget
-from kstreams.processor.task.columns.plan import Plan, Target, batched_of, plan_regions
+from kstreams.processor.task.columns.plan import ColumnPlan, Target, batched_of, plan_regions
 from kstreams.processor.task.columns.sink_target import SinkTarget
-from kstreams.processor.task.outputs import Outputs
+from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import Sink, Source, SubTopology
 from kstreams.processor.topology.operator import Forward
 from kstreams.windows import SessionWindows
@@ -41,7 +42,7 @@ class Bound(NamedTuple):
 
     sub_topology: SubTopology
     context: TaskContext
-    outputs: Outputs
+    outputs: OutputBuffers
     lives: Mapping[str, Any]
     forwards: Mapping[str, Forward]
 
@@ -51,13 +52,13 @@ class Region:
 
     Parameters
     ----------
-    plan : Plan
+    plan : ColumnPlan
         What to do.
     task : Bound
         Of the task.
     """
 
-    def __init__(self, plan: Plan, task: Bound) -> None:
+    def __init__(self, plan: ColumnPlan, task: Bound) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
         self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
         self._lookups = [LiveLookup(lookup, plan.leaves, task.lives[lookup.step]) for lookup in plan.lookups]
@@ -65,7 +66,7 @@ class Region:
         self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
         self._dropped = [expr for target in plan.targets for expr in target.view.dropped]
         self._takes_headers = all(live.takes_headers for _, live in self._ways)
-        self._thinning = Thinning() if plan.only_thins else None
+        self._early_filter = EarlyFilter() if plan.only_thins else None
         self._min_rows = task.context.config["columns.min.rows"]
 
     def process(self, batch: Batch) -> bool:
@@ -80,7 +81,7 @@ class Region:
     def _declines(self, batch: Batch) -> bool:
         if len(batch) < self._min_rows or (batch.headers is not None and not self._takes_headers):
             return True
-        return self._thinning is not None and self._thinning.rests()
+        return self._early_filter is not None and self._early_filter.rests()
 
     def _prepared(self, batch: Batch) -> list[Callable[[], None]] | None:
         """What is to be done for each way; None when the batch must go the record path, or had better."""
@@ -89,7 +90,9 @@ class Region:
             if self._drops_some(columns):
                 return None
             ways = [(live, Selected(batch, columns, target.view.where)) for target, live in self._ways]
-            if self._thinning is not None and not self._thinning.pays(sum(len(rows) for _, rows in ways), len(batch)):
+            if self._early_filter is not None and not self._early_filter.pays(
+                sum(len(rows) for _, rows in ways), len(batch)
+            ):
                 return None
             return [live.prepare(rows) for live, rows in ways]
         except (Inexact, SerdeError, pa.ArrowException, OverflowError):
@@ -107,7 +110,7 @@ class Region:
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
         context, times = self._context, batch.timestamps.to_numpy()
         # Without timestamps left to loop over, the run stands at its last record.
-        at_end = Run(batch, batch.offsets, stream_times(times, context.stream_time), [])
+        at_end = RecordCursor(batch, batch.offsets, stream_times(times, context.stream_time), [])
         for act in prepared:
             context.run = at_end
             act()
@@ -137,4 +140,4 @@ def _live(target: Target, source: Source, task: Bound) -> LiveTarget:
 def live_regions(task: Bound) -> dict[str, Region]:
     """The regions of one task, by the name of the source where each begins."""
     plans = plan_regions(task.sub_topology, caching=task.context.caching)
-    return {name: Region(plan, task) for name, plan in plans.items() if isinstance(plan, Plan)}
+    return {name: Region(plan, task) for name, plan in plans.items() if isinstance(plan, ColumnPlan)}

@@ -12,7 +12,7 @@ from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.selection import Selected
 from kstreams.processor.columns.view_rows import ViewRows
 from kstreams.processor.task.columns.plan import Target
-from kstreams.processor.task.outputs import Outputs
+from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import Sink, Source
 from kstreams.serdes import BytesSerde, Serde
 
@@ -26,13 +26,13 @@ class SinkTarget:
         What arrives at the sink.
     source : Source
         Where the records come from.
-    outputs : Outputs
+    outputs : OutputBuffers
         Of the task.
     """
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: Source, outputs: Outputs) -> None:
+    def __init__(self, target: Target, source: Source, outputs: OutputBuffers) -> None:
         sink = target.node
         assert isinstance(sink, Sink)
         self._sink, self._view, self._outputs = sink, target.view, outputs

@@ -10,7 +10,7 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
-from kstreams.processor.task.restore_deserializer import Rereading
+from kstreams.processor.task.restore_deserializer import RestoreDeserializer
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.lost_changelogs import Changelog, check_changelog, written_changelogs
 from kstreams.runtime.native.thread.positions import committed_memo
@@ -135,4 +135,4 @@ def restore_store(
 def _taken(plan: TaskPlan, topic: TopicPartition, config: Config, clock: Clock) -> Callable[[Batch], Batch]:
     """What a store takes of the topic it is restored from: of its changelog all, of an input what its source took."""
     reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
-    return (lambda batch: batch) if reader is None else Rereading(reader, config, clock)
+    return (lambda batch: batch) if reader is None else RestoreDeserializer(reader, config, clock)
