@@ -60,7 +60,7 @@ class Subscription(NamedTuple):
     partition: int
 
 
-class Response(NamedTuple):
+class SubscriptionResponse(NamedTuple):
     """The right row of a subscription, or None. `partition` is where it goes and does not travel along."""
 
     hash: bytes | None
@@ -106,7 +106,7 @@ class SubscriptionSerde(Serde[Subscription]):
         return hash((SubscriptionSerde, self.primary_key))
 
 
-class ResponseSerde(Serde[Response]):
+class ResponseSerde(Serde[SubscriptionResponse]):
     """The bytes of responses (see above).
 
     Parameters
@@ -117,22 +117,22 @@ class ResponseSerde(Serde[Response]):
     Examples
     --------
     >>> from kstreams.serdes import StringSerde
-    >>> ResponseSerde(StringSerde()).serialize(Response(None, "row"))
+    >>> ResponseSerde(StringSerde()).serialize(SubscriptionResponse(None, "row"))
     b'\\x80row'
     """
 
     def __init__(self, value: Serde[Any]) -> None:
-        self.value, self.type = value, Response
+        self.value, self.type = value, SubscriptionResponse
 
-    def serialize(self, value: Response) -> bytes:
+    def serialize(self, value: SubscriptionResponse) -> bytes:
         head = bytes((_RESPONSE_VERSION | (_NO_HASH if value.hash is None else 0),))
         return b"".join((head, value.hash or b"", b"" if value.value is None else self.value.serialize(value.value)))
 
-    def deserialize(self, data: bytes) -> Response:
+    def deserialize(self, data: bytes) -> SubscriptionResponse:
         if not data or data[0] & ~_NO_HASH != _RESPONSE_VERSION:
             raise decode_error("a response", data, "its version is not known")
         hash_, at = _hash_at(data, 1, "a response")
-        return Response(hash_, self.value.deserialize(data[at:]) if at < len(data) else None)
+        return SubscriptionResponse(hash_, self.value.deserialize(data[at:]) if at < len(data) else None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ResponseSerde) and self.value == other.value

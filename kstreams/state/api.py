@@ -261,7 +261,7 @@ class RecordBuffer(Protocol):
     def num_records(self) -> int: ...
 
 
-class WaitingRow(NamedTuple):
+class UnmatchedRow(NamedTuple):
     """A place in an outer-join store; rows are in the order of these."""
 
     timestamp: int
@@ -277,19 +277,19 @@ class OuterJoinStore(Protocol):
         """Forget all rows of this key, time and side: they found a partner."""
         ...
 
-    def first_row(self, left_side: bool) -> WaitingRow | None:
+    def first_row(self, left_side: bool) -> UnmatchedRow | None:
         """What waits first on a side."""
         ...
 
-    def row_after(self, row: WaitingRow) -> WaitingRow | None:
+    def row_after(self, row: UnmatchedRow) -> UnmatchedRow | None:
         """What waits next after a row, on either side."""
         ...
 
-    def num_values(self, row: WaitingRow) -> int:
+    def num_values(self, row: UnmatchedRow) -> int:
         """How many values wait in one row."""
         ...
 
-    def last_row(self) -> WaitingRow | None:
+    def last_row(self) -> UnmatchedRow | None:
         """What waits last, on either side."""
         ...
 
@@ -379,9 +379,9 @@ __all__ = [
     "StoreKind",
     "TaskState",
     "TimeOrderedBuffer",
+    "UnmatchedRow",
     "ValueAndTimestamp",
     "VersionedRecord",
     "VersionedStore",
-    "WaitingRow",
     "WindowStore",
 ]

@@ -37,7 +37,7 @@ _IMMUTABLE = (*_SAME_WHEN_EQUAL, FloatSerde, BoolSerde)
 _WINDOWED = (TimeWindowedSerde, SessionWindowedSerde)
 
 
-class Keys:
+class KeyCodec:
     """The keys of a store.
 
     `live` turns a key into what it is known by in memory, `public` turns it back; both are None where that is the key
@@ -89,7 +89,7 @@ class Keys:
         return self.serde.decode_rows(column) if self.direct else column.to_pylist()
 
 
-class Values(Protocol):
+class ValueCodec(Protocol):
     """The values of a store: as given, as they live in memory, as bytes in a changelog and on disk."""
 
     live: Callable[[Any], Any] | None
@@ -112,7 +112,7 @@ class Values(Protocol):
         ...
 
 
-class PlainValues:
+class PlainValueCodec:
     """Values alone."""
 
     def __init__(self, store: str, serde: Serde[Any] | None) -> None:
@@ -142,11 +142,11 @@ class PlainValues:
         return self.serde.deserialize(data) if self.direct else data
 
 
-class TimestampedValues:
+class TimestampedValueCodec:
     """`ValueAndTimestamp`s: the changelog has the timestamp as the record's, the disk in front of the value."""
 
     def __init__(self, store: str, serde: Serde[Any] | None) -> None:
-        self._plain = plain = PlainValues(store, serde)
+        self._plain = plain = PlainValueCodec(store, serde)
         self.live: Callable[[Any], Any] | None = None if plain.direct else self._live
         self.public: Callable[[Any], Any] | None = None if plain.direct else self._public
 
@@ -177,9 +177,9 @@ class TimestampedValues:
 _TIMESTAMPED = (StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.TIMESTAMPED_WINDOW)
 
 
-def values_of(builder: StoreBuilder) -> Values:
+def value_codec(builder: StoreBuilder) -> ValueCodec:
     """How the values of a store live and become bytes."""
-    codec = TimestampedValues if builder.kind in _TIMESTAMPED else PlainValues
+    codec = TimestampedValueCodec if builder.kind in _TIMESTAMPED else PlainValueCodec
     return codec(builder.name, builder.value)
 
 

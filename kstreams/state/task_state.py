@@ -13,7 +13,7 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, StoreKind, TaskState
-from kstreams.state.family import Family
+from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.buffer import LiveTimeOrderedBuffer
 from kstreams.state.kinds.custom import LiveCustomStore
 from kstreams.state.kinds.join_window import JoinWindowStore
@@ -27,9 +27,9 @@ from kstreams.state.kinds.sparse_window import SparseWindowStore
 from kstreams.state.kinds.versioned import LiveVersionedStore
 from kstreams.state.kinds.window import LiveWindowStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
-from kstreams.state.memory.database import MemoryFamily
+from kstreams.state.memory.database import MemoryColumnFamily
 
-_KINDS: dict[StoreKind, Callable[[StoreBuilder, Family, LiveBudget], LiveStore]] = {
+_KINDS: dict[StoreKind, Callable[[StoreBuilder, ColumnFamily, LiveBudget], LiveStore]] = {
     StoreKind.KEY_VALUE: LiveKeyValueStore,
     StoreKind.TIMESTAMPED_KEY_VALUE: LiveKeyValueStore,
     StoreKind.WINDOW: LiveWindowStore,
@@ -45,7 +45,7 @@ _KINDS: dict[StoreKind, Callable[[StoreBuilder, Family, LiveBudget], LiveStore]]
 class Database(Protocol):
     """Where the families of a task's stores lie."""
 
-    def family(self, store: str) -> Family:
+    def family(self, store: str) -> ColumnFamily:
         """The family of a store."""
         ...
 
@@ -176,10 +176,10 @@ def _order_of(builder: StoreBuilder) -> str:
     return f"{builder.name}/order"
 
 
-def _store(builder: StoreBuilder, families: Mapping[str, Family], budget: LiveBudget) -> LiveStore:
-    family = families.get(builder.name) or MemoryFamily()
+def _store(builder: StoreBuilder, families: Mapping[str, ColumnFamily], budget: LiveBudget) -> LiveStore:
+    family = families.get(builder.name) or MemoryColumnFamily()
     if builder.kind is StoreKind.TIME_ORDERED_BUFFER:
-        return LiveTimeOrderedBuffer(builder, family, budget, families.get(_order_of(builder)) or MemoryFamily())
+        return LiveTimeOrderedBuffer(builder, family, budget, families.get(_order_of(builder)) or MemoryColumnFamily())
     if builder.max_entries is not None:
         return LruMap(builder, family, budget)
     if builder.retain_duplicates:

@@ -12,7 +12,7 @@ import pytest
 from kstreams.record import Window, Windowed
 from kstreams.state import StateLimits, Stores, TaskState, open_task_state
 from kstreams.state.rows.entries import Entries
-from kstreams.state.rows.groups import Groups
+from kstreams.state.rows.rows_by_key import RowsByKey
 
 
 class Told(str):
@@ -91,7 +91,7 @@ class WatchedEntries(Entries):
     seen: Any = None
 
 
-class WatchedGroups(Groups):
+class WatchedGroups(RowsByKey):
     """Looks for a key as soon as it is cleared."""
 
     def clear(self) -> None:

@@ -18,7 +18,7 @@ from kstreams.expressions import Expr
 from kstreams.processor.operators.joins.foreign_key_join import Answer, AnswerAll, Receive, Resolve, Subscribe
 from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.serdes import BytesSerde
-from kstreams.serdes.subscriptions import Response, ResponseSerde, SubscriptionSerde
+from kstreams.serdes.subscriptions import ResponseSerde, SubscriptionResponse, SubscriptionSerde
 from kstreams.state.api import StoreKind
 
 PURPOSE = "to join by foreign key"
@@ -70,7 +70,7 @@ def _pass(node: ForeignKeyJoin, build: Lowering, passage: Passage, side: int, **
     build.topology.copartition(dict.fromkeys((*beside, passage.topic)))
 
 
-def _recorded_partition(topic: str, key: Any, response: Response, count: int) -> int | None:
+def _recorded_partition(topic: str, key: Any, response: SubscriptionResponse, count: int) -> int | None:
     """An answer goes where the left row came from."""
     return response.partition
 

@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from kstreams.state.api import BufferedChange, Changes, StoreBuilder
-from kstreams.state.codecs import Keys, PlainValues
-from kstreams.state.family import Family, Rows
+from kstreams.state.codecs import KeyCodec, PlainValueCodec
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.packing import packed, packed_headers, unpacked, unpacked_headers
-from kstreams.state.rows.spilled import Places, Spilled, SpilledRow
+from kstreams.state.rows.persisted_queue import PersistedOrder, PersistedQueue, PersistedRow
 
 _TIMES = struct.Struct(">qq")
 _FIXED_BYTES = 28  # what Kafka Streams counts for a record's context: offset, timestamp, partition, and a length
@@ -31,21 +31,21 @@ class LiveTimeOrderedBuffer(LiveStore):
 
     Parameters
     ----------
-    order : Family
-        For the order of the rows that wait below alone (see `Spilled`).
+    order : ColumnFamily
+        For the order of the rows that wait below alone (see `PersistedQueue`).
     """
 
     row_slots, object_bytes = 3, 600  # a dict's slot, and the place in the queue, which takes as much as two
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget, order: Family) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget, order: ColumnFamily) -> None:
         super().__init__(builder, family, budget)
-        self._keys, self._values = Keys(builder.name, builder.key), PlainValues(builder.name, builder.value)
+        self._keys, self._values = KeyCodec(builder.name, builder.key), PlainValueCodec(builder.name, builder.value)
         self._waiting: dict[Any, tuple[int, BufferedChange]] = {}
         self._queue: list[tuple[int, bytes, Any]] = []  # heap of (time, serialized key, key): one entry per waiting key
         self._changed: dict[Any, None] = {}
         self._handed: dict[Any, None] = {}  # given out as changes, not written below yet
-        self._places = Places(family, order)
-        self._spilled = Spilled(self._places.read, self._is_known)
+        self._places = PersistedOrder(family, order)
+        self._persisted = PersistedQueue(self._places.read, self._is_known)
         self._sizes: dict[Any, int] | None = None  # of what is in memory; made when somebody asks for bytes
         self._num_bytes = 0
 
@@ -59,7 +59,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         self.ready()
         live = self._key(key)
         found = self._waiting.get(live)
-        if found is None and self._spilled.count:
+        if found is None and self._persisted.count:
             data = self._below(self._keys.to_bytes(live))
             found = None if data is None else self._of_bytes(data)
         return None if found is None else found[1]
@@ -67,14 +67,14 @@ class LiveTimeOrderedBuffer(LiveStore):
     def _below(self, key: bytes) -> bytes | None:
         """What waits below for a key."""
         data = self.family.get(key)
-        return data if data is not None and self._spilled.holds(data[: _TIMES.size // 2] + key, key) else None
+        return data if data is not None and self._persisted.holds(data[: _TIMES.size // 2] + key, key) else None
 
     def put(self, key: Any, change: BufferedChange, time_ms: int) -> None:
         """Keep `change`; a key that waits already keeps its place (its first time)."""
         self.ready()
         live = self._key(key)
         found = self._waiting.get(live)
-        if found is None and self._spilled.count:
+        if found is None and self._persisted.count:
             found = self._taken_back(live)
         if found is None:
             heapq.heappush(self._queue, (time_ms, self._keys.to_bytes(live), live))
@@ -89,7 +89,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         data = self._below(key)
         if data is None:
             return None
-        self._spilled.count -= 1
+        self._persisted.count -= 1
         found = self._of_bytes(data)
         heapq.heappush(self._queue, (found[0], key, live))
         if self._sizes is not None:
@@ -109,17 +109,17 @@ class LiveTimeOrderedBuffer(LiveStore):
         """The time of what would leave first."""
         self.ready()
         queue = self._queue
-        if self._spilled.count and (first := self._spilled.first()) is not None and self._is_first(first):
+        if self._persisted.count and (first := self._persisted.first()) is not None and self._is_first(first):
             return first.time_ms
         return queue[0][0] if queue else None
 
-    def _is_first(self, spilled: SpilledRow) -> bool:
+    def _is_first(self, spilled: PersistedRow) -> bool:
         return not self._queue or (spilled.time_ms, spilled.key) < self._queue[0][:2]
 
     def _pop(self) -> tuple[Any, BufferedChange]:
         public = self._keys.public
-        if self._spilled.count and (first := self._spilled.first()) is not None and self._is_first(first):
-            self._spilled.pop()
+        if self._persisted.count and (first := self._persisted.first()) is not None and self._is_first(first):
+            self._persisted.pop()
             live, change = self._keys.of_bytes(first.key), self._of_bytes(first.value)[1]
             self._num_bytes -= 0 if self._sizes is None else _size(first.key, first.value)
         else:
@@ -132,14 +132,14 @@ class LiveTimeOrderedBuffer(LiveStore):
     def num_records(self) -> int:
         """How many updates wait."""
         self.ready()
-        return len(self._waiting) + self._spilled.count
+        return len(self._waiting) + self._persisted.count
 
     def num_bytes(self) -> int:
         """What the waiting updates take, serialized."""
         self.ready()
         if self._sizes is None:
             self._sizes = {}
-            self._num_bytes = sum(_size(row.key, row.value) for row in self._spilled.rows())
+            self._num_bytes = sum(_size(row.key, row.value) for row in self._persisted.rows())
             for live, (_, change) in self._waiting.items():
                 self._weigh(live, change)
         return self._num_bytes
@@ -172,7 +172,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         return self._records(list(taken), timestamp_ms)
 
     def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
-        for keys in self._spilled.take_popped():
+        for keys in self._persisted.take_popped():
             times = pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(keys))
             yield Changes(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()), times)
 
@@ -183,12 +183,12 @@ class LiveTimeOrderedBuffer(LiveStore):
         return Changes(self._keys.encode(keys), pa.array(values, pa.binary()), pa.array(times, pa.int64()))
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
-        for keys in self._spilled.written():
+        for keys in self._persisted.written():
             self.family.write(
-                Rows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary())), None, self._handed_ms
+                ByteRows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary())), None, self._handed_ms
             )
-        if not self._spilled.num_popped():
-            self._places.drop_until(self._spilled.front)
+        if not self._persisted.num_popped():
+            self._places.drop_until(self._persisted.front)
         super().write(changes, offset)
 
     def written(self) -> None:
@@ -203,7 +203,7 @@ class LiveTimeOrderedBuffer(LiveStore):
             self._line_up()
 
     def load(self, everything: bool) -> None:
-        self._spilled.clear()
+        self._persisted.clear()
         self._places.clear()
         for chunk in self.family.chunks(b"", None):
             if everything:
@@ -228,14 +228,14 @@ class LiveTimeOrderedBuffer(LiveStore):
     def dump(self) -> Changes:
         self.ready()
         here = self._records(list(self._waiting), 0)
-        below = list(self._spilled.rows())
+        below = list(self._persisted.rows())
         keys, values = [row.key for row in below], [row.value for row in below]
         times = [_TIMES.unpack_from(value)[1] for value in values]
         columns = pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(times, pa.int64())
         return Changes(*(pa.concat_arrays(pair) for pair in zip(here, columns, strict=True)))
 
     def num_pending(self) -> int:
-        return len(self._changed) + len(self._handed) + self._spilled.num_popped()
+        return len(self._changed) + len(self._handed) + self._persisted.num_popped()
 
     def num_live(self) -> int:
         return len(self._waiting)
@@ -245,7 +245,7 @@ class LiveTimeOrderedBuffer(LiveStore):
 
     def evict(self, count: int) -> int:
         """Let updates that lie below wait there alone."""
-        if self._spilled.num_popped():
+        if self._persisted.num_popped():
             return 0  # what comes now could stand before what has left
         clean = (live for live in self._waiting if live not in self._changed and live not in self._handed)
         gone = [(self._waiting[live][0], live) for live in islice(clean, count)]
@@ -261,7 +261,7 @@ class LiveTimeOrderedBuffer(LiveStore):
     def _spill(self, rows: list[tuple[int, bytes]]) -> None:
         """Rows that lie below wait there alone: their times and keys."""
         if rows:
-            self._spilled.add(self._places.add(rows))
+            self._persisted.add(self._places.add(rows))
 
 
 def _size(key: bytes, data: bytes) -> int:

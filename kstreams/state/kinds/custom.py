@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.family import Family
+from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 
@@ -20,7 +20,7 @@ class LiveCustomStore(LiveStore):
     It lives in memory, so that it is restored from its changelog (or Spark's state files) after every restart.
     """
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.make is None:
             raise StateError(f"store {builder.name!r} is of your own making: describe it with Stores.custom")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstreams.state.kinds.keyed_windows import KeyedWindows
+from kstreams.state.kinds.keyed_window_store import KeyedWindowStore
 
 
-class JoinWindowStore(KeyedWindows):
+class JoinWindowStore(KeyedWindowStore):
     """All values by key and start, in the order of their puts (see `WindowStore`); time is the start.
 
     A value is told from its twins by a sequence number, counted within its key and start: what a put does is then

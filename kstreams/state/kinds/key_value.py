@@ -7,8 +7,8 @@ from typing import Any
 
 from kstreams.serdes import Serde
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.codecs import Keys, values_of
-from kstreams.state.family import Family, Rows, after_prefix
+from kstreams.state.codecs import KeyCodec, value_codec
+from kstreams.state.column_family import ByteRows, ColumnFamily, after_prefix
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import Entries
@@ -20,9 +20,9 @@ class LiveKeyValueStore(LiveStore):
     get: Callable[[Any], Any]
     """The value of a key, or None; stays valid for the life of the store, so that an operator may bind it once."""
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
-        self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
+        self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
         complete = not family.durable
         self._entries = Entries(self._keys, self._values, family, complete=complete, **self._access)
         # where objects are kept as they are, a read is one subscript of a dict, without a Python frame
@@ -131,8 +131,8 @@ class LiveKeyValueStore(LiveStore):
         keys, values = self._entries.take_changes()
         return Changes(self._keys.encode(keys), *self._values.encode(values, timestamp_ms))
 
-    def rows(self, changes: Changes) -> Rows:
-        return Rows(changes.keys, self._values.stored(changes.values, changes.timestamps))
+    def rows(self, changes: Changes) -> ByteRows:
+        return ByteRows(changes.keys, self._values.stored(changes.values, changes.timestamps))
 
     def written(self) -> None:
         self._entries.written()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.family import Family, Rows
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.footprint import SLOT_BYTES, RowWeight
 
@@ -28,7 +28,7 @@ class LiveStore:
     ----------
     builder : StoreBuilder
         What the store is to be.
-    family : Family
+    family : ColumnFamily
         The bytes below.
     budget : LiveBudget
         The memory it shares with other stores.
@@ -41,7 +41,7 @@ class LiveStore:
     pending_bytes = SLOT_BYTES
     """What a row takes in addition until it is committed."""
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         self.name, self.builder, self.family = builder.name, builder, family
         self.handle: Any = self
         """What operators and processors are given."""
@@ -139,9 +139,9 @@ class LiveStore:
         """Give the share of the memory back."""
         self._budget.forget(id(self))
 
-    def rows(self, changes: Changes) -> Rows:
+    def rows(self, changes: Changes) -> ByteRows:
         """What lies below for changelog records."""
-        return Rows(changes.keys, changes.values)
+        return ByteRows(changes.keys, changes.values)
 
     def take_changes(self, timestamp_ms: int) -> Changes:
         """See `changes`."""
@@ -180,4 +180,4 @@ class LiveStore:
         return 0
 
 
-_NO_ROWS = Rows(pa.nulls(0, pa.binary()), pa.nulls(0, pa.binary()))
+_NO_ROWS = ByteRows(pa.nulls(0, pa.binary()), pa.nulls(0, pa.binary()))

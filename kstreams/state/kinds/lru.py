@@ -6,7 +6,7 @@ from typing import Any
 
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.family import Family
+from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.key_value import LiveKeyValueStore
 from kstreams.state.live_budget import LiveBudget
 
@@ -14,7 +14,7 @@ from kstreams.state.live_budget import LiveBudget
 class LruMap(LiveKeyValueStore):
     """Values of the `max_entries` keys used last; what falls out is deleted in the changelog too."""
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.max_entries is None:
             raise StateError(f"LRU map {builder.name!r} needs max_entries: how many it keeps")

@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.state.api import Changes, StoreBuilder, WaitingRow
-from kstreams.state.codecs import Keys, PlainValues
-from kstreams.state.family import Family, Rows
+from kstreams.state.api import Changes, StoreBuilder, UnmatchedRow
+from kstreams.state.codecs import KeyCodec, PlainValueCodec
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.live_budget import LiveBudget
-from kstreams.state.rows.waiting_side import PLACE, WaitingSide
+from kstreams.state.rows.unmatched_side import PLACE, UnmatchedSide
 
 
 class LiveOuterJoinStore(LiveStore):
@@ -25,13 +25,13 @@ class LiveOuterJoinStore(LiveStore):
 
     row_slots, object_bytes = 3, 600  # a dict's slot, and the place in the queue, which takes as much as two
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
-        self._keys = Keys(builder.name, builder.key)
+        self._keys = KeyCodec(builder.name, builder.key)
         right = builder.value if builder.right_value is None else builder.right_value
         serdes = (False, right), (True, builder.value)
         self._sides = [
-            WaitingSide(side, self._keys, PlainValues(builder.name, serde), family) for side, serde in serdes
+            UnmatchedSide(side, self._keys, PlainValueCodec(builder.name, serde), family) for side, serde in serdes
         ]
 
     def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None:
@@ -46,23 +46,23 @@ class LiveOuterJoinStore(LiveStore):
         live = self._keys.live
         self._sides[left_side].remove(timestamp, key if live is None else live(key))
 
-    def first_row(self, left_side: bool) -> WaitingRow | None:
+    def first_row(self, left_side: bool) -> UnmatchedRow | None:
         """What waits first on a side."""
         self.ready()
         return self._sides[left_side].first()
 
-    def row_after(self, row: WaitingRow) -> WaitingRow | None:
+    def row_after(self, row: UnmatchedRow) -> UnmatchedRow | None:
         """What waits next after a row, on either side."""
         self.ready()
         found = [side.after(row) for side in self._sides]
         return min((next_row for next_row in found if next_row is not None), default=None)
 
-    def num_values(self, row: WaitingRow) -> int:
+    def num_values(self, row: UnmatchedRow) -> int:
         """How many values wait in one row."""
         self.ready()
         return self._sides[row.left_side].num_values(row)
 
-    def last_row(self) -> WaitingRow | None:
+    def last_row(self) -> UnmatchedRow | None:
         """What waits last, on either side."""
         self.ready()
         found = [side.last() for side in self._sides]
@@ -96,7 +96,7 @@ class LiveOuterJoinStore(LiveStore):
     def write(self, changes: Changes | None, offset: int | None) -> None:
         for side in self._sides:
             for keys in side.spilled.written():
-                rows = Rows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()))
+                rows = ByteRows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()))
                 self.family.write(rows, None, self._handed_ms)
         super().write(changes, offset)
 

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from kstreams.record import Headers
 from kstreams.state.api import BufferedRecord, Changes, StoreBuilder
-from kstreams.state.codecs import Keys, PlainValues
-from kstreams.state.family import Family
+from kstreams.state.codecs import KeyCodec, PlainValueCodec
+from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.packing import packed, packed_headers, unpacked, unpacked_headers
 
-Place: TypeAlias = tuple[int, bytes, int]
+RowPosition: TypeAlias = tuple[int, bytes, int]
 """Timestamp, serialized key, number."""
 
 _TIME, _NUMBER = struct.Struct(">q"), struct.Struct(">I")
@@ -34,13 +34,13 @@ class LiveRecordBuffer(LiveStore):
 
     row_slots, object_bytes = 4, 700  # slots of a dict and a set, and the place, which takes as much as two
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
-        self._keys, self._values = Keys(builder.name, builder.key), PlainValues(builder.name, builder.value)
-        self._waiting: dict[Place, tuple[Any, Any, Headers]] = {}  # the key and the value as they live in memory
-        self._queue: list[Place] = []
-        self._logged: set[Place] = set()  # a record that comes and goes between two commits leaves no trace
-        self._changed: dict[Place, None] = {}
+        self._keys, self._values = KeyCodec(builder.name, builder.key), PlainValueCodec(builder.name, builder.value)
+        self._waiting: dict[RowPosition, tuple[Any, Any, Headers]] = {}  # the key and the value as they live in memory
+        self._queue: list[RowPosition] = []
+        self._logged: set[RowPosition] = set()  # a record that comes and goes between two commits leaves no trace
+        self._changed: dict[RowPosition, None] = {}
         self._num_handed = self._next_number = 0
 
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -85,12 +85,12 @@ class LiveRecordBuffer(LiveStore):
         self._logged.update(place for place in places if place in self._waiting)
         return self._records(places)
 
-    def _records(self, places: list[Place]) -> Changes:
+    def _records(self, places: list[RowPosition]) -> Changes:
         keys = [_TIME.pack(timestamp) + key + _NUMBER.pack(number) for timestamp, key, number in places]
         times = pa.array([place[0] for place in places], pa.int64())
         return Changes(pa.array(keys, pa.binary()), pa.array(map(self._to_bytes, places), pa.binary()), times)
 
-    def _to_bytes(self, place: Place) -> bytes | None:
+    def _to_bytes(self, place: RowPosition) -> bytes | None:
         found = self._waiting.get(place)
         if found is None:
             return None

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from kstreams.record import Window, Windowed
-from kstreams.state.kinds.grouped_store import GroupedStore
-from kstreams.state.rows.groups import Place
+from kstreams.state.kinds.rows_by_key_store import RowsByKeyStore
+from kstreams.state.rows.rows_by_key import RowPosition
 from kstreams.state.rows.scan_order import scan_order
 
 _tuple = tuple.__new__  # makes a named tuple in half the time of calling it
 
 
-class LiveSessionStore(GroupedStore):
+class LiveSessionStore(RowsByKeyStore):
     """Aggregates by session (see `SessionStore`); time is a session's end."""
 
     second = "q"
@@ -135,7 +135,7 @@ class LiveSessionStore(GroupedStore):
     def _between(self, first_end_ms: int, last_end_ms: int) -> Iterator[tuple[Windowed[Any], Any]]:
         return self._found(self._groups.between(first_end_ms, last_end_ms))
 
-    def _found(self, rows: list[tuple[Any, Place]]) -> Iterator[tuple[Windowed[Any], Any]]:
+    def _found(self, rows: list[tuple[Any, RowPosition]]) -> Iterator[tuple[Windowed[Any], Any]]:
         for key, (end_ms, start_ms) in rows:
             value = self._groups.peek(key).get((end_ms, start_ms))
             if value is not None:

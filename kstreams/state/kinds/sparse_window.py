@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kstreams.record import Windowed
-from kstreams.state.kinds.keyed_windows import KeyedWindows
+from kstreams.state.kinds.keyed_window_store import KeyedWindowStore
 
 
-class SparseWindowStore(KeyedWindows):
+class SparseWindowStore(KeyedWindowStore):
     """One value by key and window start (see `WindowStore`).
 
     A map per start, which `LiveWindowStore` keeps, would hold one entry each here.

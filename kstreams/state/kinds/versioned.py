@@ -12,8 +12,8 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import StateError
 from kstreams.state.api import NOT_PUT, VALID_TO_UNDEFINED, Changes, StoreBuilder, VersionedRecord
-from kstreams.state.codecs import Keys, PlainValues
-from kstreams.state.family import Family, Rows
+from kstreams.state.codecs import KeyCodec, PlainValueCodec
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import Entries
@@ -24,13 +24,13 @@ History: TypeAlias = list[tuple[int, Any]]
 _VERSION = struct.Struct(">qi")  # timestamp, length of the value (-1: deleted)
 
 
-class Histories:
+class HistoryCodec:
     """How the history of a key lies below: its versions one after the other."""
 
     live: Callable[[Any], Any] | None = None
     public: Callable[[Any], Any] | None = None
 
-    def __init__(self, values: PlainValues) -> None:
+    def __init__(self, values: PlainValueCodec) -> None:
         self._values = values
 
     def to_bytes(self, history: History | None) -> bytes | None:
@@ -75,20 +75,20 @@ class LiveVersionedStore(LiveStore):
     history retention) is gone. The changelog has one record per version that was put: key, value, its timestamp.
     """
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.history_retention_ms is None:
             raise StateError(
                 f"versioned store {builder.name!r} needs history_retention_ms: how far back it can be asked"
             )
         self._history_ms = builder.history_retention_ms
-        self._keys, self._values = Keys(builder.name, builder.key), PlainValues(builder.name, builder.value)
-        self._histories = Histories(self._values)
+        self._keys, self._values = KeyCodec(builder.name, builder.key), PlainValueCodec(builder.name, builder.value)
+        self._histories = HistoryCodec(self._values)
         complete = not family.durable
         self._entries = Entries(self._keys, self._histories, family, complete=complete, **self._access)
         self._puts: dict[tuple[Any, int], Any] = {}
         self._deleted: dict[Any, int] = {}  # keys whose latest version is a deletion, and since when
-        self._rows = Rows(pa.array([], pa.binary()), pa.array([], pa.binary()))
+        self._rows = ByteRows(pa.array([], pa.binary()), pa.array([], pa.binary()))
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
         """Set the value that holds from `timestamp` on; None says that there is none from then on.
@@ -173,7 +173,7 @@ class LiveVersionedStore(LiveStore):
             self._entries[key] = None
             self._entries.changed[key] = None
         keys, histories = self._entries.take_changes()
-        self._rows = Rows(self._keys.encode(keys), self._histories.encode(histories, 0)[0])
+        self._rows = ByteRows(self._keys.encode(keys), self._histories.encode(histories, 0)[0])
         # by time, so that a replay rejects none of them: what was put late could seem too old after what was put first
         puts = sorted(((key, ts, held) for (key, ts), held in self._puts.items()), key=lambda put: put[1])
         self._puts.clear()
@@ -183,7 +183,7 @@ class LiveVersionedStore(LiveStore):
         keys, times, held = ([put[part] for put in puts] for part in range(3))
         return Changes(self._keys.encode(keys), self._values.to_bytes(held), pa.array(times, pa.int64()))
 
-    def rows(self, changes: Changes) -> Rows:
+    def rows(self, changes: Changes) -> ByteRows:
         return self._rows
 
     def written(self) -> None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from kstreams.errors import StateError
 from kstreams.record import Window, Windowed
 from kstreams.state.api import Changes, StoreBuilder, StoreKind
-from kstreams.state.codecs import Keys, values_of
-from kstreams.state.family import Family, Rows
+from kstreams.state.codecs import KeyCodec, value_codec
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import big_endian, cut, integers, join
@@ -34,13 +34,13 @@ class LiveWindowStore(LiveStore):
     before the key for the same reason; the changelog has Kafka Streams' order: key, start (8 bytes), sequence (4).
     """
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.retention_ms is None or builder.window_size_ms is None:
             raise StateError(f"window store {builder.name!r} needs retention_ms and window_size_ms")
         self._retention_ms, self._size_ms = builder.retention_ms, builder.window_size_ms
         self._segment_ms = segment_ms(builder)
-        self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
+        self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
         self._swept_ms = -1  # starts up to here are gone below too
@@ -314,9 +314,9 @@ class LiveWindowStore(LiveStore):
         timestamps = column if self.builder.kind is StoreKind.WINDOW else timestamps
         return Changes(join(self._keys.encode(keys), big_endian(column), _NO_SEQUENCE), encoded, timestamps)
 
-    def rows(self, changes: Changes) -> Rows:
+    def rows(self, changes: Changes) -> ByteRows:
         keys = join(cut(changes.keys, -12, -4), cut(changes.keys, 0, -12))
-        return Rows(keys, self._values.stored(changes.values, changes.timestamps))
+        return ByteRows(keys, self._values.stored(changes.values, changes.timestamps))
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)

@@ -1,13 +1,13 @@
-"""`MemoryFamily`: the layer below a store that lives in memory alone; it keeps no bytes."""
+"""`MemoryColumnFamily`: the layer below a store that lives in memory alone; it keeps no bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kstreams.state.family import Chunk, Rows
+from kstreams.state.column_family import ByteRows, Chunk
 
 
-class MemoryFamily:
+class MemoryColumnFamily:
     """Nothing below the live objects: after a restart the changelog is all there is."""
 
     durable = False
@@ -28,11 +28,11 @@ class MemoryFamily:
     def first_from(self, low: bytes) -> bytes | None:
         return None
 
-    def write(self, rows: Rows, offset: int | None, observed_ms: int) -> None:
+    def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
         self.offset = self.offset if offset is None else offset
         self.observed_ms = observed_ms
 
-    def restore(self, rows: Rows, offset: int, observed_ms: int) -> None:
+    def restore(self, rows: ByteRows, offset: int, observed_ms: int) -> None:
         self.write(rows, offset, observed_ms)
 
     def delete_range(self, low: bytes, high: bytes) -> None:

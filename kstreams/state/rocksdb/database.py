@@ -25,8 +25,8 @@ import rocksdict
 
 from kstreams.errors import CorruptStateError, StateError
 from kstreams.log.embedded.segments.open_files import file_limit
+from kstreams.state.column_family import ByteRows, Chunk
 from kstreams.state.directory_lock import DirectoryLock
-from kstreams.state.family import Chunk, Rows
 from kstreams.state.live_budget import MIB, StateLimits
 from kstreams.state.rows.byte_columns import prefixed
 from kstreams.state.rows.byte_order import last_of_each
@@ -75,7 +75,9 @@ class RocksDatabase:
             self._lock.release()
             raise
         self._families = {
-            store: RocksFamily(self._db, store, directory / f"restore-{number}.sst", limits.restore_bytes // _COPIES)
+            store: RocksColumnFamily(
+                self._db, store, directory / f"restore-{number}.sst", limits.restore_bytes // _COPIES
+            )
             for number, store in enumerate(stores)
         }
         try:
@@ -100,7 +102,7 @@ class RocksDatabase:
         except Exception as error:  # rocksdict raises nothing more special
             raise unreadable(path, error) from error
 
-    def family(self, store: str) -> RocksFamily:
+    def family(self, store: str) -> RocksColumnFamily:
         return self._families[store]
 
     def close(self) -> None:
@@ -129,8 +131,8 @@ class RocksDatabase:
             file.chmod(0o600)
 
 
-class RocksFamily:
-    """The bytes of one store (see `Family`)."""
+class RocksColumnFamily:
+    """The bytes of one store (see `ColumnFamily`)."""
 
     durable = True
 
@@ -139,7 +141,7 @@ class RocksFamily:
         self._db = db
         self._rows = db.get_column_family(_family_name(store))
         self._handle = db.get_column_family_handle(_family_name(store))
-        self._gathered: list[Rows] = []
+        self._gathered: list[ByteRows] = []
         self._bytes_gathered, self._most_gathered = 0, most_gathered
         self.offset: int | None = None
         self.observed_ms = -1
@@ -198,12 +200,12 @@ class RocksFamily:
         rows = self._guarded(self._read, low, None, 1)
         return rows[0][0] if rows else None
 
-    def write(self, rows: Rows, offset: int | None, observed_ms: int) -> None:
+    def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
         self._settle()
         self._note(offset, observed_ms)
         self._write(rows)
 
-    def restore(self, rows: Rows, offset: int, observed_ms: int) -> None:
+    def restore(self, rows: ByteRows, offset: int, observed_ms: int) -> None:
         self._note(offset, observed_ms)
         self._gathered.append(rows)
         self._bytes_gathered += rows.keys.nbytes + rows.values.nbytes
@@ -233,11 +235,11 @@ class RocksFamily:
     def _mark(self) -> bytes:
         return _MARK.pack(-1 if self.offset is None else self.offset, self.observed_ms)
 
-    def _write(self, rows: Rows) -> None:
+    def _write(self, rows: ByteRows) -> None:
         """Batches of limited size; what the rows stand for goes with the last: to replay the others does no harm."""
         if len(rows.keys) >= BATCH_ROWS:  # neighbours find their place in RocksDB's memory twice as fast
             order = last_of_each(rows.keys)
-            rows = Rows(rows.keys.take(order), rows.values.take(order))
+            rows = ByteRows(rows.keys.take(order), rows.values.take(order))
         for start in range(0, max(1, len(rows.keys)), BATCH_ROWS):
             batch, stop = rocksdict.WriteBatch(raw_mode=True), start + BATCH_ROWS
             batch.set_default_column_family(self._handle)
@@ -256,7 +258,7 @@ class RocksFamily:
             raise StateError(f"the stores at {self._path} are closed: their task has moved or stopped")
         if not self._gathered:
             return
-        gathered = Rows(
+        gathered = ByteRows(
             pa.concat_arrays([rows.keys for rows in self._gathered]),
             pa.concat_arrays([rows.values for rows in self._gathered]),
         )
@@ -266,10 +268,10 @@ class RocksFamily:
         else:
             self._ingest(gathered)
 
-    def _ingest(self, rows: Rows) -> None:
+    def _ingest(self, rows: ByteRows) -> None:
         """Write rows as one sorted file that RocksDB takes over as it is: several times faster than batches."""
         order = last_of_each(rows.keys)
-        in_order = Rows(rows.keys.take(order), rows.values.take(order))
+        in_order = ByteRows(rows.keys.take(order), rows.values.take(order))
         self._guarded(self._rows.flush)  # older rows in memory would be lost in a crash, while the file's offset stays
         self._guarded(self._fill, in_order)
         options = rocksdict.IngestExternalFileOptions()
@@ -277,7 +279,7 @@ class RocksFamily:
         self._guarded(self._rows.ingest_external_file, [str(self._bulk_file)], options)
         self._bulk_file.unlink(missing_ok=True)
 
-    def _fill(self, rows: Rows) -> None:
+    def _fill(self, rows: ByteRows) -> None:
         self._bulk_file.unlink(missing_ok=True)
         writer = rocksdict.SstFileWriter(rocksdict.Options(raw_mode=True))
         writer.open(str(self._bulk_file))
@@ -337,7 +339,7 @@ def _taken(
     return taken
 
 
-def _pairs(rows: Rows, start: int) -> Iterator[tuple[bytes, bytes | None]]:
+def _pairs(rows: ByteRows, start: int) -> Iterator[tuple[bytes, bytes | None]]:
     """The next rows as objects, with their keys as RocksDB has them."""
     keys, values = (column.slice(start, BATCH_ROWS) for column in rows)
     return zip(prefixed(_DATA, keys).to_pylist(), values.to_pylist(), strict=True)

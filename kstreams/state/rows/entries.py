@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from typing import Any
 
-from kstreams.state.codecs import Keys, Values
-from kstreams.state.family import Chunk, Family, after_prefix
+from kstreams.state.codecs import KeyCodec, ValueCodec
+from kstreams.state.column_family import Chunk, ColumnFamily, after_prefix
 from kstreams.state.rows.sorted_keys import SortedKeys
 
 _ABSENT = object()
@@ -28,9 +28,9 @@ class Entries(dict[Any, Any]):
 
     Parameters
     ----------
-    keys, values : Keys, Values
+    keys, values : KeyCodec, ValueCodec
         How both become bytes.
-    family : Family
+    family : ColumnFamily
         The bytes below.
     prefix : bytes
         In front of every key below: the part of the family that belongs to this map.
@@ -60,9 +60,9 @@ class Entries(dict[Any, Any]):
 
     def __init__(
         self,
-        keys: Keys,
-        values: Values,
-        family: Family,
+        keys: KeyCodec,
+        values: ValueCodec,
+        family: ColumnFamily,
         *,
         prefix: bytes = b"",
         complete: bool = True,

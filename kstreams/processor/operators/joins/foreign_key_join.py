@@ -28,7 +28,7 @@ from kstreams.processor.operators.tables.rows import OUT_OF_ORDER
 from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
 from kstreams.record import ValueAndTimestamp
 from kstreams.serdes import Serde
-from kstreams.serdes.subscriptions import Instruction, Response, Subscription, subscribers_prefix
+from kstreams.serdes.subscriptions import Instruction, Subscription, SubscriptionResponse, subscribers_prefix
 
 NULL_FOREIGN_KEY = "null foreign key"
 _DELETIONS = (Instruction.DELETE_NO_PROPAGATE, Instruction.DELETE_AND_PROPAGATE)
@@ -197,7 +197,7 @@ class Answer:
                 answered(key)
             if instruction is Instruction.DELETE_AND_PROPAGATE:
                 value = None
-            forward(primary_key, Response(row_hash, value, partition), timestamp)
+            forward(primary_key, SubscriptionResponse(row_hash, value, partition), timestamp)
 
         return answer
 
@@ -215,7 +215,7 @@ class Answer:
             for data in gone:
                 task.headers = ()
                 for _, (asked, timestamp) in list(scan(subscribers_prefix(data))):
-                    forward(asked.primary_key, Response(asked.hash, None, asked.partition), timestamp)
+                    forward(asked.primary_key, SubscriptionResponse(asked.hash, None, asked.partition), timestamp)
 
         context.at_flush(take_back)
         return answered
@@ -250,7 +250,7 @@ class AnswerAll:
                 context.dropped(OUT_OF_ORDER)
                 return
             for _, (subscription, _) in scan(subscribers_prefix(write(key))):
-                answer = Response(subscription.hash, change.new, subscription.partition)
+                answer = SubscriptionResponse(subscription.hash, change.new, subscription.partition)
                 forward(subscription.primary_key, answer, timestamp)
 
         return answer_all
@@ -289,7 +289,7 @@ class Resolve:
         look_up, write, joiner, left = self.left_table.bind(context), self.row_serde.serialize, self.joiner, self.left
         too_late = self._asking_again(context, look_up, forward)
 
-        def resolve(key: Any, response: Response, timestamp: int) -> None:
+        def resolve(key: Any, response: SubscriptionResponse, timestamp: int) -> None:
             row_hash, right, _ = response
             found = look_up(key)
             row = None if found is None else found[0]

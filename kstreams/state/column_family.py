@@ -1,4 +1,4 @@
-"""`Family`: the bytes of one store below its live objects; RocksDB has one kind, plain memory the other."""
+"""`ColumnFamily`: the bytes of one store below its live objects; RocksDB has one kind, plain memory the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 
-class Rows(NamedTuple):
+class ByteRows(NamedTuple):
     """What is written below a store: keys and values as bytes; a null value deletes."""
 
     keys: pa.Array
@@ -22,13 +22,13 @@ class Chunk(NamedTuple):
     high: bytes | None
     rows: list[tuple[bytes, bytes]]
 
-    def columns(self) -> Rows:
+    def columns(self) -> ByteRows:
         """The rows as two columns."""
         keys, values = [key for key, _ in self.rows], [value for _, value in self.rows]
-        return Rows(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+        return ByteRows(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
 
 
-class Family(Protocol):
+class ColumnFamily(Protocol):
     """The bytes of one store, ordered by key as unsigned bytes, and what they stand for.
 
     `durable` is False for a family that keeps no bytes: the store above it is then all there is.
@@ -56,11 +56,11 @@ class Family(Protocol):
         """The first key at or behind `low`."""
         ...
 
-    def write(self, rows: Rows, offset: int | None, observed_ms: int) -> None:
+    def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
         """Write rows and, in the same atomic batch as the last of them, what they stand for (None: as before)."""
         ...
 
-    def restore(self, rows: Rows, offset: int, observed_ms: int) -> None:
+    def restore(self, rows: ByteRows, offset: int, observed_ms: int) -> None:
         """As `write`, for many rows that nobody reads yet: they may be gathered until something else is asked."""
         ...
 

@@ -1,4 +1,4 @@
-"""`Groups`: live rows by key, each at a place of two numbers: the map that session and join-window stores are made of.
+"""`RowsByKey`: live rows by key and position: the map that session stores and join-window stores are made of.
 
 A place is (time, second): a session's (end, start), or a join window's (start, sequence number). What a store is asked
 about is one key at a time, so the rows of a key stay together: all of them are in memory, or none.
@@ -13,22 +13,22 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, TypeAlias
 
-from kstreams.state.codecs import Keys, Values
-from kstreams.state.family import Family
+from kstreams.state.codecs import KeyCodec, ValueCodec
+from kstreams.state.column_family import ColumnFamily
 from kstreams.state.rows.sorted_keys import SortedKeys
 
-Place: TypeAlias = tuple[int, int]
+RowPosition: TypeAlias = tuple[int, int]
 
 
-class Group(dict[Place, Any]):
-    """The rows of one key: values by place, and the places in order. It is changed by `Groups` and its own methods."""
+class RowsOfKey(dict[RowPosition, Any]):
+    """The rows of one key: values by position, and the positions in order; changed by `RowsByKey` and itself."""
 
     __slots__ = ("places",)
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.places: list[RowPosition] = []
 
-    def add(self, place: Place, value: Any) -> None:
+    def add(self, place: RowPosition, value: Any) -> None:
         """Set the value at a place that had none."""
         places = self.places
         if not places or place > places[-1]:  # mostly so
@@ -37,12 +37,12 @@ class Group(dict[Place, Any]):
             insort(places, place)
         self[place] = value
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: RowPosition) -> None:
         """Remove the value at a place."""
         places = self.places
         del self[place], places[-1 if place == places[-1] else bisect_left(places, place)]
 
-    def span(self, from_time: int, to_time: int) -> list[Place]:
+    def span(self, from_time: int, to_time: int) -> list[RowPosition]:
         """The places of the rows with from_time <= time <= to_time."""
         places = self.places
         if not places or places[-1][0] < from_time:
@@ -50,7 +50,7 @@ class Group(dict[Place, Any]):
         start = bisect_left(places, (from_time,))
         return places[start:] if places[-1][0] <= to_time else places[start : bisect_left(places, (to_time + 1,))]
 
-    def rows(self, from_time: int, to_time: int) -> list[tuple[Place, Any]]:
+    def rows(self, from_time: int, to_time: int) -> list[tuple[RowPosition, Any]]:
         """The rows with from_time <= time <= to_time."""
         return [(place, self[place]) for place in self.span(from_time, to_time)]
 
@@ -72,14 +72,14 @@ class Group(dict[Place, Any]):
         return len(gone)
 
 
-class Groups(dict[Any, Group]):
+class RowsByKey(dict[Any, RowsOfKey]):
     """Rows by key; `groups[key]` is the key's group, read from below when it is not there.
 
     Parameters
     ----------
-    keys, values : Keys, Values
+    keys, values : KeyCodec, ValueCodec
         How both become bytes.
-    family : Family
+    family : ColumnFamily
         The bytes below: key, then the two numbers of the place.
     second : struct format
         "I" or "q": how the second number of a place is written; the first always takes 8 bytes.
@@ -93,9 +93,9 @@ class Groups(dict[Any, Group]):
 
     def __init__(
         self,
-        keys: Keys,
-        values: Values,
-        family: Family,
+        keys: KeyCodec,
+        values: ValueCodec,
+        family: ColumnFamily,
         second: str,
         alive: Callable[[], tuple[int, int]],
         on_read: Callable[[], None],
@@ -105,24 +105,26 @@ class Groups(dict[Any, Group]):
         self.place = struct.Struct(">q" + second)
         self.complete, self._lock = not family.durable, lock
         self.num_rows = 0
-        self._changed: dict[tuple[Any, Place], Any] = {}  # values of rows
-        self._fresh: set[tuple[Any, Place]] = set()  # those of them that do not lie below: removed, they leave no trace
-        self._handed: dict[tuple[Any, Place], None] = {}  # given out as changes, not written below yet
+        self._changed: dict[tuple[Any, RowPosition], Any] = {}  # values of rows
+        self._fresh: set[tuple[Any, RowPosition]] = (
+            set()
+        )  # those of them that do not lie below: removed, they leave no trace
+        self._handed: dict[tuple[Any, RowPosition], None] = {}  # given out as changes, not written below yet
         self._timeline: SortedKeys | None = None  # made by the first question about time
-        self._untimed: list[tuple[Any, Place]] = []  # rows that it lacks
+        self._untimed: list[tuple[Any, RowPosition]] = []  # rows that it lacks
 
-    def __missing__(self, key: Any) -> Group:
+    def __missing__(self, key: Any) -> RowsOfKey:
         with self._lock:
             if not self.complete:
                 self._on_read()
             found = self.get(key)
             if found is not None:
                 return found
-            group = self[key] = Group() if self.complete else self._read(key)
+            group = self[key] = RowsOfKey() if self.complete else self._read(key)
             return group
 
-    def _read(self, key: Any) -> Group:
-        group, data, size = Group(), self._keys.to_bytes(key), self.place.size
+    def _read(self, key: Any) -> RowsOfKey:
+        group, data, size = RowsOfKey(), self._keys.to_bytes(key), self.place.size
         first_ms, last_ms = self._alive()  # keeps out most of the longer keys that begin with the same bytes
         low, high = self.place.pack(max(0, first_ms), 0), self.place.pack(last_ms + 1, 0)
         for chunk in self._family.chunks(data + low, data + high):
@@ -132,14 +134,14 @@ class Groups(dict[Any, Group]):
         self.num_rows += len(group)
         return group
 
-    def peek(self, key: Any) -> Group:
+    def peek(self, key: Any) -> RowsOfKey:
         """The group of a key, to be read only: a key that has none gets none."""
         was_complete, found = self.complete, self.get(key)
         if found is not None:
             return found
         return _NOTHING if was_complete and self.complete else self[key]
 
-    def put(self, key: Any, place: Place, value: Any) -> None:
+    def put(self, key: Any, place: RowPosition, value: Any) -> None:
         """Set the value of a key at a place; None removes it."""
         group, row, changed = self[key], (key, place), self._changed
         if value is None:
@@ -155,7 +157,7 @@ class Groups(dict[Any, Group]):
             if self._timeline is not None:
                 self._untimed.append(row)
 
-    def _remove(self, group: Group, row: tuple[Any, Place]) -> None:
+    def _remove(self, group: RowsOfKey, row: tuple[Any, RowPosition]) -> None:
         if row[1] in group:
             group.remove(row[1])
             self.num_rows -= 1
@@ -165,7 +167,7 @@ class Groups(dict[Any, Group]):
         else:
             self._changed[row] = None
 
-    def take_changes(self, gone_ms: int) -> tuple[list[Any], list[Place], list[Any]]:
+    def take_changes(self, gone_ms: int) -> tuple[list[Any], list[RowPosition], list[Any]]:
         """Keys, places and live values that changed since the last call; not what came and went meanwhile.
 
         Nor what has a time up to `gone_ms`: whoever restores it would forget it at once.
@@ -187,7 +189,7 @@ class Groups(dict[Any, Group]):
         """How many rows wait to be given out or written."""
         return len(self._changed) + len(self._handed)
 
-    def between(self, from_time: int, to_time: int) -> list[tuple[Any, Place]]:
+    def between(self, from_time: int, to_time: int) -> list[tuple[Any, RowPosition]]:
         """Rows with from_time <= time <= to_time by (time, second, serialized key); some may be gone."""
         size, of_bytes = self.place.size, self._keys.of_bytes
         low, high = self.place.pack(max(0, from_time), 0), self.place.pack(max(0, to_time + 1), 0)
@@ -216,13 +218,13 @@ class Groups(dict[Any, Group]):
                 found.update((of_bytes(data), None) for data in {data[:-size] for data, _ in chunk.rows})
         return list(found)
 
-    def load(self, keys: list[Any], places: list[Place], values: list[Any]) -> None:
+    def load(self, keys: list[Any], places: list[RowPosition], values: list[Any]) -> None:
         """Take over rows; None removes."""
-        fresh: dict[Any, Group] = {}  # the rows of a key appear together: others may read meanwhile
+        fresh: dict[Any, RowsOfKey] = {}  # the rows of a key appear together: others may read meanwhile
         for key, place, value in zip(keys, places, values, strict=True):
             group = fresh.get(key) or self.get(key)
             if group is None:
-                group = fresh[key] = Group()
+                group = fresh[key] = RowsOfKey()
             self.num_rows -= len(group)
             if place in group:
                 group.remove(place)
@@ -261,4 +263,4 @@ class Groups(dict[Any, Group]):
         return evicted
 
 
-_NOTHING = Group()
+_NOTHING = RowsOfKey()

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from kstreams.record import Window, Windowed
-from kstreams.state.kinds.grouped_store import GroupedStore
-from kstreams.state.rows.groups import Place
+from kstreams.state.kinds.rows_by_key_store import RowsByKeyStore
+from kstreams.state.rows.rows_by_key import RowPosition
 from kstreams.state.rows.scan_order import scan_order
 
 
-class KeyedWindows(GroupedStore):
+class KeyedWindowStore(RowsByKeyStore):
     """Values by key and start (see `WindowStore`); time is the start. Writes, and reads of one start, come on top."""
 
     second = "I"
@@ -72,7 +72,7 @@ class KeyedWindows(GroupedStore):
         """`all` hides windows that start here or before."""
         return self._limit_ms()
 
-    def _sorted(self, rows: list[tuple[Any, Place, Any]]) -> Iterator[tuple[Windowed[Any], Any]]:
+    def _sorted(self, rows: list[tuple[Any, RowPosition, Any]]) -> Iterator[tuple[Windowed[Any], Any]]:
         to_bytes, in_order = self._keys.to_bytes, scan_order(self.builder)
         for key, (start_ms, _), value in sorted(rows, key=lambda row: in_order(to_bytes(row[0]), *row[1])):
             yield self._shown(key, start_ms, value)

@@ -1,4 +1,4 @@
-"""`Spilled`: rows of a buffer that wait below alone, in the order in which they leave.
+"""`PersistedQueue`: rows of a buffer that wait below alone, in the order in which they leave.
 
 They leave from the front. So nothing is kept in memory of the rows that have left since the last commit, but from which
 place to which: a window of millions of keys may close at once.
@@ -13,14 +13,14 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.state.family import Family, Rows
+from kstreams.state.column_family import ByteRows, ColumnFamily
 
 _TIME = struct.Struct(">q")
 _FIRST, _END = b"", b"\xff" * 9  # times are not negative: no place begins like that
 _NONE = _FIRST, _FIRST
 
 
-class SpilledRow(NamedTuple):
+class PersistedRow(NamedTuple):
     """A row that waits below: where it stands in the order (its time comes first), its key and its value."""
 
     place: bytes
@@ -34,11 +34,11 @@ class SpilledRow(NamedTuple):
         return found
 
 
-Read: TypeAlias = Callable[[bytes, bytes | None], Iterator[list[SpilledRow]]]
+Read: TypeAlias = Callable[[bytes, bytes | None], Iterator[list[PersistedRow]]]
 """The rows below with places in [low, high), in order and in parts."""
 
 
-class Spilled:
+class PersistedQueue:
     """The rows that wait below alone.
 
     Parameters
@@ -49,8 +49,8 @@ class Spilled:
 
     Examples
     --------
-    >>> rows = [SpilledRow(bytes(7) + bytes([n]), b"key", b"") for n in (3, 5)]
-    >>> spilled = Spilled(lambda low, high: iter([[row for row in rows if row.place >= low]]), lambda key: False)
+    >>> rows = [PersistedRow(bytes(7) + bytes([n]), b"key", b"") for n in (3, 5)]
+    >>> spilled = PersistedQueue(lambda low, high: iter([[row for row in rows if row.place >= low]]), lambda key: False)
     >>> spilled.add([row.place for row in rows])
     >>> spilled.first().time_ms, spilled.pop().time_ms, spilled.first().time_ms, spilled.count
     (3, 3, 5, 1)
@@ -66,8 +66,8 @@ class Spilled:
         """How many rows wait."""
         self.front = _FIRST
         """No row that waits stands before this place."""
-        self._ahead = deque[SpilledRow]()
-        self._parts: Iterator[list[SpilledRow]] | None = None
+        self._ahead = deque[PersistedRow]()
+        self._parts: Iterator[list[PersistedRow]] | None = None
         self._popped = self._handed = _NONE  # from where to where rows have left since the last commit; those given out
 
     def add(self, places: list[bytes]) -> None:
@@ -81,7 +81,7 @@ class Spilled:
         """Whether a row that lies below is one that waits."""
         return place >= self._popped[1] and not self._is_known(key)
 
-    def first(self) -> SpilledRow | None:
+    def first(self) -> PersistedRow | None:
         """The row that leaves next."""
         while True:
             while self._ahead:
@@ -96,7 +96,7 @@ class Spilled:
                 return None
             self._ahead.extend(part)
 
-    def pop(self) -> SpilledRow:
+    def pop(self) -> PersistedRow:
         """The row that `first` gave leaves."""
         row = self._ahead.popleft()
         start, end = self._popped
@@ -105,7 +105,7 @@ class Spilled:
         self.count -= 1
         return row
 
-    def rows(self, low: bytes = _FIRST) -> Iterator[SpilledRow]:
+    def rows(self, low: bytes = _FIRST) -> Iterator[PersistedRow]:
         """All that wait from a place on, in order."""
         for part in self._read(max(self.front, low), None) if self.count else ():
             yield from (row for row in part if not self._is_known(row.key))
@@ -129,11 +129,11 @@ class Spilled:
         if self._popped[0] == self._popped[1]:
             self._popped = _NONE
 
-    def _between(self, start: bytes, end: bytes) -> Iterator[list[SpilledRow]]:
+    def _between(self, start: bytes, end: bytes) -> Iterator[list[PersistedRow]]:
         return self._read(start, end) if start != end else iter(())
 
 
-class Places:
+class PersistedOrder:
     """The order of rows that lie below by key: their places, in a family of their own.
 
     It is made anew whenever a store is opened, so that it need not be true after a crash. A place may be out of date:
@@ -141,20 +141,20 @@ class Places:
 
     Parameters
     ----------
-    family : Family
+    family : ColumnFamily
         The rows of the store by key; each value begins with the row's time (8 bytes, big endian).
-    order : Family
+    order : ColumnFamily
         Their places: time and key.
     """
 
-    def __init__(self, family: Family, order: Family) -> None:
+    def __init__(self, family: ColumnFamily, order: ColumnFamily) -> None:
         self._family, self._order, self._front = family, order, _FIRST
 
     def add(self, rows: list[tuple[int, bytes]]) -> list[bytes]:
         """Note the times and keys of rows; answers their places."""
         places = [_TIME.pack(time_ms) + key for time_ms, key in rows]
         columns = pa.array(places, pa.binary()), pa.repeat(pa.scalar(b"", pa.binary()), len(places))
-        self._order.write(Rows(*columns), None, -1)
+        self._order.write(ByteRows(*columns), None, -1)
         return places
 
     def clear(self) -> None:
@@ -167,11 +167,11 @@ class Places:
             self._order.delete_range(_FIRST, front)
         self._front = front
 
-    def read(self, low: bytes, high: bytes | None) -> Iterator[list[SpilledRow]]:
+    def read(self, low: bytes, high: bytes | None) -> Iterator[list[PersistedRow]]:
         """See `Read`."""
         for chunk in self._order.chunks(low, high):
             keys = [place[_TIME.size :] for place, _ in chunk.rows]
             values = self._family.get_many(keys) if keys else []
             found = zip((place for place, _ in chunk.rows), keys, values, strict=True)
-            rows = [SpilledRow(place, key, value) for place, key, value in found if value is not None]
+            rows = [PersistedRow(place, key, value) for place, key, value in found if value is not None]
             yield [row for row in rows if row.value[: _TIME.size] == row.place[: _TIME.size]]

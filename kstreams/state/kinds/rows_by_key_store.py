@@ -1,4 +1,4 @@
-"""`GroupedStore`: what session stores and join-window stores share: rows by key and place, and their retention."""
+"""`RowsByKeyStore`: what session stores and join-window stores share: rows by key and place, and their retention."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, StoreKind
-from kstreams.state.codecs import Keys, values_of
-from kstreams.state.family import Family, Rows
+from kstreams.state.codecs import KeyCodec, value_codec
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import cut, integers, join
 from kstreams.state.rows.footprint import SLOT_BYTES
-from kstreams.state.rows.groups import Groups, Place
+from kstreams.state.rows.rows_by_key import RowPosition, RowsByKey
 from kstreams.state.segments import segment_ms
 
 
-class GroupedStore(LiveStore):
+class RowsByKeyStore(LiveStore):
     """Rows by key and place; reads find none whose time is at or before (greatest time put - retention).
 
     They are gone for `all` too once their segment is over, as in Kafka Streams over RocksDB; in memory, at once. Below
@@ -31,14 +31,14 @@ class GroupedStore(LiveStore):
     second: ClassVar[str]
     pending_bytes = 4 * SLOT_BYTES  # of a change: its row, by which a dict and perhaps a set know it
 
-    def __init__(self, builder: StoreBuilder, family: Family, budget: LiveBudget) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
         super().__init__(builder, family, budget)
         if builder.retention_ms is None:
             raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
         self._retention_ms = builder.retention_ms
-        self._keys, self._values = Keys(builder.name, builder.key), values_of(builder)
+        self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
         below = family, self.second, self._times, self.on_read, self._lock
-        self._groups = Groups(self._keys, self._values, *below)
+        self._groups = RowsByKey(self._keys, self._values, *below)
         self._segment_ms = segment_ms(builder)
         self._swept_ms = -1
 
@@ -87,7 +87,7 @@ class GroupedStore(LiveStore):
         """The first and the last time that a row may have."""
         return self._gone_ms(self.observed_ms) + 1, self.observed_ms
 
-    def _kept(self) -> list[tuple[Any, Place, Any]]:
+    def _kept(self) -> list[tuple[Any, RowPosition, Any]]:
         """Everything that is not gone: key, place, value."""
         times = self._times()
         return [
@@ -97,7 +97,7 @@ class GroupedStore(LiveStore):
     def take_changes(self, timestamp_ms: int) -> Changes:
         return self._records(*self._groups.take_changes(self._gone_ms(self.observed_ms)), timestamp_ms)
 
-    def _records(self, keys: list[Any], places: list[Place], values: list[Any], timestamp_ms: int) -> Changes:
+    def _records(self, keys: list[Any], places: list[RowPosition], values: list[Any], timestamp_ms: int) -> Changes:
         pack = self._groups.place.pack
         packed = pa.array([pack(*place) for place in places], pa.binary())
         encoded, timestamps = self._values.encode(values, timestamp_ms)
@@ -105,8 +105,8 @@ class GroupedStore(LiveStore):
             timestamps = pa.array([time for time, _ in places], pa.int64())
         return Changes(join(self._keys.encode(keys), packed), encoded, timestamps)
 
-    def rows(self, changes: Changes) -> Rows:
-        return Rows(changes.keys, self._values.stored(changes.values, changes.timestamps))
+    def rows(self, changes: Changes) -> ByteRows:
+        return ByteRows(changes.keys, self._values.stored(changes.values, changes.timestamps))
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
@@ -122,7 +122,7 @@ class GroupedStore(LiveStore):
         for chunk in self.family.chunks(b"", None):
             expired = [key for key, _ in chunk.rows if unpack(key[-size:])[0] <= gone_ms]
             if expired:
-                rows = Rows(pa.array(expired, pa.binary()), pa.nulls(len(expired), pa.binary()))
+                rows = ByteRows(pa.array(expired, pa.binary()), pa.nulls(len(expired), pa.binary()))
                 self.family.write(rows, None, self._handed_ms)
 
     def written(self) -> None:
@@ -138,7 +138,7 @@ class GroupedStore(LiveStore):
         else:
             self._take(self.rows(changes))
 
-    def _take(self, rows: Rows) -> None:
+    def _take(self, rows: ByteRows) -> None:
         size, unpack = self._groups.place.size, self._groups.place.unpack
         places = [unpack(data) for data in cut(rows.keys, -size).to_pylist()]
         self._groups.load(self._keys.decode(cut(rows.keys, 0, -size)), places, self._values.of_stored(rows.values))
@@ -147,7 +147,7 @@ class GroupedStore(LiveStore):
     def load(self, everything: bool) -> None:
         if everything:
             rows = [chunk.columns() for chunk in self.family.chunks(b"", None)]
-            self._take(Rows(*(pa.concat_arrays(columns) for columns in zip(*rows, strict=True))))
+            self._take(ByteRows(*(pa.concat_arrays(columns) for columns in zip(*rows, strict=True))))
             self._groups.complete = True
 
     def dump(self) -> Changes:

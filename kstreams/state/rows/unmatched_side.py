@@ -1,4 +1,4 @@
-"""`WaitingSide`: the rows of one side of an outer join that wait, in memory or below alone."""
+"""`UnmatchedSide`: the rows of one side of an outer join that wait, in memory or below alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kstreams.state.api import Changes, WaitingRow
-from kstreams.state.codecs import Keys, PlainValues
-from kstreams.state.family import Family
+from kstreams.state.api import Changes, UnmatchedRow
+from kstreams.state.codecs import KeyCodec, PlainValueCodec
+from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE
+from kstreams.state.rows.persisted_queue import PersistedQueue, PersistedRow
 from kstreams.state.rows.sorted_rows import SortedRows
-from kstreams.state.rows.spilled import Spilled, SpilledRow
 
 Row: TypeAlias = tuple[int, Any]
 """Timestamp, and the key as it lives in memory."""
@@ -24,20 +24,20 @@ _LENGTH = struct.Struct(">I")
 _SIDE = 8  # the byte of a place that says of which side it is
 
 
-class WaitingSide:
+class UnmatchedSide:
     """The rows of one side.
 
     Parameters
     ----------
     left : bool
         Which side it is.
-    keys, values : Keys, PlainValues
+    keys, values : KeyCodec, PlainValueCodec
         How both become bytes.
-    family : Family
+    family : ColumnFamily
         The bytes below, of both sides.
     """
 
-    def __init__(self, left: bool, keys: Keys, values: PlainValues, family: Family) -> None:
+    def __init__(self, left: bool, keys: KeyCodec, values: PlainValueCodec, family: ColumnFamily) -> None:
         self._left, self._keys, self._values, self._family = left, keys, values, family
         self.clear()
 
@@ -45,14 +45,14 @@ class WaitingSide:
         """Forget everything."""
         self.rows: dict[Row, list[Any]] = {}
         """Those in memory: the values that wait in each."""
-        self.spilled = Spilled(self._read, self._is_known)
+        self.spilled = PersistedQueue(self._read, self._is_known)
         self._queue = SortedRows(lambda row: (row[0], row[2]) in self.rows)  # timestamp, serialized key, key
         self._changed: dict[Row, None] = {}
         self._handed: dict[Row, None] = {}  # given out as changes, not written below yet
 
-    def _read(self, low: bytes, high: bytes | None) -> Iterator[list[SpilledRow]]:
+    def _read(self, low: bytes, high: bytes | None) -> Iterator[list[PersistedRow]]:
         for chunk in self._family.chunks(low, high):
-            yield [SpilledRow(place, place, value) for place, value in chunk.rows if place[_SIDE] == self._left]
+            yield [PersistedRow(place, place, value) for place, value in chunk.rows if place[_SIDE] == self._left]
 
     def own(self, places: list[bytes]) -> list[bytes]:
         """Those of this side."""
@@ -93,7 +93,7 @@ class WaitingSide:
             self.spilled.count -= 1
             self._changed[row] = None
 
-    def first(self) -> WaitingRow | None:
+    def first(self) -> UnmatchedRow | None:
         """What waits first."""
         here = self._shape(self._queue.first())
         below = self.spilled.first() if self.spilled.count else None
@@ -102,7 +102,7 @@ class WaitingSide:
         there = _row_at(below.place)
         return there if here is None else min(here, there)
 
-    def after(self, row: WaitingRow) -> WaitingRow | None:
+    def after(self, row: UnmatchedRow) -> UnmatchedRow | None:
         """What waits next after a row of either side."""
         if self._left == row.left_side:
             here = self._queue.after((row.timestamp, row.key))
@@ -114,7 +114,7 @@ class WaitingSide:
             found += [_row_at(below.place) for below in islice(self.spilled.rows(low), 1)]
         return min((next_row for next_row in found if next_row is not None), default=None)
 
-    def last(self) -> WaitingRow | None:
+    def last(self) -> UnmatchedRow | None:
         """What waits last."""
         found = [self._shape(self._queue.last())]
         if self.spilled.count:
@@ -123,7 +123,7 @@ class WaitingSide:
             found += [_row_at(place) for place in islice((p for p in below if not self._is_known(p)), 1)]
         return max((last_row for last_row in found if last_row is not None), default=None)
 
-    def num_values(self, row: WaitingRow) -> int:
+    def num_values(self, row: UnmatchedRow) -> int:
         """How many values wait in one row."""
         held = self.rows.get((row.timestamp, self._keys.of_bytes(row.key)))
         if held is not None:
@@ -134,7 +134,7 @@ class WaitingSide:
     def pop(self) -> Iterator[tuple[Any, Any, int, bool]]:
         """The first row leaves: (key, value, timestamp, left_side) of each value."""
         here, below = self._queue.first(), self.spilled.first() if self.spilled.count else None
-        if below is not None and (here is None or _row_at(below.place) < WaitingRow(here[0], self._left, here[1])):
+        if below is not None and (here is None or _row_at(below.place) < UnmatchedRow(here[0], self._left, here[1])):
             self.spilled.pop()
             timestamp, key, held = (
                 below.time_ms,
@@ -150,8 +150,8 @@ class WaitingSide:
         shown = key if key_of is None else key_of(key)
         return ((shown, value if value_of is None else value_of(value), timestamp, self._left) for value in held)
 
-    def _shape(self, row: tuple[Any, ...] | None) -> WaitingRow | None:
-        return None if row is None else WaitingRow(row[0], self._left, row[1])
+    def _shape(self, row: tuple[Any, ...] | None) -> UnmatchedRow | None:
+        return None if row is None else UnmatchedRow(row[0], self._left, row[1])
 
     def take_changes(self) -> Changes:
         """What changed since the last call, as changelog records."""
@@ -220,6 +220,6 @@ class WaitingSide:
         return len(gone)
 
 
-def _row_at(place: bytes) -> WaitingRow:
+def _row_at(place: bytes) -> UnmatchedRow:
     timestamp, left_side = PLACE.unpack_from(place)
-    return WaitingRow(timestamp, left_side, place[PLACE.size :])
+    return UnmatchedRow(timestamp, left_side, place[PLACE.size :])
