@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         Windowed,
     )
     from kstreams.runtime.native.streams import KafkaStreams
-    from kstreams.runtime.native.uncaught import StreamThreadExceptionResponse
+    from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse
     from kstreams.serdes import Serde, serde_of
     from kstreams.state.stores import Stores
     from kstreams.timestamps import (
@@ -109,7 +109,7 @@ _HOMES = {
         "Windowed",
     ),
     "kstreams.runtime.native.streams": ("KafkaStreams",),
-    "kstreams.runtime.native.uncaught": ("StreamThreadExceptionResponse",),
+    "kstreams.runtime.native.uncaught_exceptions": ("StreamThreadExceptionResponse",),
     "kstreams.serdes": ("Serde", "serde_of"),
     "kstreams.state.stores": ("Stores",),
     "kstreams.timestamps": (

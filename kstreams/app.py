@@ -47,7 +47,7 @@ class App:
     path: Path
 
 
-class Engine(Protocol):
+class EngineModule(Protocol):
     """What the module of an engine offers."""
 
     def run(
@@ -154,7 +154,7 @@ def explain(app: App, engine: str = "native") -> list[Any]:
     return engine_of(engine).explain(app.topology, app.config)
 
 
-def engine_of(name: str) -> Engine:
+def engine_of(name: str) -> EngineModule:
     """The module of an engine; raises ConfigError for one that does not exist."""
     if name not in ENGINES:
         raise ConfigError(f"there is no engine {name!r}; there are: {', '.join(ENGINES)}")
@@ -162,16 +162,16 @@ def engine_of(name: str) -> Engine:
     return engine  # type: ignore[no-any-return]
 
 
-class Stop(threading.Event):
+class StopSignal(threading.Event):
     """That an application is to stop; `signal` is what asked for it."""
 
     signal: signal.Signals | None = None
 
 
 @contextmanager
-def stop_signals() -> Iterator[Stop]:
+def stop_signals() -> Iterator[StopSignal]:
     """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect."""
-    stop = Stop()
+    stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # signals reach the main thread only: whoever owns it stops the application
         return

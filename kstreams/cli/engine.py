@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """What runs a topology."""
 
     NATIVE = "native"

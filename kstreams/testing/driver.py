@@ -26,11 +26,11 @@ from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 from kstreams.state.api import StoreKind, TaskState
 from kstreams.testing.batching import batches_keep_order
-from kstreams.testing.java_turns import JavaTurns
+from kstreams.testing.driver_topics import DriverTopics
+from kstreams.testing.java_partition_group import JavaPartitionGroup
 from kstreams.testing.stores import StoreViews
 from kstreams.testing.times import Time, time_ms
 from kstreams.testing.topics import TestInputTopic, TestOutputTopic
-from kstreams.testing.wire import Wire
 
 if TYPE_CHECKING:
     from kstreams.dsl.builder import StreamsBuilder
@@ -81,11 +81,11 @@ class TopologyTestDriver:
         parts = topology.sub_topologies
         self._own = [part for part in parts if not part.is_global]
         self._whole_batches = not self._config.caches and batches_keep_order(self._own)
-        self._wire = Wire(self._is_read, self._enqueue)
+        self._wire = DriverTopics(self._is_read, self._enqueue)
         global_stores: dict[str, Any] = {}
         self._global_tasks = [self._start(part, global_stores) for part in parts if part.is_global]
         self._task = self._start(_merged(self._own), global_stores)
-        self._group = JavaTurns()
+        self._group = JavaPartitionGroup()
         self._views = StoreViews(topology.stores, {**global_stores, **self._task.state.stores})
         self._topology = topology
 

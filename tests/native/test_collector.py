@@ -13,8 +13,8 @@ from kstreams.batch import Batch, TopicPartition, headers_column
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.murmur2 import partition_of
-from kstreams.runtime.native.thread.collector import Outbox, TaskCollector
-from kstreams.runtime.native.thread.send_retry import Patience
+from kstreams.runtime.native.thread.collector import SinkBuffer, TaskCollector
+from kstreams.runtime.native.thread.send_retry import SendRetry
 
 Row = tuple[bytes | None, int]
 
@@ -41,9 +41,9 @@ class Sent:
         return found
 
 
-def outbox(sent: Sent, partitions: int) -> Outbox:
-    patience = Patience(Config.of({"application.id": "app"}), ManualClock())
-    return Outbox(sent, sent.begin, lambda topic: partitions, patience)  # type: ignore[arg-type]
+def sink_buffer(sent: Sent, partitions: int) -> SinkBuffer:
+    retry = SendRetry(Config.of({"application.id": "app"}), ManualClock())
+    return SinkBuffer(sent, sent.begin, lambda topic: partitions, retry)  # type: ignore[arg-type]
 
 
 def send(collector: TaskCollector, rows: list[Row], partitions: Any = None, headers: Any = None) -> None:
@@ -60,7 +60,7 @@ def test_rows_keep_their_order_and_go_where_their_key_says(
     pieces: list[list[bytes | None]], count: int, task: int
 ) -> None:
     sent = Sent()
-    box = outbox(sent, count)
+    box = sink_buffer(sent, count)
     collector = TaskCollector(box, task)
     expected: dict[int, list[Row]] = {}
     for number, piece in enumerate(pieces):
@@ -76,7 +76,7 @@ def test_rows_keep_their_order_and_go_where_their_key_says(
 
 def test_a_partitioner_may_choose_for_some_rows_and_leave_the_others_to_the_key() -> None:
     sent = Sent()
-    box = outbox(sent, 4)
+    box = sink_buffer(sent, 4)
     send(TaskCollector(box, 0), [(b"a", 1), (b"b", 2)], np.array([3, -1]))
     box.flush()
     assert sent.rows("out") == {3: [(b"a", 1)], partition_of(b"b", 4): [(b"b", 2)]}
@@ -84,7 +84,7 @@ def test_a_partitioner_may_choose_for_some_rows_and_leave_the_others_to_the_key(
 
 def test_headers_stay_with_their_rows() -> None:
     sent = Sent()
-    box = outbox(sent, 1)
+    box = sink_buffer(sent, 1)
     collector = TaskCollector(box, 0)
     send(collector, [(b"a", 1)])
     send(collector, [(b"b", 2)], headers=headers_column([(("h", b"x"),)]))
@@ -94,7 +94,7 @@ def test_headers_stay_with_their_rows() -> None:
 
 def test_a_transaction_is_opened_only_when_there_is_something_to_send() -> None:
     sent = Sent()
-    box = outbox(sent, 1)
+    box = sink_buffer(sent, 1)
     box.flush()
     assert sent.begun == 0
     send(TaskCollector(box, 0), [(b"a", 1)])

@@ -12,7 +12,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.errors import BufferFullError, LogError
-from kstreams.runtime.native.thread.send_retry import Patience
+from kstreams.runtime.native.thread.send_retry import SendRetry
 from tests.native.world import WAIT_S, World
 
 GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
@@ -135,7 +135,7 @@ def send(handler: Any, tries: int, timeout_ms: int = 10_000) -> int:
     settings = {"production.exception.handler": handler, "task.timeout.ms": timeout_ms, "application.id": "app"}
     full = Full(clock, tries)
     batch = Batch.of_rows(TopicPartition("out", 0), [Row(b"k", b"v", 1, ())])
-    Patience(Config.of(settings), clock).send(full, batch)  # type: ignore[arg-type]
+    SendRetry(Config.of(settings), clock).send(full, batch)  # type: ignore[arg-type]
     return full.sent
 
 

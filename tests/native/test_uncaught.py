@@ -11,7 +11,7 @@ import kstreams as ks
 from kstreams import StreamThreadExceptionResponse as Answer
 from kstreams.errors import ProcessingError, StateError
 from kstreams.runtime.native.lifecycle import State, ThreadState
-from kstreams.runtime.native.uncaught import ApplicationShutdownError
+from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 from tests.native.world import WAIT_S, World
 
 GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])

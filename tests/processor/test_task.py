@@ -15,7 +15,7 @@ from kstreams.processor.task.task import Task
 from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
 from kstreams.testing import TestOutputTopic
-from kstreams.testing.wire import Wire
+from kstreams.testing.driver_topics import DriverTopics
 
 IN = TopicPartition("in", 3)
 
@@ -24,7 +24,7 @@ class World:
     """One task of a topology, and the topics it writes."""
 
     def __init__(self, builder, memo=None, **config):
-        self.wire = Wire(is_input=lambda topic: False, enqueue=lambda batch: None)
+        self.wire = DriverTopics(is_input=lambda topic: False, enqueue=lambda batch: None)
         self.clock = ManualClock()
         (part,) = builder.build().sub_topologies
         self.task = Task(

@@ -19,7 +19,7 @@ import pytest
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError, StateError
 from kstreams.record import ValueAndTimestamp
-from kstreams.runtime.native.uncaught import let_go
+from kstreams.runtime.native.uncaught_exceptions import clear_frames
 from kstreams.state import StateLimits, Stores, TaskState, open_task_state
 from kstreams.state.rocksdb.database import unreadable
 
@@ -355,7 +355,7 @@ def test_a_damaged_database_can_be_closed_deleted_and_opened_anew(tmp_path: Path
     state = open_task_state([PLAIN], tmp_path)
     with pytest.raises(CorruptStateError) as found:
         list(state.stores["plain"].all())
-    let_go(found.value)
+    clear_frames(found.value)
     state.close()
     shutil.rmtree(tmp_path / "rocksdb")
     reopened = open_task_state([PLAIN], tmp_path)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kstreams.cli.engine import Engine
+from kstreams.cli.engine import EngineName
 from kstreams.cli.options import AppFile, AsJson, Settings, settings_of
 
 _NARROWEST = 40
@@ -20,7 +20,7 @@ _NARROWEST = 40
 
 def explain(
     app: AppFile,
-    engine: Annotated[Engine, typer.Option(help="The engine to explain.")] = Engine.NATIVE,
+    engine: Annotated[EngineName, typer.Option(help="The engine to explain.")] = EngineName.NATIVE,
     as_json: AsJson = False,
     config: Settings = None,
 ) -> None:

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from kstreams.cli.engine import Engine
+from kstreams.cli.engine import EngineName
 from kstreams.cli.main import INTERRUPTED
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 
 
 def run(
     app: AppFile,
-    engine: Annotated[Engine, typer.Option(help="The engine that runs it.")] = Engine.NATIVE,
+    engine: Annotated[EngineName, typer.Option(help="The engine that runs it.")] = EngineName.NATIVE,
     threads: Annotated[int | None, typer.Option(min=1, help="Stream threads of the native engine.")] = None,
     until_end: Annotated[
         bool,

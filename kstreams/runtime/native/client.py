@@ -15,7 +15,7 @@ from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.job import Job, open_job, shared_anew
 from kstreams.runtime.native.lifecycle import Lifecycle, State
-from kstreams.runtime.native.pattern_topics import NewTopics
+from kstreams.runtime.native.pattern_topics import PatternMonitor
 from kstreams.runtime.native.progress import Progress, progress_of, together
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_application
@@ -23,10 +23,10 @@ from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.thread.assignment import assign
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.runtime.native.topics import prepare_topics
-from kstreams.runtime.native.uncaught import (
+from kstreams.runtime.native.uncaught_exceptions import (
     StreamThreadExceptionResponse,
     UncaughtExceptionHandler,
-    let_go,
+    clear_frames,
     response_to,
     shut_down_client,
 )
@@ -125,7 +125,7 @@ class Client:
         self._make_threads(job)
         if job.bounds is None:
             self._start_following(job.global_tables)
-            topics = NewTopics(self._topology, self._config, job.log)
+            topics = PatternMonitor(self._topology, self._config, job.log)
             self._awaits_topics = topics.are_awaited
             if self._awaits_topics:
                 threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
@@ -150,7 +150,7 @@ class Client:
         elif not self.threads:
             self._end()
 
-    def _look_for_topics(self, topics: NewTopics, layout: Layout) -> None:
+    def _look_for_topics(self, topics: PatternMonitor, layout: Layout) -> None:
         try:
             topics.watch(layout, self._stop_globals, self._begin_anew)
         except BaseException as error:
@@ -205,7 +205,7 @@ class Client:
         except BaseException as error:
             logger.error("%s died: %s", thread.name, error)
             replace = self._answer(error)
-            let_go(error)
+            clear_frames(error)
             return replace
 
     def _rebuilding(self, work: Callable[[], None], plans: Sequence[TaskPlan]) -> bool:
@@ -214,7 +214,7 @@ class Client:
             work()
         except CorruptStateError as damage:
             assert self.job is not None
-            let_go(damage)
+            clear_frames(damage)
             self.job.rebuilds.clear_away(damage, plans, self.job.global_tables)
             if self.job.global_tables.is_damaged:
                 self._begin_anew()  # all threads work with them

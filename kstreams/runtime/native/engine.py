@@ -12,11 +12,11 @@ from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.explain import explain
+from kstreams.runtime.native.garbage_collection import infrequent_garbage_collection
 from kstreams.runtime.native.progress import Progress
-from kstreams.runtime.native.state.known_topology import KnownTopology
 from kstreams.runtime.native.state.locks import lock_application, state_folder
+from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.runtime.native.thread.garbage import seldom_collected
 from kstreams.runtime.native.topics import internal_topics
 
 __all__ = ["explain", "reset", "run"]
@@ -43,7 +43,7 @@ def run(
     """
     stop = stop or threading.Event()
     streams = KafkaStreams(topology, config)
-    with seldom_collected():
+    with infrequent_garbage_collection():
         streams.start(once=once, until_end=until_end)
         for tick in itertools.count(1):
             if stop.is_set() or streams.wait(_TICK_S):
@@ -63,7 +63,7 @@ def run(
 
 def reset(topology: Topology, config: Config) -> None:
     """Delete the application's internal topics, committed offsets and state; refused while it runs."""
-    locks, known = lock_application(config), KnownTopology(state_folder(config))
+    locks, known = lock_application(config), TopologyFile(state_folder(config))
     try:
         with open_log(config["log.dir"]) as log, log.admin() as admin:
             existing = admin.topics()

@@ -18,15 +18,15 @@ from kstreams.log.api import Admin, Consumer, Log, Producer
 from kstreams.processor.topology.fingerprint import shape_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.bounded_run import BoundedRun
 from kstreams.runtime.native.state.global_tables import GlobalTables
-from kstreams.runtime.native.state.known_topology import KnownTopology
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.rebuilds import Rebuilds
 from kstreams.runtime.native.state.restore import OnRestore
-from kstreams.runtime.native.thread.bounded import Bounds
+from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.thread.time_slices import aligned_sub_topologies
 from kstreams.runtime.native.topics import prepare_topics
-from kstreams.runtime.native.uncaught import ShutdownSignal
+from kstreams.runtime.native.uncaught_exceptions import ShutdownSignal
 from kstreams.state import StateLimits
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Job:
     limits : StateLimits
         The part of it that is for stores.
     global_tables : GlobalTables
-    bounds : Bounds or None
+    bounds : BoundedRun or None
         Where the run ends; None when it does not.
     aligned : frozenset of int
         The sub-topologies whose tasks advance together in time; none unless the run is bounded.
@@ -72,7 +72,7 @@ class Job:
     memory: MemoryShares
     limits: StateLimits
     global_tables: GlobalTables
-    bounds: Bounds | None
+    bounds: BoundedRun | None
     aligned: frozenset[int]
     on_restore: OnRestore
     shutdown: ShutdownSignal
@@ -114,7 +114,7 @@ def open_job(
     """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`."""
     log = given_log or resources.enter_context(_open_log(config, clock))
     admin = resources.enter_context(log.admin())
-    known, shape = KnownTopology(state_folder(config)), shape_of(topology)
+    known, shape = TopologyFile(state_folder(config)), shape_of(topology)
     known.check(shape, config.application_id, admin)
     layout = prepare_topics(topology, config, admin)
     _tell_of_unmatched(unmatched(topology, layout), config, bounded=once or until_end)
@@ -178,11 +178,11 @@ def _open_log(config: Config, clock: Clock) -> EmbeddedLog:
     return open_log(config["log.dir"], clock=clock, durability=config["log.durability"])
 
 
-def _bounds(layout: Layout, admin: Admin, until_end: bool) -> Bounds:
+def _bounds(layout: Layout, admin: Admin, until_end: bool) -> BoundedRun:
     internal = set(layout.topic_names.values())
     external = {source for task in layout.tasks for source in task.inputs if source.topic not in internal}
 
     def ends_now(sources: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return admin.end_offsets(sources, committed_only=False)
 
-    return Bounds(layout, until_end, admin.end_offsets(sorted(external)), ends_now)
+    return BoundedRun(layout, until_end, admin.end_offsets(sorted(external)), ends_now)

@@ -11,7 +11,7 @@ from kstreams.processor.topology.layout import Layout, source_topics
 from kstreams.processor.topology.topology import Topology
 
 
-class NewTopics:
+class PatternMonitor:
     """Looks now and then whether the patterns of a topology match other topics than before.
 
     Parameters

@@ -66,7 +66,7 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
     """Sum up what the threads have done."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
-    written = sum((thread.outbox.records_out.copy() for thread in threads), Counter[str]())
+    written = sum((thread.sink_buffer.records_out.copy() for thread in threads), Counter[str]())
     dropped = sum((task.task.dropped.copy() for task in tasks), Counter[tuple[str, str]]())
     positions: dict[TopicPartition, int] = {}
     for task in tasks:
@@ -78,7 +78,7 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
         sum(thread.committer.commits for thread in threads),
         0 if admin is None else _lag(positions, admin),
         restored,
-        sum(thread.watch.stalls for thread in threads),
+        sum(thread.stall_detector.stalls for thread in threads),
         rebuilt,
     )
 

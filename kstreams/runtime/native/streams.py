@@ -18,7 +18,7 @@ from kstreams.runtime.native.lifecycle import State, StateListener, ThreadState
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.queries.read_only_store import Owner, ReadOnlyStore
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
-from kstreams.runtime.native.uncaught import UncaughtExceptionHandler
+from kstreams.runtime.native.uncaught_exceptions import UncaughtExceptionHandler
 
 
 class TaskMetadata(NamedTuple):
@@ -169,7 +169,7 @@ class KafkaStreams:
         """
         if self.state is not State.RUNNING:
             raise StateError(f"stores answer while the application is RUNNING; it is {self.state.value}")
-        tasks = ((thread.questions, task.state.stores) for thread in self._client.threads for task in thread.tasks)
+        tasks = ((thread.store_queries, task.state.stores) for thread in self._client.threads for task in thread.tasks)
         job = self._client.job
         tables = job.global_tables if job else None
         places: list[tuple[Owner, Mapping[str, Any]]] = [*tasks, *([(tables, tables.stores)] if tables else [])]

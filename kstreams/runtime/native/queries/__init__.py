@@ -1,1 +1,1 @@
-"""Questions to state stores from outside the stream threads."""
+"""Queries of state stores from outside the stream threads."""

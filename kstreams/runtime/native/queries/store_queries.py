@@ -1,4 +1,4 @@
-"""Questions to a thread's stores: asked from anywhere, answered by the owning thread between two rounds of work."""
+"""`StoreQueries`: queries of one thread's stores, asked from anywhere and answered between two rounds of work."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kstreams.errors import CorruptStateError, StateError
 _WAIT_S = 30.0
 
 
-class Questions:
+class StoreQueries:
     """The questions that wait for one thread.
 
     Examples
     --------
-    >>> questions = Questions()
-    >>> asked = questions.put(lambda: 6 * 7)
-    >>> questions.answer(settle=lambda: None)
+    >>> queries = StoreQueries()
+    >>> asked = queries.put(lambda: 6 * 7)
+    >>> queries.answer(settle=lambda: None)
     >>> asked.result()
     42
     """

@@ -54,7 +54,7 @@ class GlobalTables:
         self._folder, self._closed = folder, threading.Event()
         self.is_damaged = False
         """Whether they are to be opened anew."""
-        self._lock = SharedLock()
+        self._lock = ReadWriteLock()
         self._task_of: dict[str, Task] = {}
         self._states: list[TaskState] = []
         self.stores: dict[str, StateStore] = {}
@@ -124,7 +124,7 @@ class GlobalTables:
                 task.state.persist(task.state.changes(), {})
 
 
-class SharedLock:
+class ReadWriteLock:
     """Many may read at once, one may write alone; a writer that waits goes before new readers."""
 
     def __init__(self) -> None:

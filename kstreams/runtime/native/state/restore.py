@@ -12,8 +12,8 @@ from kstreams.config import Config
 from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
 from kstreams.processor.task.restore_deserializer import RestoreDeserializer
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.state.lost_changelogs import Changelog, check_changelog, written_changelogs
-from kstreams.runtime.native.thread.positions import committed_memo
+from kstreams.runtime.native.state.changelog_check import Changelog, check_changelog, decode_changelog_ends
+from kstreams.runtime.native.thread.offset_reset import committed_task_metadata
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import StoreBuilder, TaskState
 
@@ -87,7 +87,7 @@ def restore_task(
         if source in plan.inputs
     }
     logged = {store.name for store in plan.sub_topology.stores if store.logging and store.name in sources}
-    written = written_changelogs(committed_memo(plan, committed))
+    written = decode_changelog_ends(committed_task_metadata(plan, committed))
     for store in logged:
         check_changelog(Changelog(store, sources[store], state.changelog_offset(store), written.get(store, 0)), admin)
     starts = {store: max(begins[source], state.changelog_offset(store) or 0) for store, source in sources.items()}

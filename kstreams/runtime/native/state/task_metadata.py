@@ -10,19 +10,19 @@ from kstreams.errors import LogFormatError
 _VERSION = 1
 
 
-def encode_memo(memo: Mapping[str, int]) -> str:
+def encode_task_metadata(memo: Mapping[str, int]) -> str:
     """The metadata of a committed offset.
 
     Examples
     --------
-    >>> encode_memo({"stream_time": 5})
+    >>> encode_task_metadata({"stream_time": 5})
     '{"v":1,"memo":{"stream_time":5}}'
     """
     return json.dumps({"v": _VERSION, "memo": dict(memo)}, separators=(",", ":"))
 
 
-def decode_memo(metadata: str) -> dict[str, int]:
-    """What `encode_memo` was given; empty for metadata that is not ours.
+def decode_task_metadata(metadata: str) -> dict[str, int]:
+    """What `encode_task_metadata` was given; empty for metadata that is not ours.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def decode_memo(metadata: str) -> dict[str, int]:
 
     Examples
     --------
-    >>> decode_memo(encode_memo({"stream_time": 5})), decode_memo("")
+    >>> decode_task_metadata(encode_task_metadata({"stream_time": 5})), decode_task_metadata("")
     ({'stream_time': 5}, {})
     """
     if not metadata.startswith('{"v":'):

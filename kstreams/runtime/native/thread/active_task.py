@@ -11,8 +11,8 @@ from kstreams.log.api import OffsetAndMetadata
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.state.lost_changelogs import note_of_changelogs
-from kstreams.runtime.native.state.task_metadata import encode_memo
+from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
+from kstreams.runtime.native.state.task_metadata import encode_task_metadata
 from kstreams.state.api import TaskState
 
 _FIRST_RUN = 100  # few, for as long as nobody knows how slow an operator is: in columns a run cannot be interrupted
@@ -180,10 +180,10 @@ class ActiveTask:
 
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What to commit for its inputs; the memo lies with the first of them."""
-        memo = {**self.task.memo(), ENDED: int(self.ended), **note_of_changelogs(self.changelog_ends)}
+        memo = {**self.task.memo(), ENDED: int(self.ended), **encode_changelog_ends(self.changelog_ends)}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
         first = self.plan.inputs[0]
-        found[first] = OffsetAndMetadata(found[first].offset, encode_memo(memo))
+        found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(memo))
         return found
 
     def committed(self) -> None:

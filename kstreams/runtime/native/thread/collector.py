@@ -13,14 +13,14 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import partitions_of, split_by_partition
-from kstreams.runtime.native.thread.merge import Piece, TimeMerge, joined
-from kstreams.runtime.native.thread.send_retry import Patience
+from kstreams.runtime.native.thread.send_retry import SendRetry
+from kstreams.runtime.native.thread.time_merge import EncodedRows, TimeMerge, joined
 
 _MOST_ROWS = 65_536  # gathered before a topic is sent in the middle of a round
 _MOST_BYTES = 4 << 20  # of all topics
 
 
-class Outbox:
+class SinkBuffer:
     """What the tasks of one thread wrote since the last `flush`, in order per topic.
 
     Parameters
@@ -30,7 +30,7 @@ class Outbox:
         Called before anything is sent: opens a transaction where one is needed.
     count_partitions : callable
         How many partitions a topic has; raises UnknownTopicError.
-    patience : Patience
+    retry : SendRetry
         For topics that do not take records for the time being.
     merged : collection of str
         Topics in which what several tasks wrote is put in order of time; `flush_merged` sends them.
@@ -43,14 +43,14 @@ class Outbox:
         producer: Producer,
         begin: Callable[[], None],
         count_partitions: Callable[[str], int],
-        patience: Patience,
+        retry: SendRetry,
         merged: Collection[str] = (),
         internal: Collection[str] = (),
     ) -> None:
-        self._producer, self._begin, self._count, self._patience = producer, begin, count_partitions, patience
+        self._producer, self._begin, self._count, self._retry = producer, begin, count_partitions, retry
         self._merged = {topic: TimeMerge() for topic in merged}
         self._internal = frozenset(internal)
-        self._pieces: dict[str, list[Piece]] = {}
+        self._pieces: dict[str, list[EncodedRows]] = {}
         self._rows: Counter[str] = Counter()
         self._bytes = 0
         self._partitions: dict[str, int] = {}
@@ -66,7 +66,7 @@ class Outbox:
         """The rows that their topic would never take, and why."""
         return self._producer.refused(batch)
 
-    def add(self, topic: str, piece: Piece, writer: int) -> None:
+    def add(self, topic: str, piece: EncodedRows, writer: int) -> None:
         """Take rows of one topic, with the partition of each, from the task of partition `writer`."""
         if topic in self._merged:
             self._merged[topic].add(piece, writer)
@@ -96,14 +96,14 @@ class Outbox:
             if pieces := merge.take():
                 self._send(topic, pieces)
 
-    def _send(self, topic: str, pieces: list[Piece]) -> None:
+    def _send(self, topic: str, pieces: list[EncodedRows]) -> None:
         keys, values, timestamps, headers, partitions = joined(pieces)
         self._rows.pop(topic, None)
         if topic not in self._internal:
             self.records_out[topic] += len(keys)
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
-            self._patience.send(self._producer, batch)
+            self._retry.send(self._producer, batch)
 
 
 class TaskCollector:
@@ -113,19 +113,21 @@ class TaskCollector:
     a run that is repeated puts them in the same place (Kafka's producer would scatter them).
     """
 
-    def __init__(self, outbox: Outbox, partition: int) -> None:
-        self._outbox, self._own = outbox, partition
+    def __init__(self, sink_buffer: SinkBuffer, partition: int) -> None:
+        self._sink_buffer, self._own = sink_buffer, partition
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""
-        return self._outbox.partitions(topic)
+        return self._sink_buffer.partitions(topic)
 
     def refused(
         self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
     ) -> dict[int, LogError]:
         """The rows that the topic would never take, and why."""
         offsets = np.arange(len(keys), dtype=np.int64)
-        return self._outbox.refused(Batch(TopicPartition(topic, self._own), offsets, keys, values, timestamps, headers))
+        return self._sink_buffer.refused(
+            Batch(TopicPartition(topic, self._own), offsets, keys, values, timestamps, headers)
+        )
 
     def send(
         self,
@@ -137,10 +139,10 @@ class TaskCollector:
         partitions: np.ndarray[Any, Any] | None,
     ) -> None:
         """Take encoded rows of one topic, in order."""
-        count = self._outbox.partitions(topic)
+        count = self._sink_buffer.partitions(topic)
         if partitions is None:
             chosen = partitions_of(keys, count)
         else:
             chosen = np.where(partitions >= 0, partitions, partitions_of(keys, count))
         chosen = np.where(chosen < 0, self._own % count, chosen)
-        self._outbox.add(topic, Piece(keys, values, timestamps, headers, chosen), self._own)
+        self._sink_buffer.add(topic, EncodedRows(keys, values, timestamps, headers, chosen), self._own)

@@ -13,8 +13,8 @@ from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.state.restore import restore_task
 from kstreams.runtime.native.thread.active_task import ENDED, ActiveTask
-from kstreams.runtime.native.thread.collector import Outbox, TaskCollector
-from kstreams.runtime.native.thread.positions import Offsets, Positions, committed_memo
+from kstreams.runtime.native.thread.collector import SinkBuffer, TaskCollector
+from kstreams.runtime.native.thread.offset_reset import OffsetReset, Offsets, committed_task_metadata
 from kstreams.state import open_task_state
 from kstreams.state.api import TaskState
 
@@ -22,12 +22,17 @@ _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their
 
 
 def open_tasks(
-    plans: Sequence[TaskPlan], job: Job, outbox: Outbox, consumer: Consumer, admin: Admin, stopping: threading.Event
+    plans: Sequence[TaskPlan],
+    job: Job,
+    sink_buffer: SinkBuffer,
+    consumer: Consumer,
+    admin: Admin,
+    stopping: threading.Event,
 ) -> Iterator[ActiveTask]:
     """Open one task after the other; `consumer` reads changelogs. Stops early when `stopping` is set."""
     inputs = [source for plan in plans for source in plan.inputs]
     committed = admin.committed(job.config.application_id, inputs)
-    positions = Positions(admin, consumer, job.config, job.clock, job.layout.stateful)
+    positions = OffsetReset(admin, consumer, job.config, job.clock, job.layout.stateful)
     for plan in plans:
         if stopping.is_set():
             return
@@ -37,7 +42,7 @@ def open_tasks(
             clients = job.config, job.clock, committed, consumer, admin
             ends = restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
             starts = positions.at_start(plan, committed)
-            task = _open(plan, state, committed, starts, job, outbox)
+            task = _open(plan, state, committed, starts, job, sink_buffer)
             task.changelog_ends = ends
         except BaseException:
             state.close()
@@ -46,15 +51,20 @@ def open_tasks(
 
 
 def _open(
-    plan: TaskPlan, state: TaskState, committed: Offsets, starts: Mapping[TopicPartition, int], job: Job, outbox: Outbox
+    plan: TaskPlan,
+    state: TaskState,
+    committed: Offsets,
+    starts: Mapping[TopicPartition, int],
+    job: Job,
+    sink_buffer: SinkBuffer,
 ) -> ActiveTask:
-    memo = committed_memo(plan, committed)
+    memo = committed_task_metadata(plan, committed)
     ended = bool(memo.pop(ENDED, 0))
     task = Task(
         plan.sub_topology,
         plan.partition,
         state=state,
-        collector=TaskCollector(outbox, plan.partition),
+        collector=TaskCollector(sink_buffer, plan.partition),
         config=job.config,
         clock=job.clock,
         application_id=job.config.application_id,

@@ -1,4 +1,4 @@
-"""`Patience`: sends again what topics do not take for the time being, as long as the production handler wants it."""
+"""`SendRetry`: sends again what topics do not take for the time being, as long as the production handler wants it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kstreams.record import ProducerRecord
 logger = logging.getLogger(__name__)
 
 
-class Patience:
+class SendRetry:
     """Of one thread.
 
     Parameters

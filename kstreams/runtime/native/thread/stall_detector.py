@@ -22,7 +22,7 @@ class _Seen:
     reported: bool = False
 
 
-class Watch:
+class StallDetector:
     """Watches the tasks of one thread.
 
     Parameters
@@ -36,7 +36,7 @@ class Watch:
 
     def __init__(self, name: str, config: Config, clock: Clock) -> None:
         self._name, self._clock = name, clock
-        self._patience_ms: int = config["task.timeout.ms"]
+        self._timeout_ms: int = config["task.timeout.ms"]
         self._summary_ms: int = config["log.summary.interval.ms"]
         self._summarized_ms, self._summarized_records = clock.now_ms(), 0
         self._seen: dict[str, _Seen] = {}
@@ -55,7 +55,7 @@ class Watch:
         waiting = [source for source in task.plan.inputs if task.group.buffered(source)]
         if task.processed != seen.records or not waiting:
             self._seen[task.id] = _Seen(task.processed, now_ms)
-        elif now_ms - seen.at_ms >= self._patience_ms and not seen.reported:
+        elif now_ms - seen.at_ms >= self._timeout_ms and not seen.reported:
             seen.reported = True
             self.stalls += 1
             lacking = ", ".join(map(str, task.group.empty_partitions())) or "nothing"

@@ -11,18 +11,18 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Admin
 from kstreams.processor.topology.layout import TaskPlan
+from kstreams.runtime.native.bounded_run import Phase
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
-from kstreams.runtime.native.queries.store_queries import Questions
+from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.bounded import Phase
-from kstreams.runtime.native.thread.collector import Outbox
-from kstreams.runtime.native.thread.commit import AtLeastOnce, Committer, ExactlyOnce
+from kstreams.runtime.native.thread.collector import SinkBuffer
+from kstreams.runtime.native.thread.committer import AtLeastOnce, Committer, ExactlyOnce
+from kstreams.runtime.native.thread.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.open_tasks import open_tasks
-from kstreams.runtime.native.thread.positions import Positions
 from kstreams.runtime.native.thread.purge import Purge
-from kstreams.runtime.native.thread.send_retry import Patience
-from kstreams.runtime.native.thread.stall_detector import Watch
+from kstreams.runtime.native.thread.send_retry import SendRetry
+from kstreams.runtime.native.thread.stall_detector import StallDetector
 from kstreams.runtime.native.thread.time_slices import TimeSlices
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class StreamThread:
         self.name, self.index, self.plans = name, index, plans
         self.state = ThreadState.CREATED
         self.tasks: list[ActiveTask] = []
-        self.questions = Questions()
+        self.store_queries = StoreQueries()
         self.stopping = threading.Event()
         self._job = job
         self._consumer, self._admin = job.consumer("main"), job.log.admin()
@@ -58,11 +58,11 @@ class StreamThread:
         guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._admin, group)
         internal = frozenset(job.layout.topic_names.values())
         merged = [job.layout.topic_names[name] for name in _written(plans, job)]
-        patience = Patience(job.config, job.clock)
+        retry = SendRetry(job.config, job.clock)
         count = partial(_partitions, self._admin)
-        self.outbox = Outbox(self._producer, guarantee.begin, count, patience, merged, internal)
-        self.committer = Committer(group, self._producer, self.outbox, guarantee, patience)
-        self.watch = Watch(name, job.config, job.clock)
+        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, count, retry, merged, internal)
+        self.committer = Committer(group, self._producer, self.sink_buffer, guarantee, retry)
+        self.stall_detector = StallDetector(name, job.config, job.clock)
         self._purge = Purge(self._admin, internal, job.config, job.clock)
         self._slices: list[TimeSlices] = []
         self._task_of: dict[TopicPartition, ActiveTask] = {}
@@ -104,7 +104,7 @@ class StreamThread:
         self.state = ThreadState.PARTITIONS_ASSIGNED
         consumer = self._job.consumer("restore")
         with consumer:
-            for task in open_tasks(self.plans, self._job, self.outbox, consumer, self._admin, self.stopping):
+            for task in open_tasks(self.plans, self._job, self.sink_buffer, consumer, self._admin, self.stopping):
                 self.tasks.append(task)
                 self._task_of |= dict.fromkeys(task.plan.inputs, task)
         self._slices = [self._slices_of(sub) for sub in {p.id.sub_topology for p in self.plans} & self._job.aligned]
@@ -122,17 +122,17 @@ class StreamThread:
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
         self.is_busy = polled or any(worked)
-        self.questions.answer(self._settle)
-        self.outbox.flush()
+        self.store_queries.answer(self._settle)
+        self.sink_buffer.flush()
         if not any(slices.is_open for slices in self._slices):
-            self.outbox.flush_merged()
+            self.sink_buffer.flush_merged()
         if self._commit_is_due():
             self.commit()
         if not self.is_busy:
             self._job.log.tend()
         if self._job.bounds is not None and not self.is_busy and not self.stopping.is_set():
             self._look_for_the_end()
-        self.watch.look(self.tasks)
+        self.stall_detector.look(self.tasks)
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""
@@ -154,7 +154,7 @@ class StreamThread:
 
     def close(self) -> None:
         """Release everything; what is not committed is dropped."""
-        self.questions.close()
+        self.store_queries.close()
         closers = [*(task.close for task in self.tasks), self._producer.close, self._consumer.close, self._admin.close]
         for close in closers:
             try:
@@ -167,7 +167,7 @@ class StreamThread:
         topics = frozenset[str]().union(*(task.task.failures.written_topics for task in self.tasks))
         if topics and not self._job.exactly_once:
             try:
-                self.outbox.flush_topics(topics)
+                self.sink_buffer.flush_topics(topics)
             except LogError:
                 logger.exception("%s: the dead letters could not be written", self.name)
 
@@ -201,7 +201,7 @@ class StreamThread:
         begins = self._admin.beginning_offsets(list(self._task_of))
         behind = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
         with self._job.consumer("restore") as consumer:
-            positions = Positions(self._admin, consumer, self._job.config, self._job.clock, self._job.layout.stateful)
+            positions = OffsetReset(self._admin, consumer, self._job.config, self._job.clock, self._job.layout.stateful)
             for source, at in behind.items():
                 task = self._task_of[source]
                 goes_on = positions.after_loss(task.plan, source, at, begins[source])

@@ -2,8 +2,8 @@
 
 Else one task could read a whole year before its neighbour begins, and what stands behind the repartition topic would
 take all of the neighbour's records for late. A slice of time is processed by every task before the next one is begun,
-and its output is merged by time (see `Outbox`): so the order in a repartition topic depends on the records alone, not
-on threads, batches or restarts.
+and its output is merged by time (see `SinkBuffer`): so the order in a repartition topic depends on the records alone,
+not on threads, batches or restarts.
 """
 
 from __future__ import annotations

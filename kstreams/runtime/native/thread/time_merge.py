@@ -10,7 +10,7 @@ import pyarrow as pa
 from kstreams.batch import HEADERS_TYPE
 
 
-class Piece(NamedTuple):
+class EncodedRows(NamedTuple):
     """Encoded rows of one topic, in order, with the partition of each."""
 
     keys: pa.Array
@@ -20,7 +20,7 @@ class Piece(NamedTuple):
     partitions: np.ndarray[Any, Any]
 
 
-def joined(pieces: list[Piece]) -> Piece:
+def joined(pieces: list[EncodedRows]) -> EncodedRows:
     """The rows of all pieces, one after the other."""
     if len(pieces) == 1:
         return pieces[0]
@@ -33,7 +33,7 @@ def joined(pieces: list[Piece]) -> Piece:
         ]
         joined_headers = pa.concat_arrays(filled)
     key, value, time = (pa.concat_arrays(column) for column in (keys, values, timestamps))
-    return Piece(key, value, time, joined_headers, np.concatenate(partitions))
+    return EncodedRows(key, value, time, joined_headers, np.concatenate(partitions))
 
 
 class TimeMerge:
@@ -46,21 +46,21 @@ class TimeMerge:
     --------
     >>> merge, column = TimeMerge(), lambda *values: pa.array(values)
     >>> for writer, times in ((0, (1, 5, 2)), (1, (3, 4, 9))):
-    ...     merge.add(Piece(column(*times), column(*times), column(*times), None, np.zeros(3)), writer)
+    ...     merge.add(EncodedRows(column(*times), column(*times), column(*times), None, np.zeros(3)), writer)
     >>> [piece.timestamps.to_pylist() for piece in merge.take()]
     [[1, 3, 4, 5, 2, 9]]
     """
 
     def __init__(self) -> None:
-        self._pieces: dict[int, list[Piece]] = {}
+        self._pieces: dict[int, list[EncodedRows]] = {}
         self._latest: dict[int, int] = {}
 
-    def add(self, piece: Piece, writer: int) -> None:
+    def add(self, piece: EncodedRows, writer: int) -> None:
         """Take rows that follow those of the same writer."""
         if len(piece.keys):
             self._pieces.setdefault(writer, []).append(piece)
 
-    def take(self) -> list[Piece]:
+    def take(self) -> list[EncodedRows]:
         """All rows in order, as at most one piece."""
         found = {writer: joined(self._pieces[writer]) for writer in sorted(self._pieces)}
         self._pieces.clear()
@@ -71,9 +71,9 @@ class TimeMerge:
         whole = joined(list(found.values()))
         key, value, time = (column.take(rows) for column in (whole.keys, whole.values, whole.timestamps))
         headers = None if whole.headers is None else whole.headers.take(rows)
-        return [Piece(key, value, time, headers, whole.partitions[rows.to_numpy()])]
+        return [EncodedRows(key, value, time, headers, whole.partitions[rows.to_numpy()])]
 
-    def _running_latest(self, writer: int, piece: Piece) -> np.ndarray[Any, Any]:
+    def _running_latest(self, writer: int, piece: EncodedRows) -> np.ndarray[Any, Any]:
         before = self._latest.get(writer, -1)
         latest = np.maximum(np.maximum.accumulate(piece.timestamps.to_numpy()), before)
         self._latest[writer] = int(latest[-1])

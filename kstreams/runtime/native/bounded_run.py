@@ -18,8 +18,8 @@ from kstreams.processor.task.task import TaskId
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.processing_order import reachable, stages_of
 
-Positions = Mapping[TopicPartition, int]
-EndOffsets = Callable[[Collection[TopicPartition]], Positions]
+NextOffsets = Mapping[TopicPartition, int]
+EndOffsets = Callable[[Collection[TopicPartition]], NextOffsets]
 
 
 class Phase(Enum):
@@ -31,18 +31,18 @@ class Phase(Enum):
 
 
 @dataclass
-class Stage:
+class CompletionGroup:
     """Sub-topologies that finish together."""
 
     sub_topologies: frozenset[int]
     before: frozenset[int]
     tasks: tuple[TaskPlan, ...]
     phase: Phase = Phase.OPEN
-    reported: dict[TaskId, Positions] = field(default_factory=dict)
+    reported: dict[TaskId, NextOffsets] = field(default_factory=dict)
     ended: set[TaskId] = field(default_factory=set)
 
 
-class Bounds:
+class BoundedRun:
     """The bounds of one run.
 
     Parameters
@@ -56,7 +56,7 @@ class Bounds:
         The ends of internal partitions at the time of asking, open transactions included: what they hold follows.
     """
 
-    def __init__(self, layout: Layout, until_end: bool, ends: Positions, end_offsets: EndOffsets) -> None:
+    def __init__(self, layout: Layout, until_end: bool, ends: NextOffsets, end_offsets: EndOffsets) -> None:
         self._until_end, self._end_offsets = until_end, end_offsets
         self._lock = threading.Lock()
         self._stages = _stages(layout)
@@ -77,7 +77,7 @@ class Bounds:
         """How far the stage of a sub-topology is."""
         return self._stage_of[sub_topology].phase
 
-    def report(self, task: TaskId, positions: Positions, ended: bool) -> None:
+    def report(self, task: TaskId, positions: NextOffsets, ended: bool) -> None:
         """Take note of what a task has processed and committed."""
         with self._lock:
             stage = self._stage_of[task.sub_topology]
@@ -95,17 +95,17 @@ class Bounds:
                     told = len(stage.ended) == len(stage.tasks)
                     stage.phase = Phase.ENDING if self._until_end and not told else Phase.DONE
 
-    def _is_quiet(self, stage: Stage) -> bool:
+    def _is_quiet(self, stage: CompletionGroup) -> bool:
         if any(self._stage_of[sub].phase is not Phase.DONE for sub in stage.before):
             return False
         if len(stage.reported) < len(stage.tasks):
             return False
         return all(self._is_drained(stage, positions) for positions in stage.reported.values())
 
-    def _is_drained(self, stage: Stage, positions: Positions) -> bool:
+    def _is_drained(self, stage: CompletionGroup, positions: NextOffsets) -> bool:
         return all(at >= (self._end_of(source, stage) or 0) for source, at in positions.items())
 
-    def _end_of(self, source: TopicPartition, stage: Stage) -> int | None:
+    def _end_of(self, source: TopicPartition, stage: CompletionGroup) -> int | None:
         if source in self._ends:
             return self._ends[source]
         writers = self._writers[source.topic]
@@ -117,11 +117,11 @@ class Bounds:
         return self._ends[source]
 
 
-def _stages(layout: Layout) -> list[Stage]:
+def _stages(layout: Layout) -> list[CompletionGroup]:
     """The stages, each after those that feed it."""
     return [_stage(members, layout) for members in stages_of(layout.upstream)]
 
 
-def _stage(members: frozenset[int], layout: Layout) -> Stage:
+def _stage(members: frozenset[int], layout: Layout) -> CompletionGroup:
     before = frozenset().union(*(reachable(sub, layout.upstream) for sub in members)) - members
-    return Stage(members, before, tuple(task for task in layout.tasks if task.id.sub_topology in members))
+    return CompletionGroup(members, before, tuple(task for task in layout.tasks if task.id.sub_topology in members))

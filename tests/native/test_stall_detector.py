@@ -13,7 +13,7 @@ from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.stall_detector import Watch
+from kstreams.runtime.native.thread.stall_detector import StallDetector
 
 LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
 
@@ -28,7 +28,7 @@ def waiting_task(clock: ManualClock) -> ActiveTask:
 
 def test_a_stall_is_reported_once_with_what_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    watch, task = Watch("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
+    watch, task = StallDetector("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
     watch.look([task])
     clock.advance(999)
     watch.look([task])
@@ -42,7 +42,7 @@ def test_a_stall_is_reported_once_with_what_is_waited_for(caplog: pytest.LogCapt
 
 def test_progress_ends_a_stall(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    watch, task = Watch("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
+    watch, task = StallDetector("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
     for _ in range(5):
         watch.look([task])
         clock.advance(999)
@@ -53,7 +53,7 @@ def test_progress_ends_a_stall(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_summary_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     clock = ManualClock()
-    watch, task = Watch("thread-1", Config.of({"log.summary.interval.ms": 2000}), clock), waiting_task(clock)
+    watch, task = StallDetector("thread-1", Config.of({"log.summary.interval.ms": 2000}), clock), waiting_task(clock)
     task.processed = 7
     clock.advance(2000)
     watch.look([task])

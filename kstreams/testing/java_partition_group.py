@@ -1,4 +1,4 @@
-"""`JavaTurns`: which partition goes first when the next records of several have one timestamp: Kafka Streams' choice.
+"""`JavaPartitionGroup`: ties between partitions with equal next timestamps are settled as in Kafka Streams.
 
 A record that is repartitioned several ways, as before a join, comes back by several topics at one time. Kafka Streams
 keeps its partitions in a Java `PriorityQueue`, which says nothing about ties but always settles them alike.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from kstreams.processor.task.partition_group import PartitionGroup, Queue
 
 
-class JavaTurns(PartitionGroup):
+class JavaPartitionGroup(PartitionGroup):
     """The partitions of a test driver, in a binary heap that moves them as Java does."""
 
     def _offer(self, queue: Queue) -> None:

@@ -13,13 +13,13 @@ from kstreams.errors import LogError
 from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.offset_reset import first_offset, reset_after_loss, reset_of
-from kstreams.runtime.native.state.task_metadata import decode_memo
+from kstreams.runtime.native.state.task_metadata import decode_task_metadata
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 @dataclass(frozen=True)
-class Positions:
+class OffsetReset:
     """Finds the offsets at which tasks read on.
 
     Parameters
@@ -79,11 +79,11 @@ class Positions:
         return first_offset(source, reset, self.admin, self.consumer, self.clock.now_ms())
 
 
-def committed_memo(plan: TaskPlan, committed: Offsets) -> dict[str, int]:
+def committed_task_metadata(plan: TaskPlan, committed: Offsets) -> dict[str, int]:
     """The memo that was committed with the offsets of a task; empty at first."""
     for source in plan.inputs:
         if source in committed and committed[source].metadata:
-            return decode_memo(committed[source].metadata)
+            return decode_task_metadata(committed[source].metadata)
     return {}
 
 

@@ -84,7 +84,7 @@ def shut_down_client(error: BaseException) -> StreamThreadExceptionResponse:
     return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 
 
-def let_go(error: BaseException | None) -> None:
+def clear_frames(error: BaseException | None) -> None:
     """Empty the frames of an error: an iterator in one of them would keep the lock of a store that is reopened."""
     seen = set[int]()  # an error that is raised again while a later one is handled is a cause of its own cause
     while error is not None and id(error) not in seen:

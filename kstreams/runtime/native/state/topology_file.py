@@ -19,7 +19,7 @@ _FILE = "topology.json"
 _MOVING = "moving-"
 
 
-class KnownTopology:
+class TopologyFile:
     """The description that lies with the state of an application.
 
     Parameters

@@ -13,8 +13,8 @@ from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.failures import Failures
 from kstreams.record import ProducerRecord
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.collector import Outbox
-from kstreams.runtime.native.thread.send_retry import Patience
+from kstreams.runtime.native.thread.collector import SinkBuffer
+from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
 
@@ -23,7 +23,7 @@ _CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-class Guarantee(Protocol):
+class ProcessingGuarantee(Protocol):
     """How what was sent and the input offsets become visible."""
 
     def begin(self) -> None:
@@ -75,26 +75,31 @@ class Committer:
     ----------
     application_id : str
     producer : Producer
-    outbox : Outbox
+    sink_buffer : SinkBuffer
         What the tasks wrote and the producer has not.
-    guarantee : Guarantee
-    patience : Patience
+    guarantee : ProcessingGuarantee
+    retry : SendRetry
         For changelogs that do not take records for the time being.
     """
 
     def __init__(
-        self, application_id: str, producer: Producer, outbox: Outbox, guarantee: Guarantee, patience: Patience
+        self,
+        application_id: str,
+        producer: Producer,
+        sink_buffer: SinkBuffer,
+        guarantee: ProcessingGuarantee,
+        retry: SendRetry,
     ) -> None:
         self._application_id, self._producer = application_id, producer
-        self._outbox, self._guarantee, self._patience = outbox, guarantee, patience
+        self._sink_buffer, self._guarantee, self._retry = sink_buffer, guarantee, retry
         self.commits = 0
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
         """Commit what these tasks did. Their stores reach the disk last, so that it never holds uncommitted data."""
         for task in tasks:
             task.task.flush()
-        self._outbox.flush()
-        self._outbox.flush_merged()
+        self._sink_buffer.flush()
+        self._sink_buffer.flush_merged()
         ends = [_input_ends(task) for task in tasks]
         for task, known in zip(tasks, ends, strict=True):
             for store, part in task.state.popped(max(task.task.stream_time, 0)):
@@ -103,7 +108,7 @@ class Committer:
         for task, change, known in zip(tasks, changes, ends, strict=True):
             for store, rows in change.items():
                 self._write_changes(task, store, rows, known)
-        self._outbox.flush()  # dead letters of what changelogs refused
+        self._sink_buffer.flush()  # dead letters of what changelogs refused
         self._producer.flush()  # now the ends are known
         for task, end in zip(tasks, ends, strict=True):
             task.changelog_ends |= {store: end[store] for store in end.keys() & task.changelog_ends.keys()}
@@ -140,7 +145,7 @@ class Committer:
             self._guarantee.begin()
         for start in range(0, len(batch), _CHANGELOG_ROWS):
             rows = batch.slice(start, min(len(batch), start + _CHANGELOG_ROWS))
-            self._patience.send(self._producer, rows, delivered)
+            self._retry.send(self._producer, rows, delivered)
 
 
 def _input_ends(task: ActiveTask) -> dict[str, int]:

@@ -11,7 +11,7 @@ _THRESHOLDS = 50_000, 20, 100
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
+def infrequent_garbage_collection() -> Iterator[None]:
     """Collect seldom inside; for a process that runs nothing but the application."""
     usual = gc.get_threshold()
     gc.set_threshold(*_THRESHOLDS)

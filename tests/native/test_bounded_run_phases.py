@@ -7,7 +7,7 @@ from collections.abc import Collection
 from kstreams.batch import TopicPartition
 from kstreams.processor.topology.layout import Layout, lay_out
 from kstreams.processor.topology.topology import InternalTopic, Topology
-from kstreams.runtime.native.thread.bounded import Bounds, Phase
+from kstreams.runtime.native.bounded_run import BoundedRun, Phase
 
 IN, VIA, BACK = (TopicPartition(topic, 0) for topic in ("in", "app-via", "app-back"))
 
@@ -34,11 +34,13 @@ def chain(*, circle: bool = False) -> Layout:
     return lay_out(topology, "app", {"in": 1})
 
 
-def bounds_of(layout: Layout, ends: Ends, *, until_end: bool = False) -> Bounds:
-    return Bounds(layout, until_end, {IN: 10}, ends)
+def bounds_of(layout: Layout, ends: Ends, *, until_end: bool = False) -> BoundedRun:
+    return BoundedRun(layout, until_end, {IN: 10}, ends)
 
 
-def report(bounds: Bounds, layout: Layout, sub: int, positions: dict[TopicPartition, int], ended: bool = False) -> None:
+def report(
+    bounds: BoundedRun, layout: Layout, sub: int, positions: dict[TopicPartition, int], ended: bool = False
+) -> None:
     task = next(task for task in layout.tasks if task.id.sub_topology == sub)
     bounds.report(task.id, positions, ended)
     bounds.advance()
@@ -106,7 +108,7 @@ def test_a_stage_waits_for_all_its_tasks() -> None:
     topology = Topology().add_source("a", "in", key=str, value=str).add_sink("b", "out", "a", key=str, value=str)
     layout = lay_out(topology, "app", {"in": 2})
     other = TopicPartition("in", 1)
-    bounds = Bounds(layout, False, {IN: 1, other: 0}, Ends())
+    bounds = BoundedRun(layout, False, {IN: 1, other: 0}, Ends())
     bounds.report(layout.tasks[0].id, {IN: 1}, False)
     bounds.advance()
     assert bounds.phase(0) is Phase.OPEN

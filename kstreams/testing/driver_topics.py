@@ -1,4 +1,4 @@
-"""`Wire`: the topics of a test driver. What is written is kept for the test, and goes back in where it is read too."""
+"""`DriverTopics`: the topics of a test driver. It keeps what is written, and feeds back what the topology reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import LogError
 
 
-class Wire:
+class DriverTopics:
     """A Collector whose topics have one partition each.
 
     Parameters

@@ -35,19 +35,19 @@ class Changelog(NamedTuple):
     written: int
 
 
-def note_of_changelogs(ends: Mapping[str, int]) -> dict[str, int]:
+def encode_changelog_ends(ends: Mapping[str, int]) -> dict[str, int]:
     """The part of a task's memo that tells where its changelogs end, by store.
 
     Examples
     --------
-    >>> note_of_changelogs({"counts": 7}), written_changelogs({"changelog:counts": 7, "stream_time": 3})
+    >>> encode_changelog_ends({"counts": 7}), decode_changelog_ends({"changelog:counts": 7, "stream_time": 3})
     ({'changelog:counts': 7}, {'counts': 7})
     """
     return {f"{_NOTE}{store}": end for store, end in ends.items()}
 
 
-def written_changelogs(memo: Mapping[str, int]) -> dict[str, int]:
-    """What `note_of_changelogs` put into a memo."""
+def decode_changelog_ends(memo: Mapping[str, int]) -> dict[str, int]:
+    """What `encode_changelog_ends` put into a memo."""
     return {name.removeprefix(_NOTE): end for name, end in memo.items() if name.startswith(_NOTE)}
 
 
