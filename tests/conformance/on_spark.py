@@ -216,20 +216,20 @@ def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
 def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
     from kstreams.runtime.spark.program import Step
-    from kstreams.runtime.spark.tasks.live_states import LIVE
+    from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
     from tests.spark.stepped import load_globals, run_step
 
     written, globals_, turns = 0, {}, {}
     for at, cut in enumerate(case.cuts):
         if at % FORGET_EVERY == 0:
-            LIVE.clear()
+            STATE_CACHE.clear()
         step = Step(2 * at, 2 * at - 2 if at else -1, cut.now_ms, globals=globals_, turns=turns)
         globals_ = load_globals(case.program, step, cut.rows)
         tables, turns = run_step(case.program, step._replace(globals=globals_), cut.rows)
         for batch in pa.concat_tables(tables).to_batches():
             yield _numbered(batch, number, written)
             written += len(batch)
-    LIVE.clear()
+    STATE_CACHE.clear()
 
 
 def _numbered(batch: pa.RecordBatch, case: int, first: int) -> pa.RecordBatch:

@@ -12,9 +12,9 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.progress import Progress as NativeProgress
+from kstreams.runtime.native.progress import SparkProgress as NativeProgress
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.runtime.spark.runner import Progress, SparkRunner
+from kstreams.runtime.spark.runner import SparkProgress, SparkRunner
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 
@@ -69,7 +69,7 @@ class Application:
                 producer.send(row.topic, key, value, headers=row.headers, **place)
         return self
 
-    def run(self, *, clock: Clock | None = None, until_end: bool = True, **settings: Any) -> Progress:
+    def run(self, *, clock: Clock | None = None, until_end: bool = True, **settings: Any) -> SparkProgress:
         with open_log(self.folder / "log") as log:
             config = Config.of(self.settings | settings)
             runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock())

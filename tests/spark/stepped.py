@@ -16,10 +16,10 @@ from kstreams.processor.topology.processing_order import stages_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.program import Program, Step, program_of
-from kstreams.runtime.spark.reports import Report, raise_first, split_reports
+from kstreams.runtime.spark.reports import TaskReport, raise_first, split_reports
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.tasks.live_states import LIVE
-from kstreams.runtime.spark.tasks.rounds import take_turns
+from kstreams.runtime.spark.tasks.rounds import run_rounds
+from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
@@ -55,7 +55,7 @@ class Stepped:
         self.types, self._turns, self._number = types, {}, -2
         self._globals: dict[int, int] = {}
         self._offsets = dict.fromkeys(inputs, 0)
-        self.reports: list[Report] = []
+        self.reports: list[TaskReport] = []
 
     def step(self, rows: Sequence[Row], *, now_ms: int = 0, twice: bool = False, forget: bool = False) -> list[Output]:
         """What one more step puts out; on request run twice, the second time by a worker that may know nothing."""
@@ -64,7 +64,7 @@ class Stepped:
         table = self._encoded(rows)
         for again in range(1 + twice):
             if forget and again == twice:
-                LIVE.clear()
+                STATE_CACHE.clear()
             globals_ = load_globals(self.program, step, table)
             tables, turns = run_step(self.program, step._replace(globals=globals_), table, self.reports)
         self._globals, self._turns = globals_, turns
@@ -123,11 +123,11 @@ def load_globals(program: Program, step: Step, rows: pa.Table) -> dict[int, int]
 
 
 def run_step(
-    program: Program, step: Step, rows: pa.Table, reports: list[Report] | None = None
+    program: Program, step: Step, rows: pa.Table, reports: list[TaskReport] | None = None
 ) -> tuple[list[pa.Table], Mapping[int, int]]:
     """The output of every sub-topology, as `Chain` has it made; and how many turns each took."""
     produced, turns = [rows], {}
-    told: list[Report] = [] if reports is None else reports
+    told: list[TaskReport] = [] if reports is None else reports
 
     def run(number: int, turn: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
         given = [*before, *waiting] if turn == 0 else [*waiting]
@@ -136,13 +136,13 @@ def run_step(
 
     for stage in stages_of(program.upstream):
         before = list(produced)
-        taken = take_turns(sorted(stage), {number: program.read_within(number) for number in stage}, run)
+        taken = run_rounds(sorted(stage), {number: program.read_within(number) for number in stage}, run)
         produced += [table for tables in taken.values() for table in tables]
         turns |= {number: len(tables) for number, tables in taken.items()}
     return produced[1:], turns
 
 
-def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table], told: list[Report]) -> pa.Table:
+def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table], told: list[TaskReport]) -> pa.Table:
     mine = pa.concat_tables([_among(table, program.inputs[number]) for table in given])
     made = list(run_task(program, program.sub_topology(number), 0, step, batches_of(mine)))
     rows, reports = split_reports(pa.Table.from_batches(made))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.runtime.spark.tasks.live_states import LIVE
+from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from tests.spark.running import Row
 from tests.spark.stepped import Stepped
 
@@ -35,9 +35,9 @@ Build = Callable[[ks.StreamsBuilder], None]
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    LIVE.clear()
+    STATE_CACHE.clear()
     yield
-    LIVE.clear()
+    STATE_CACHE.clear()
 
 
 class Asking(ks.Processor):

@@ -12,7 +12,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
 from kstreams.log import open_log
 from kstreams.runtime.spark.io.rows import SCHEMA
-from kstreams.runtime.spark.io.source import StreamReader, Topics, register
+from kstreams.runtime.spark.io.source import StreamReader, TopicReader, register
 
 pytestmark = pytest.mark.spark
 
@@ -83,7 +83,7 @@ def test_a_restarted_stream_goes_on_behind_what_it_has_read(spark, source, log_d
 
 
 def test_reading_a_range_again_gives_the_same_rows_though_the_log_has_grown(source, log_dir: Path) -> None:
-    reader = StreamReader(Topics(str(log_dir), ["words"], 100), None)
+    reader = StreamReader(TopicReader(str(log_dir), ["words"], 100), None)
     start = reader.initialOffset()
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     assert json.loads(json.dumps(end)) == {"words": {"0": 5, "1": 5}}
@@ -110,7 +110,7 @@ def test_rows_of_an_open_or_aborted_transaction_are_not_read(spark, source, log_
 
 
 def test_rows_that_retention_has_taken_are_missed_aloud(source, log_dir: Path) -> None:
-    reader = StreamReader(Topics(str(log_dir), ["words"], 100), None)
+    reader = StreamReader(TopicReader(str(log_dir), ["words"], 100), None)
     start, end = reader.initialOffset(), reader.latestOffset({}, reader.getDefaultReadLimit())
     with open_log(log_dir).admin() as admin:
         admin.delete_records({WORDS: 3})
@@ -121,4 +121,4 @@ def test_rows_that_retention_has_taken_are_missed_aloud(source, log_dir: Path) -
 
 def test_an_unnamed_log_is_refused() -> None:
     with pytest.raises(ConfigError, match='needs the options "path"'):
-        Topics.of({"topics": "words"})
+        TopicReader.of({"topics": "words"})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams.errors import StateError
-from kstreams.runtime.spark.tasks.state_files import EMPTY, StateFiles, Version
+from kstreams.runtime.spark.tasks.state_files import EMPTY, StateFiles, StateVersion
 from kstreams.state.api import Changes
 
 
@@ -29,7 +29,7 @@ def files(tmp_path: Path) -> StateFiles:
     return StateFiles(str(tmp_path), "0_1")
 
 
-def written(files: StateFiles, count: int) -> list[Version]:
+def written(files: StateFiles, count: int) -> list[StateVersion]:
     versions = [EMPTY]
     for step in range(count):
         key = {f"k{step}": "v"}
@@ -40,7 +40,7 @@ def written(files: StateFiles, count: int) -> list[Version]:
 def test_a_version_is_the_changes_of_all_steps_before_it(files: StateFiles) -> None:
     versions = written(files, 3)
     assert contents(files.rebuild(versions[1])) == [{"store": [b"k0"]}, {"store": [b"k1"]}]
-    assert files.memo_at(versions[1]) == {"stream_time": 1}
+    assert files.metadata_at(versions[1]) == {"stream_time": 1}
 
 
 def test_an_executor_catches_up_from_the_version_it_has(files: StateFiles) -> None:
@@ -52,7 +52,7 @@ def test_an_executor_catches_up_from_the_version_it_has(files: StateFiles) -> No
 def test_a_version_that_is_ahead_or_of_another_history_cannot_catch_up(files: StateFiles) -> None:
     versions = written(files, 3)
     assert files.since(versions[2], versions[1]) is None
-    assert files.since(Version(0, b"x" * 16), versions[1]) is None
+    assert files.since(StateVersion(0, b"x" * 16), versions[1]) is None
 
 
 def test_a_step_run_again_writes_the_same_version(files: StateFiles) -> None:

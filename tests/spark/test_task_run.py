@@ -19,7 +19,7 @@ from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of, record_
 from kstreams.runtime.spark.program import Program, Step, program_of
 from kstreams.runtime.spark.reports import raise_first, split_reports
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.tasks.live_states import LIVE
+from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 
@@ -30,9 +30,9 @@ WORDS = ["a", "b", "a", "c", "a", "b", "c", "c", "a", "b"]
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    LIVE.clear()
+    STATE_CACHE.clear()
     yield
-    LIVE.clear()
+    STATE_CACHE.clear()
 
 
 def counting(folder: Path, **settings: Any) -> Program:
@@ -72,7 +72,7 @@ def run_all(app: Program, *, forget: bool = False, twice: bool = False) -> list[
         if twice:
             run(app, step, rows(word, start=number))
         if forget:
-            LIVE.clear()
+            STATE_CACHE.clear()
         found += run(app, step, rows(word, start=number))
     return found
 
@@ -151,7 +151,7 @@ def test_a_program_survives_its_way_to_the_workers(tmp_path: Path) -> None:
 
 def break_what_is_kept() -> None:
     """Damage the local files of every state; what is live of them is forgotten, as under pressure."""
-    for live in LIVE._kept.values():
+    for live in STATE_CACHE._kept.values():
         for store in live.state._live.values():  # type: ignore[attr-defined]
             store.family._rows.flush()
             store._entries.forget()

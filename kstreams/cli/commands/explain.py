@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kstreams.cli.engine import EngineName
+from kstreams.cli.engine_name import EngineName
 from kstreams.cli.options import AppFile, AsJson, Settings, settings_of
 
 _NARROWEST = 40

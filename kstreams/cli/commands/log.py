@@ -14,7 +14,7 @@ from kstreams.cli.output import print_rows
 from kstreams.errors import UnknownTopicError
 
 if TYPE_CHECKING:
-    from kstreams.log.embedded.upkeep.housekeeping import Cleaned
+    from kstreams.log.embedded.upkeep.housekeeping import CleaningResult
 
 Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
 
@@ -47,7 +47,7 @@ def verify(as_json: AsJson = False, log_dir: LogDir = None) -> None:
 
     Example: `kstreams log verify --log-dir /data/log`
     """
-    from kstreams.log.embedded.upkeep.evidence import partition_folders
+    from kstreams.log.embedded.upkeep.consistency import partition_folders
     from kstreams.log.embedded.upkeep.verify import verify as damage_in
 
     folder = log_folder(log_dir)
@@ -98,15 +98,15 @@ def clean(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None
         _print_freed([each for part in cleaned for each in part], as_json)
 
 
-def _print_freed(cleaned: list[Cleaned], as_json: bool) -> None:
+def _print_freed(cleaned: list[CleaningResult], as_json: bool) -> None:
     print_rows((each._asdict() for each in cleaned), as_json=as_json, title="Freed")
     freed = sum(each.bytes for each in cleaned)
     typer.echo(f"freed {freed:,} bytes in {len(cleaned)} {'topic' if len(cleaned) == 1 else 'topics'}", err=True)
 
 
 def _frames(folder: Path, topic: str | None, records: bool) -> Iterator[dict[str, Any]]:
+    from kstreams.log.embedded.upkeep.consistency import partition_folders
     from kstreams.log.embedded.upkeep.dump import dump as frames_in
-    from kstreams.log.embedded.upkeep.evidence import partition_folders
 
     if topic is not None and all(source.topic != topic for _, source in partition_folders(folder)):
         raise UnknownTopicError(f"there is no topic {topic!r} in {folder}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kstreams.cli.engine import EngineName
+from kstreams.cli.engine_name import EngineName
 from kstreams.cli.main import INTERRUPTED
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 

@@ -13,7 +13,7 @@ from kstreams.log.embedded.catalogue import group_offsets
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, insert_topic, update_config
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
 from kstreams.log.embedded.catalogue.topic_config import full_config
-from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.stable_end import stable_end
 from kstreams.log.embedded.upkeep.retention import move_start
@@ -23,7 +23,7 @@ from kstreams.log.naming import check_topic_name
 class EmbeddedAdmin:
     """See `kstreams.log.api.Admin`."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: LogResources) -> None:
         self._home, self._catalogue = home, home.catalogue
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
@@ -133,7 +133,7 @@ class EmbeddedAdmin:
             partition.close()
 
 
-def _mark_deleted(home: Home, topic: Topic, number: int) -> None:
+def _mark_deleted(home: LogResources, topic: Topic, number: int) -> None:
     # Appenders that wait for the lock find its file gone and know.
     try:
         partition = home.partition(topic, number)

@@ -21,7 +21,7 @@ ROW_OVERHEAD = 16  # bytes that a row costs besides its key and value
 _FRAME_SHARE = 64  # bytes that the offsets and timestamps of a single row can take
 
 
-class Ticket:
+class PendingDelivery:
     """A callback and, once it is known, what it will be told."""
 
     __slots__ = ("delivery", "on_delivery")
@@ -40,7 +40,7 @@ def failure(what: object, error: Exception) -> LogError:
     return wrapped
 
 
-class Rows:
+class BufferedRows:
     """Records of one topic as they were sent."""
 
     __slots__ = ("count", "headers", "keys", "most_bytes", "needs_key", "partitions", "tickets", "timestamps", "values")
@@ -53,7 +53,7 @@ class Rows:
         self.timestamps: list[int] = []
         self.headers: dict[int, Headers] = {}
         self.partitions: dict[int, int] = {}
-        self.tickets: dict[int, Ticket] = {}
+        self.tickets: dict[int, PendingDelivery] = {}
 
     def headers_column(self) -> pa.Array | None:
         """The headers as Arrow, None when no row has any."""
@@ -76,12 +76,12 @@ class Rows:
         return chosen
 
 
-class Piece:
+class PendingBatch:
     """Rows of one partition that wait to be written, in order."""
 
     __slots__ = ("batch", "settled", "size", "tickets", "whole")
 
-    def __init__(self, batch: Batch, size: int, tickets: Sequence[tuple[int, Ticket]], whole: bool) -> None:
+    def __init__(self, batch: Batch, size: int, tickets: Sequence[tuple[int, PendingDelivery]], whole: bool) -> None:
         self.batch, self.size, self.tickets, self.whole = batch, size, tickets, whole
         self.settled = False
 
@@ -98,7 +98,7 @@ class Piece:
             ticket.delivery = Delivery(self.batch.source, at, len(self.batch) if self.whole else 1, error)
 
 
-class Buffer:
+class SendBuffer:
     """Rows and batches in the order they were sent; knows how many bytes it holds.
 
     Parameters
@@ -110,21 +110,21 @@ class Buffer:
     def __init__(self, on_failure: Callable[[LogError], None]) -> None:
         self._on_failure = on_failure
         self.bytes = 0
-        self.rows: dict[str, Rows] = {}
-        self.pieces: dict[TopicPartition, list[Piece]] = {}
-        self._tickets: deque[Ticket] = deque()
+        self.rows: dict[str, BufferedRows] = {}
+        self.pieces: dict[TopicPartition, list[PendingBatch]] = {}
+        self._tickets: deque[PendingDelivery] = deque()
         self._sticky: dict[str, int] = {}
 
-    def rows_for(self, topic: Topic, settings: TopicSettings) -> Rows:
+    def rows_for(self, topic: Topic, settings: TopicSettings) -> BufferedRows:
         """Where to put the next rows for a topic; found in `rows` until they are split."""
         rows = self.rows.get(topic.name)
         if rows is None:
-            rows = self.rows[topic.name] = Rows(topic, settings)
+            rows = self.rows[topic.name] = BufferedRows(topic, settings)
         return rows
 
-    def ticket(self, on_delivery: OnDelivery) -> Ticket:
+    def ticket(self, on_delivery: OnDelivery) -> PendingDelivery:
         """A place in the queue of callbacks."""
-        ticket = Ticket(on_delivery)
+        ticket = PendingDelivery(on_delivery)
         self._tickets.append(ticket)
         return ticket
 
@@ -132,7 +132,7 @@ class Buffer:
         """Put in a batch, behind the rows for its topic."""
         self.split(batch.source.topic)
         tickets = [] if on_delivery is None else [(0, self.ticket(on_delivery))]
-        self.pieces.setdefault(batch.source, []).append(Piece(batch, size, tickets, whole=True))
+        self.pieces.setdefault(batch.source, []).append(PendingBatch(batch, size, tickets, whole=True))
         self.bytes += size
 
     def split_all(self) -> None:
@@ -155,16 +155,16 @@ class Buffer:
         for piece in pieces:
             self.pieces.setdefault(piece.batch.source, []).append(piece)
 
-    def _cut(self, topic: str, rows: Rows) -> Iterator[Piece]:
+    def _cut(self, topic: str, rows: BufferedRows) -> Iterator[PendingBatch]:
         keys, values = pa.array(rows.keys, pa.binary()), pa.array(rows.values, pa.binary())
         sticky = self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % rows.count
         chosen = rows.chosen_partitions(sticky, keys)
         timestamps = pa.array(rows.timestamps, pa.int64())
         for batch, places in split_by_partition(topic, chosen, keys, values, timestamps, rows.headers_column()):
             size = batch.keys.nbytes + batch.values.nbytes
-            yield Piece(batch, size, _tickets_at(rows, places), whole=False)
+            yield PendingBatch(batch, size, _tickets_at(rows, places), whole=False)
 
-    def take(self, source: TopicPartition) -> list[Piece]:
+    def take(self, source: TopicPartition) -> list[PendingBatch]:
         """Take out what waits for a partition."""
         return self.pieces.pop(source, [])
 
@@ -177,14 +177,14 @@ class Buffer:
         self.pieces.clear()
         self.bytes = 0
 
-    def settled(self) -> Ticket | None:
+    def settled(self) -> PendingDelivery | None:
         """Take out the next callback in the order in which the records were sent, if it can be made."""
         if self._tickets and self._tickets[0].delivery is not None:
             return self._tickets.popleft()
         return None
 
 
-def _tickets_at(rows: Rows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, Ticket]]:
+def _tickets_at(rows: BufferedRows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, PendingDelivery]]:
     if not rows.tickets:
         return []
     return [(i, rows.tickets[place]) for i, place in enumerate(places.tolist()) if place in rows.tickets]

@@ -7,8 +7,8 @@ from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
-from kstreams.log.embedded.catalogue.transactions import Fate, fate
-from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.catalogue.transactions import TransactionState, fate
+from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.embedded.segments.stable_end import stable_end
 from kstreams.log.settings import Setting, choice, read_settings
@@ -26,17 +26,17 @@ class EmbeddedConsumer:
 
     Parameters
     ----------
-    home : Home
+    home : LogResources
     config : mapping or None
         `isolation.level` and `auto.offset.reset` (where to go on when the position is no longer in the log).
     """
 
-    def __init__(self, home: Home, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
         self._home = home
         self._settings = read_settings("consumer", CONSUMER_SETTINGS, config)
         self._readers: dict[TopicPartition, PartitionReader] = {}
         self._paused: set[TopicPartition] = set()
-        self._settled: dict[int, Fate] = {}
+        self._settled: dict[int, TransactionState] = {}
         self._failure: LogError | None = None
         self._turn = 0
 
@@ -167,11 +167,11 @@ class EmbeddedConsumer:
             return end
         return stable_end(self._home, self._home.catalogue.topic(source.topic), source.partition, end)
 
-    def _fate(self, transaction: int) -> Fate:
+    def _fate(self, transaction: int) -> TransactionState:
         known = self._settled.get(transaction)
         if known is None:
             known = fate(self._home.catalogue, transaction, self._home.clock.now_ms())
-            if known is not Fate.OPEN:
+            if known is not TransactionState.OPEN:
                 if len(self._settled) >= _MOST_SETTLED:
                     self._settled.clear()
                 self._settled[transaction] = known

@@ -15,10 +15,10 @@ from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk, create_folder, refuse_links
-from kstreams.log.embedded.home import Home
 from kstreams.log.embedded.producer import EmbeddedProducer
-from kstreams.log.embedded.upkeep.evidence import check_against_segments
-from kstreams.log.embedded.upkeep.housekeeping import Cleaned, Housekeeper, clean_topic
+from kstreams.log.embedded.resources import LogResources
+from kstreams.log.embedded.upkeep.consistency import check_against_segments
+from kstreams.log.embedded.upkeep.housekeeping import CleaningResult, Housekeeper, clean_topic
 from kstreams.log.settings import choice
 
 _logger = logging.getLogger("kstreams.log")
@@ -75,7 +75,9 @@ class EmbeddedLog:
         except BaseException:
             catalogue.close()
             raise
-        self._home = Home(folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll, self.tend)
+        self._home = LogResources(
+            folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll, self.tend
+        )
         self._housekeeper = Housekeeper(self._home)
 
     def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
@@ -94,7 +96,7 @@ class EmbeddedLog:
         """Do a piece of the housekeeping that is due; False when there is none. Applications and producers call it."""
         return self._housekeeper.turn()
 
-    def clean(self, topic: str | None = None) -> list[Cleaned]:
+    def clean(self, topic: str | None = None) -> list[CleaningResult]:
         """Apply retention and compaction now, to one topic or to all. Active segments stay as they are.
 
         Parameters
@@ -104,7 +106,7 @@ class EmbeddedLog:
 
         Returns
         -------
-        list of Cleaned
+        list of CleaningResult
             What was freed, topic by topic.
 
         Raises
@@ -120,7 +122,7 @@ class EmbeddedLog:
                 cleaned.append(clean_topic(self._home, each, eager=True))
         return cleaned
 
-    def compact(self, topic: str) -> Cleaned:
+    def compact(self, topic: str) -> CleaningResult:
         """Compact a topic now, up to its end.
 
         Raises

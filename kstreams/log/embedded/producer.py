@@ -10,12 +10,12 @@ from typing import Any
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import BufferFullError, LogError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, OnDelivery
-from kstreams.log.embedded.buffer import ROW_OVERHEAD, Buffer, Rows, Ticket, failure
+from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, PendingDelivery, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.catalogue.topic_config import TopicSettings
-from kstreams.log.embedded.home import Home
-from kstreams.log.embedded.linger import Linger
+from kstreams.log.embedded.linger_timer import LingerTimer
+from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
 from kstreams.log.embedded.segments.partition import PartitionBusyError
 from kstreams.log.embedded.segments.writer import Writer
@@ -38,14 +38,14 @@ class EmbeddedProducer:
 
     Parameters
     ----------
-    home : Home
+    home : LogResources
     config : mapping or None
         `transactional.id`, `transaction.timeout.ms`, `compression.type` (for topics that leave it to the producer),
         `buffer.memory` (bytes), `max.block.ms`, `batch.size` (bytes over all partitions after which they are
         written), `linger.ms` (how long a record may wait for others; -1: until the batch is full or `flush`).
     """
 
-    def __init__(self, home: Home, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
         self._settings = settings = read_settings("producer", PRODUCER_SETTINGS, config)
         self._home, self._catalogue, self._clock = home, home.catalogue, home.clock
         self._batch_size, self._most = settings["batch.size"], settings["buffer.memory"]
@@ -54,12 +54,12 @@ class EmbeddedProducer:
             self._identity = transactions.open_producer(self._catalogue, settings["transactional.id"])
         self._transaction: int | None = None
         self._writer = Writer(home, settings["compression.type"])
-        self._buffer, self._write_at = Buffer(self._note), self._batch_size
+        self._buffer, self._write_at = SendBuffer(self._note), self._batch_size
         self._error: LogError | None = None  # the first since the last flush
         self._spoilt: LogError | None = None  # the first of the transaction: it can only be aborted
         self._closed = False
         self._mutex = threading.Lock()
-        self._linger = Linger(settings["linger.ms"], self._write_lingering, home.tend)
+        self._linger = LingerTimer(settings["linger.ms"], self._write_lingering, home.tend)
 
     def send(
         self,
@@ -266,7 +266,7 @@ class EmbeddedProducer:
         """Remember what went wrong for the next `flush`, and for the end of the transaction."""
         self._error, self._spoilt = self._error or error, self._spoilt or error
 
-    def _settled(self) -> Ticket | None:
+    def _settled(self) -> PendingDelivery | None:
         with self._mutex:
             return self._buffer.settled()
 
@@ -302,7 +302,7 @@ def _name(name: object) -> str:
     return text
 
 
-def _refusal(topic: str, size: int, rows: Rows) -> LogError:
+def _refusal(topic: str, size: int, rows: BufferedRows) -> LogError:
     if size > rows.most_bytes:
         return LogError(f"A record of {size} bytes is too large for {topic!r}: raise its `max.message.bytes`.")
     return LogError(f"The topic {topic!r} is compacted, so each of its records needs a key: give one.")

@@ -19,7 +19,7 @@ TASK, RELATIONAL = "task", "relational"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
 
 
-class Decision(NamedTuple):
+class PathDecision(NamedTuple):
     """One operator: the path it takes, and why."""
 
     operator: str
@@ -30,12 +30,12 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class PathPlan:
     """The decisions of a topology.
 
     Parameters
     ----------
-    decisions : tuple of Decision
+    decisions : tuple of PathDecision
         In order of sub-topologies, operators in order of declaration.
     nodes : mapping of int to tuple of Node
         The logical operators of every sub-topology on the relational path.
@@ -45,13 +45,13 @@ class Plan:
         The logical graph; None for a topology put together by hand.
     """
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[PathDecision, ...]
     nodes: Mapping[int, tuple[Node, ...]]
     streaming: frozenset[int]
     facts: Facts | None
 
 
-def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | None = None) -> Plan:
+def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | None = None) -> PathPlan:
     """Decide: a sub-topology goes the relational way when each of its operators can, exactly; else as tasks.
 
     `only_tasks` says why none may, as `needs_tasks` does.
@@ -59,9 +59,9 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
     graph: LogicalGraph | None = topology.graph
     if graph is None:
         by_hand = [_by_hand(sub) for sub in topology.sub_topologies]
-        return Plan(tuple(decision for decisions in by_hand for decision in decisions), {}, frozenset(), None)
+        return PathPlan(tuple(decision for decisions in by_hand for decision in decisions), {}, frozenset(), None)
     facts = Facts(graph)
-    decisions: list[Decision] = []
+    decisions: list[PathDecision] = []
     relational: dict[int, tuple[Node, ...]] = {}
     circles = feeding_in_circles(_upstream(topology))
     for sub in topology.sub_topologies:
@@ -73,7 +73,7 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
             relational[sub.id] = nodes
         decisions += _decisions(sub, nodes, reasons)
     streaming = frozenset(sub.id for sub in topology.sub_topologies if sub.id in relational and sub.stores)
-    return Plan(tuple(decisions), relational, streaming, facts)
+    return PathPlan(tuple(decisions), relational, streaming, facts)
 
 
 def needs_tasks(config: Config) -> str | None:
@@ -120,13 +120,13 @@ def _second_reason(
     return windowed_obstacle(node, nodes, facts) if sub.stores else None
 
 
-def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, str | None]) -> list[Decision]:
+def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, str | None]) -> list[PathDecision]:
     path = TASK if any(reasons.values()) else RELATIONAL
     blocking = next((name for name, reason in reasons.items() if reason), None)
     found = []
     for node in nodes:
         why = reasons[node.name] or (f"with {blocking}, in one sub-topology" if blocking else _without_obstacle(node))
-        found.append(Decision(node.name, sub.id, path, why, node.declared_at))
+        found.append(PathDecision(node.name, sub.id, path, why, node.declared_at))
     return found
 
 
@@ -135,6 +135,6 @@ def _without_obstacle(node: Node) -> str:
     return f"final results; {difference}" if difference else "exact: columns and UDFs"
 
 
-def _by_hand(sub: SubTopology) -> list[Decision]:
+def _by_hand(sub: SubTopology) -> list[PathDecision]:
     why = "the topology was put together by hand"
-    return [Decision(node.name, sub.id, TASK, why, node.declared_at) for node in sub.nodes]
+    return [PathDecision(node.name, sub.id, TASK, why, node.declared_at) for node in sub.nodes]

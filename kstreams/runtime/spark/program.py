@@ -17,7 +17,7 @@ from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.processing_order import leading_to
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.tasks.state_files import NO_STEP, moment
+from kstreams.runtime.spark.tasks.state_files import NO_STEP, version_number
 
 logger = logging.getLogger(__name__)
 
@@ -52,16 +52,16 @@ class Step(NamedTuple):
     turn: int = 0
 
     @property
-    def moment(self) -> int:
+    def version_number(self) -> int:
         """Names the state that this step, or this turn of it, makes."""
-        return moment(self.number, self.turn)
+        return version_number(self.number, self.turn)
 
     def before(self, sub_topology: int) -> int:
         """The moment whose state a sub-topology goes on from."""
         if self.turn:
-            return self.moment - 1
+            return self.version_number - 1
         last = self.turns.get(sub_topology, 1) - 1
-        return moment(self.parent, last)
+        return version_number(self.parent, last)
 
 
 def batch_step(batch_id: int) -> int:

@@ -18,19 +18,21 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, StateError
 from kstreams.runtime.spark.io.deleted_input import DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink
-from kstreams.runtime.spark.io.offset_ranges import Moves
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.program import batch_step, end_step
-from kstreams.runtime.spark.reports import Report, as_kstreams_error, raise_first
+from kstreams.runtime.spark.reports import TaskReport, as_kstreams_error, raise_first
 from kstreams.runtime.spark.tasks.state_files import NO_STEP
 from kstreams.runtime.spark.tasks.step_plans import batch_end
 
 
-class Work(Protocol):
+class StepExecutor(Protocol):
     """What a step does with its rows."""
 
-    def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
+    def run(
+        self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
+    ) -> tuple[pa.Table, list[TaskReport]]:
         """The rows that go to topics, and what was read and dropped on the way.
 
         `rows` are the new records, and `moves` tells which they are; None and nothing at the end of input.
@@ -38,7 +40,7 @@ class Work(Protocol):
         ...
 
 
-OnStep = Callable[[Counter[str], list[Report]], None]
+OnStep = Callable[[Counter[str], list[TaskReport]], None]
 """Told of every step: records out by topic, and reports of the records in."""
 
 
@@ -51,7 +53,7 @@ class StepQuery:
         Spark's checkpoint location.
     rows : DataFrame
         The stream whose micro-batches are the steps.
-    work : Work
+    work : StepExecutor
     sink : LogSink
         Takes the results, and knows which step was the last.
     delta : DeltaSink or None
@@ -64,7 +66,7 @@ class StepQuery:
         self,
         checkpoint: str,
         rows: DataFrame,
-        work: Work,
+        work: StepExecutor,
         sink: LogSink,
         delta: DeltaSink | None,
         deleted: DeletedInput,

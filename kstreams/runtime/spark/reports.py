@@ -1,4 +1,4 @@
-"""What tasks tell the driver besides their rows: counts, or the error that ended them. One row each, under `MARK`."""
+"""What tasks report to the driver besides their rows: counts, or the error that ended them; one control row each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 """What a ProcessingError says."""
 _IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
 
-MARK = ""
+CONTROL_TOPIC = ""
 """The topic of rows that are none: one per task wakes it, though it has no input, and one comes back from it."""
 
 
@@ -34,7 +34,7 @@ class TaskError(msgspec.Struct, frozen=True):
     message: str
 
 
-class Report(msgspec.Struct, frozen=True):
+class TaskReport(msgspec.Struct, frozen=True):
     """What one task has done in one step.
 
     Parameters
@@ -64,24 +64,24 @@ def report(
     records_in: int = 0,
 ) -> pa.RecordBatch:
     """The row that tells of a task: what it read and dropped or what ended it, and to which topics it wrote."""
-    value = msgspec.json.encode(Report(list(dropped), error, sorted(wrote), records_in))
-    row = {"topic": MARK, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
+    value = msgspec.json.encode(TaskReport(list(dropped), error, sorted(wrote), records_in))
+    row = {"topic": CONTROL_TOPIC, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
     return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
 
 
 def one_dropped(operator: str, reason: str) -> bytes:
-    """What a row under `MARK` tells in the place of a record that was dropped on the relational path."""
-    return msgspec.json.encode(Report([(operator, reason, 1)]))
+    """What a row under `CONTROL_TOPIC` tells in the place of a record that was dropped on the relational path."""
+    return msgspec.json.encode(TaskReport([(operator, reason, 1)]))
 
 
-def split_reports(rows: pa.Table) -> tuple[pa.Table, list[Report]]:
+def split_reports(rows: pa.Table) -> tuple[pa.Table, list[TaskReport]]:
     """The rows that go to topics, and what the tasks told."""
-    marked = pc.equal(rows["topic"], MARK)
+    marked = pc.equal(rows["topic"], CONTROL_TOPIC)
     told = rows.filter(marked)["value"].to_pylist()
-    return rows.filter(pc.invert(marked)), [msgspec.json.decode(value, type=Report) for value in told]
+    return rows.filter(pc.invert(marked)), [msgspec.json.decode(value, type=TaskReport) for value in told]
 
 
-def dropped_records(reports: Iterable[Report]) -> Counter[tuple[str, str]]:
+def dropped_records(reports: Iterable[TaskReport]) -> Counter[tuple[str, str]]:
     """How many records each (operator, reason) has dropped."""
     counts: Counter[tuple[str, str]] = Counter()
     for told in reports:
@@ -109,7 +109,7 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
     return _made(found[1], found[2].strip())
 
 
-def raise_first(reports: Iterable[Report]) -> None:
+def raise_first(reports: Iterable[TaskReport]) -> None:
     """Raise the error of the first task that had one."""
     for told in reports:
         if told.error is not None:

@@ -23,26 +23,26 @@ from kstreams.runtime.spark.checkpoint import Checkpoint
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
-from kstreams.runtime.spark.io.offset_reset import beginnings
+from kstreams.runtime.spark.io.offset_reset import starting_offsets
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.io.source import read_stream, register
 from kstreams.runtime.spark.plan import needs_tasks, plan_of
 from kstreams.runtime.spark.program import fixed_sinks, program_of, source_partitions
-from kstreams.runtime.spark.query import StepQuery, Work
+from kstreams.runtime.spark.query import StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
-from kstreams.runtime.spark.reports import Report, dropped_records
+from kstreams.runtime.spark.reports import TaskReport, dropped_records
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.tasks.chain import Chain
-from kstreams.runtime.spark.tasks.global_tables import GlobalTables
+from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
 from kstreams.runtime.spark.tasks.step_plans import StepPlans
+from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 
 WAIT_SECONDS = 0.2
 
 
 @dataclass
-class Progress:
+class SparkProgress:
     """What a run has done since its start, counted as on the native engine.
 
     Parameters
@@ -66,7 +66,7 @@ class Progress:
     lag: int = 0
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[SparkProgress], None]
 
 
 class SparkRunner:
@@ -102,7 +102,7 @@ class SparkRunner:
         self._session, self._log, self._clock, self._config = session, log, clock, config
         self._settings = settings = SparkSettings.of(config)
         self._drops = Drops(f"{config.application_id} on Spark", clock, config["log.summary.interval.ms"])
-        self._on_progress, self.progress = on_progress, Progress(dropped=self._drops.counts)
+        self._on_progress, self.progress = on_progress, SparkProgress(dropped=self._drops.counts)
         existing = _existing(log)
         layout = lay_out(topology, config.application_id, existing)
         if (said := unmatched(topology, layout)) is not None:
@@ -111,10 +111,10 @@ class SparkRunner:
         self._plan = plan_of(topology, settings.path, needs_tasks(config))
         self._checkpoint = Checkpoint(settings.checkpoint / config.application_id, topology, self._plan.streaming)
         self._program = program_of(topology, config, settings, layout, existing, self._checkpoint.root)
-        self._starts = beginnings(self._program, log, clock)
+        self._starts = starting_offsets(self._program, log, clock)
         register(session)
 
-    def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> Progress:
+    def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
 
         With `until_end`, what is still open is closed after the last row: windows, suppress, unmatched join rows.
@@ -141,8 +141,8 @@ class SparkRunner:
 
     def _tasks(self) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
-        chain = Chain(self._session, self._program, pack(self._program), self._plan)
-        tables, log_dir = GlobalTables(self._program), self._program.log_dir
+        chain = SubTopologyChain(self._session, self._program, pack(self._program), self._plan)
+        tables, log_dir = GlobalTableLoader(self._program), self._program.log_dir
         work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, log_dir, self._clock)
         sources = source_partitions(self._program, numbers)
         given = self._session, log_dir, _topics(sources), self._settings.max_records, self._starts
@@ -155,7 +155,7 @@ class SparkRunner:
         group = f"{self._config.application_id}-spark-{number}"
         return self._query(f"query-{number}", rows, WindowedSteps(self._program.log_dir), {number}, group)
 
-    def _query(self, name: str, rows: object, work: Work, numbers: Collection[int], group: str) -> StepQuery:
+    def _query(self, name: str, rows: object, work: StepExecutor, numbers: Collection[int], group: str) -> StepQuery:
         program, settings = self._program, self._settings
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
         counts, starts = (program.partitions, program.default_partitions), positions_of(self._starts)
@@ -171,7 +171,7 @@ class SparkRunner:
         deleted = DeletedInput(program, self._log)
         return StepQuery(f"{self._checkpoint.root}/{name}", rows, work, sink, delta, deleted, self._count)
 
-    def _count(self, written: Counter[str], reports: list[Report]) -> None:
+    def _count(self, written: Counter[str], reports: list[TaskReport]) -> None:
         progress = self.progress
         progress.commits += 1
         progress.records_in += sum(told.records_in for told in reports)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from kstreams.errors import CorruptLogError, LogError, TopicExistsError, UnknownTopicError
 from kstreams.log.api import TopicDescription
-from kstreams.log.embedded.catalogue.copies import DATABASE, Copies, Decide
+from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide, JournaledDatabase
+from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
-from kstreams.log.embedded.catalogue.truth import DAMAGE, judge
 from kstreams.log.embedded.disk import Disk, create_folder
 from kstreams.log.naming import did_you_mean
 
@@ -57,11 +57,11 @@ class Catalogue:
         When it is damaged so that no copy of it is sure to have all that was committed.
     """
 
-    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = judge) -> None:
+    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = choose_copy) -> None:
         self.path = folder / DATABASE
         self._mutex = threading.RLock()
         create_folder(folder)
-        self._open = functools.partial(Copies, folder, durability, disk, decide)
+        self._open = functools.partial(JournaledDatabase, folder, durability, disk, decide)
         with self._errors():
             self._copies, self._pid = self._open(), os.getpid()
 

@@ -17,7 +17,7 @@ import google_crc32c
 import msgspec
 
 from kstreams.errors import LogFormatError
-from kstreams.log.embedded.catalogue.rows import TABLES, VERSION, Change, Tables, empty
+from kstreams.log.embedded.catalogue.rows import TABLES, VERSION, RowChange, Tables, empty
 from kstreams.log.embedded.disk import Disk, create_file, open_file
 from kstreams.log.embedded.segments.head import boot_id
 
@@ -31,7 +31,7 @@ class BadRecordError(Exception):
     """Bytes that are no record; says what is wrong with them."""
 
 
-class Record(NamedTuple):
+class JournalRecord(NamedTuple):
     """One change of the catalogue."""
 
     sequence: int
@@ -40,7 +40,7 @@ class Record(NamedTuple):
     size: int
 
 
-class Reading(NamedTuple):
+class JournalContents(NamedTuple):
     """What a journal says."""
 
     tables: Tables | None  # after its sound beginning; None when not even the first record is sound
@@ -57,7 +57,7 @@ class Reading(NamedTuple):
         return self.tables is not None and (not self.damage or torn)
 
 
-def encode_record(sequence: int, changes: Iterable[Change]) -> bytes:
+def encode_record(sequence: int, changes: Iterable[RowChange]) -> bytes:
     """The bytes of one record."""
     rows = [
         ["-", table, (old or ())[: TABLES[table].key]] if new is None else ["+", table, new]
@@ -70,11 +70,11 @@ def encode_record(sequence: int, changes: Iterable[Change]) -> bytes:
 
 def encode_tables(sequence: int, tables: Tables) -> bytes:
     """The first record of a journal: all rows there are after a change."""
-    rows = (Change(name, None, row) for name, table in tables.items() for row in table.values())
+    rows = (RowChange(name, None, row) for name, table in tables.items() for row in table.values())
     return encode_record(sequence, rows)
 
 
-def decode_record(raw: bytes, place: int) -> Record:
+def decode_record(raw: bytes, place: int) -> JournalRecord:
     """The record at a place; BadRecordError when none that is sound lies there."""
     if len(raw) - place < _LAYOUT.size:
         raise BadRecordError(f"{len(raw) - place} bytes where a record begins with {_LAYOUT.size}")
@@ -87,10 +87,10 @@ def decode_record(raw: bytes, place: int) -> Record:
         raise BadRecordError("the record fails its checksum")
     if version > VERSION:
         raise LogFormatError(f"The catalogue has format {version}, this kstreams reads up to {VERSION}. Upgrade it.")
-    return Record(sequence, boot, msgspec.json.decode(body), _LAYOUT.size + size)
+    return JournalRecord(sequence, boot, msgspec.json.decode(body), _LAYOUT.size + size)
 
 
-def read_journal(raw: bytes, up_to: int = 2**63) -> Reading:
+def read_journal(raw: bytes, up_to: int = 2**63) -> JournalContents:
     """What the bytes of a journal say, up to the record with the number `up_to`."""
     tables, sequence, end, boot = None, -1, 0, b""
     while end < len(raw) and sequence < up_to:
@@ -99,11 +99,11 @@ def read_journal(raw: bytes, up_to: int = 2**63) -> Reading:
             if sequence >= 0 and record.sequence != sequence + 1:
                 raise BadRecordError(f"record {record.sequence} follows record {sequence}")
         except BadRecordError as bad:
-            return Reading(tables, sequence, end, boot, max(sequence, _newest_behind(raw, end)), str(bad))
+            return JournalContents(tables, sequence, end, boot, max(sequence, _newest_behind(raw, end)), str(bad))
         tables = empty() if tables is None else tables
         _apply(tables, record.changes)
         sequence, end, boot = record.sequence, end + record.size, record.boot
-    return Reading(tables, sequence, end, boot, sequence, "" if tables is not None else "the journal is empty")
+    return JournalContents(tables, sequence, end, boot, sequence, "" if tables is not None else "the journal is empty")
 
 
 def _apply(tables: Tables, changes: list[Any]) -> None:

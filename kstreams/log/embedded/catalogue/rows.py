@@ -37,7 +37,7 @@ SCHEMA = {
 }
 
 
-class Table(NamedTuple):
+class TableColumns(NamedTuple):
     """A table whose changes are kept in the journal; its key is made of the first columns."""
 
     columns: tuple[str, ...]
@@ -45,18 +45,18 @@ class Table(NamedTuple):
 
 
 TABLES = {
-    "topics": Table(("id", "name", "partitions", "config"), 1),
-    "offsets": Table(("group_id", "topic", "partition", "next_offset", "metadata"), 3),
-    "producers": Table(("id", "transactional_id", "epoch"), 1),
-    "transactions": Table(("id", "producer_id", "epoch", "state", "expires_ms"), 1),
-    "transaction_partitions": Table(("transaction_id", "topic_id", "partition", "first_offset"), 3),
-    "marks": Table(("name", "value"), 1),
+    "topics": TableColumns(("id", "name", "partitions", "config"), 1),
+    "offsets": TableColumns(("group_id", "topic", "partition", "next_offset", "metadata"), 3),
+    "producers": TableColumns(("id", "transactional_id", "epoch"), 1),
+    "transactions": TableColumns(("id", "producer_id", "epoch", "state", "expires_ms"), 1),
+    "transaction_partitions": TableColumns(("transaction_id", "topic_id", "partition", "first_offset"), 3),
+    "marks": TableColumns(("name", "value"), 1),
 }
 _encode = msgspec.json.Encoder().encode
 _TEXTS = {"name", "config", "group_id", "topic", "metadata", "transactional_id", "state"}
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """A row as it was and as it is; None where there is none."""
 
     table: str
@@ -64,7 +64,7 @@ class Change(NamedTuple):
     new: Row | None
 
 
-class Seal(NamedTuple):
+class DatabaseState(NamedTuple):
     """What the database says about itself: which change was its last, and the mark of all its rows."""
 
     sequence: int
@@ -99,25 +99,25 @@ def write_tables(database: sqlite3.Connection, tables: Tables) -> None:
         database.executemany(f"INSERT INTO main.{name} VALUES ({places})", list(tables[name].values()))
 
 
-def read_seal(database: sqlite3.Connection) -> Seal | None:
+def read_state(database: sqlite3.Connection) -> DatabaseState | None:
     """What the database says about itself; None when it says nothing."""
     row = database.execute("SELECT sequence, position, mark FROM seal").fetchone()
-    return None if row is None else Seal(*row)
+    return None if row is None else DatabaseState(*row)
 
 
-def write_seal(database: sqlite3.Connection, seal: Seal) -> None:
+def write_state(database: sqlite3.Connection, seal: DatabaseState) -> None:
     """Let the database say this about itself."""
     sql = "INSERT INTO seal VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET sequence = ?, position = ?, mark = ?"
     database.execute(sql, seal + seal)
 
 
-def seal_of(tables: Tables, sequence: int, position: int) -> Seal:
+def state_of(tables: Tables, sequence: int, position: int) -> DatabaseState:
     """The seal under these rows."""
     total = sum(_row_mark(name, row) for name, rows in tables.items() for row in rows.values())
     return _closed(total, sequence, position)
 
 
-def next_seal(seal: Seal, changes: Iterable[Change], size: int) -> Seal:
+def next_state(seal: DatabaseState, changes: Iterable[RowChange], size: int) -> DatabaseState:
     """The seal after some more changes, whose record in the journal has `size` bytes."""
     total = seal.mark - _row_mark("seal", seal[:2])
     for table, old, new in changes:
@@ -126,25 +126,25 @@ def next_seal(seal: Seal, changes: Iterable[Change], size: int) -> Seal:
     return _closed(total, seal.sequence + 1, seal.position + size)
 
 
-def _closed(total: int, sequence: int, position: int) -> Seal:
-    return Seal(sequence, position, (total + _row_mark("seal", (sequence, position))) % 2**63)
+def _closed(total: int, sequence: int, position: int) -> DatabaseState:
+    return DatabaseState(sequence, position, (total + _row_mark("seal", (sequence, position))) % 2**63)
 
 
 def _row_mark(table: str, row: Row) -> int:
     return int(google_crc32c.value(_encode((table, row))))
 
 
-def watch(database: sqlite3.Connection, note: Callable[[Change], None]) -> None:
+def watch(database: sqlite3.Connection, note: Callable[[RowChange], None]) -> None:
     """Have every change of a row noted, whichever statement makes it."""
 
     def changed(table: str, kind: str, *values: Any) -> None:
         middle = len(TABLES[table].columns)
         if kind == "insert":
-            note(Change(table, None, values))
+            note(RowChange(table, None, values))
         elif kind == "delete":
-            note(Change(table, values, None))
+            note(RowChange(table, values, None))
         else:
-            note(Change(table, values[:middle], values[middle:]))
+            note(RowChange(table, values[:middle], values[middle:]))
 
     database.create_function("changed", -1, changed)
     database.execute("PRAGMA recursive_triggers = ON")  # else REPLACE takes a row away without a word

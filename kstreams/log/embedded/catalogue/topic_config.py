@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import SerdeError
-from kstreams.log.embedded.segments.appender import Limits
+from kstreams.log.embedded.segments.appender import SegmentLimits
 from kstreams.log.embedded.segments.frame import HEADER_SIZE, MAX_BODY
 from kstreams.log.settings import Setting, choice, number, read_settings, words
 from kstreams.log.topic_types import KEY_TYPE, MIXED, VALUE_TYPE
@@ -63,7 +63,7 @@ class TopicSettings:
     retention_bytes: int
     retention_by_record: bool  # age counts from the newest record, not from now
     retention_ms: int
-    limits: Limits
+    limits: SegmentLimits
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> TopicSettings:
@@ -80,5 +80,5 @@ class TopicSettings:
             retention_bytes=read["retention.bytes"],
             retention_by_record=read["retention.clock"] == "record",
             retention_ms=read["retention.ms"],
-            limits=Limits(read["segment.bytes"], read["segment.ms"]),
+            limits=SegmentLimits(read["segment.bytes"], read["segment.ms"]),
         )

@@ -20,7 +20,7 @@ from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
 from kstreams.log.embedded.catalogue.group_offsets import store_offsets
 
 
-class Fate(Enum):
+class TransactionState(Enum):
     """What became of a transaction."""
 
     OPEN = "open"
@@ -47,7 +47,7 @@ def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
             "INSERT INTO producers VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
             (producer.id, transactional_id, producer.epoch),
         )
-        _settle(database, "producer_id = ?", (producer.id,), Fate.ABORTED)
+        _settle(database, "producer_id = ?", (producer.id,), TransactionState.ABORTED)
     return producer
 
 
@@ -90,7 +90,7 @@ def commit(
     with catalogue.write() as database:
         _check_epoch(_epoch(database, producer), producer)
         _check_open(database, transaction, producer.transactional_id)
-        _settle(database, "id = ?", (transaction,), Fate.COMMITTED)
+        _settle(database, "id = ?", (transaction,), TransactionState.COMMITTED)
         if group is not None:
             store_offsets(database, group, offsets)
 
@@ -98,21 +98,21 @@ def commit(
 def abort(catalogue: Catalogue, transaction: int) -> None:
     """Hide the transaction's records for ever; nothing happens to one that is settled."""
     with catalogue.write() as database:
-        _settle(database, "id = ?", (transaction,), Fate.ABORTED)
+        _settle(database, "id = ?", (transaction,), TransactionState.ABORTED)
 
 
-def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> Fate:
+def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> TransactionState:
     """What became of a transaction; one whose time is over is aborted by whoever asks."""
     rows = catalogue.read("SELECT state, expires_ms FROM transactions WHERE id = ?", transaction)
     if not rows:
         settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")
         if settled and transaction < settled[0][0]:
-            return Fate.COMMITTED
+            return TransactionState.COMMITTED
         raise behind_segments(catalogue.path.parent, f"transaction {transaction} is in a segment")
-    if rows[0][0] == Fate.OPEN.value and rows[0][1] <= now_ms:
+    if rows[0][0] == TransactionState.OPEN.value and rows[0][1] <= now_ms:
         abort(catalogue, transaction)
         return fate(catalogue, transaction, now_ms)
-    return Fate(rows[0][0])
+    return TransactionState(rows[0][0])
 
 
 def unknown_among(catalogue: Catalogue, transactions: Iterable[int]) -> list[int]:
@@ -159,7 +159,7 @@ def behind_segments(folder: Path, what: str) -> CorruptLogError:
     )
 
 
-def _settle(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: Fate) -> None:
+def _settle(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: TransactionState) -> None:
     chosen = f"SELECT id FROM transactions WHERE state = 'open' AND {which}"
     database.execute(f"DELETE FROM transaction_partitions WHERE transaction_id IN ({chosen})", values)
     database.execute(f"UPDATE transactions SET state = '{state.value}' WHERE state = 'open' AND {which}", values)
@@ -184,7 +184,7 @@ def _check_epoch(epoch: int, producer: ProducerId) -> None:
 
 def _check_open(database: sqlite3.Connection, transaction: int, who: str) -> None:
     row = database.execute("SELECT state FROM transactions WHERE id = ?", (transaction,)).fetchone()
-    if row is None or row[0] != Fate.OPEN.value:
+    if row is None or row[0] != TransactionState.OPEN.value:
         raise FencedError(
             f"The transaction of {who!r} was aborted: its time was over (`transaction.timeout.ms`) "
             "or another producer took its transactional id."

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from kstreams.clock import Clock
 from kstreams.errors import CorruptLogError, LogError
 from kstreams.log.embedded.disk import create_file
-from kstreams.log.embedded.segments.frame import HEADER_SIZE, UNSTAMPED, Body, Stamp, encode_header
-from kstreams.log.embedded.segments.head import Head
-from kstreams.log.embedded.segments.index import INTERVAL, NO_TIME, Entry, append_entry, index_path
+from kstreams.log.embedded.segments.frame import HEADER_SIZE, UNSTAMPED, FrameBody, TransactionStamp, encode_header
+from kstreams.log.embedded.segments.head import PartitionHead
+from kstreams.log.embedded.segments.index import INTERVAL, NO_TIME, IndexEntry, append_entry, index_path
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.segment import segment_path
 
 
-class Limits(NamedTuple):
+class SegmentLimits(NamedTuple):
     """When a segment is full: bytes, and milliseconds since its first record."""
 
     segment_bytes: int
@@ -31,7 +31,7 @@ class Appender:
     Parameters
     ----------
     partition : Partition
-    limits : Limits
+    limits : SegmentLimits
     clock : Clock
     durability : {"none", "os", "fsync"}
         `fsync`: what `append` returned for is on the disk. `os`: the operating system has it, segments are synced
@@ -41,7 +41,7 @@ class Appender:
     """
 
     def __init__(
-        self, partition: Partition, limits: Limits, clock: Clock, durability: str, on_roll: Callable[[], None]
+        self, partition: Partition, limits: SegmentLimits, clock: Clock, durability: str, on_roll: Callable[[], None]
     ) -> None:
         self.partition, self._limits, self._clock, self._durability = partition, limits, clock, durability
         self._on_roll = on_roll
@@ -49,8 +49,8 @@ class Appender:
 
     def append(
         self,
-        bodies: Sequence[Body],
-        stamp: Stamp = UNSTAMPED,
+        bodies: Sequence[FrameBody],
+        stamp: TransactionStamp = UNSTAMPED,
         *,
         timeout: float | None = None,
         before: Callable[[int], None] | None = None,
@@ -60,8 +60,8 @@ class Appender:
 
         Parameters
         ----------
-        bodies : sequence of Body
-        stamp : Stamp
+        bodies : sequence of FrameBody
+        stamp : TransactionStamp
         timeout : float or None
             Seconds to wait for other writers.
         before : callable or None
@@ -115,7 +115,7 @@ class Appender:
         """Release the files."""
         self.partition.close()
 
-    def _write(self, head: Head, bodies: Sequence[Body], stamp: Stamp, sync: bool) -> None:
+    def _write(self, head: PartitionHead, bodies: Sequence[FrameBody], stamp: TransactionStamp, sync: bool) -> None:
         parts: list[Any] = []
         offset, position, greatest = head.end_offset, head.position, head.max_timestamp
         for body in bodies:
@@ -124,12 +124,12 @@ class Appender:
             greatest = max(greatest, body.max_timestamp)
         created_ms = head.created_ms or self._clock.now_ms()
         synced = position if sync else head.synced
-        grown = Head(head.start_offset, offset, head.segment, position, created_ms, greatest, synced)
+        grown = PartitionHead(head.start_offset, offset, head.segment, position, created_ms, greatest, synced)
         self._store(parts, head, grown, sync)
         if head.position // INTERVAL != position // INTERVAL:
-            append_entry(segment_path(self.partition.folder, head.segment), Entry(offset, position, greatest))
+            append_entry(segment_path(self.partition.folder, head.segment), IndexEntry(offset, position, greatest))
 
-    def _store(self, parts: list[Any], head: Head, grown: Head, sync: bool) -> None:
+    def _store(self, parts: list[Any], head: PartitionHead, grown: PartitionHead, sync: bool) -> None:
         disk = self.partition.disk
         with self.partition.active(head.segment) as fd:
             try:
@@ -141,7 +141,7 @@ class Appender:
                 disk.cut(fd, head.position)  # at once: a head that was torn is made anew from what is in the segment
                 raise
 
-    def _sound(self, head: Head) -> Head:
+    def _sound(self, head: PartitionHead) -> PartitionHead:
         """Cut what a dead writer left behind the end, and look whether all before it is there."""
         if self._segment not in (-1, head.segment):
             self.partition.close_active(self._segment)
@@ -162,15 +162,15 @@ class Appender:
             raise self._lacking(head, f"has {about.st_size} bytes")
         return head
 
-    def _lacking(self, head: Head, what: str) -> CorruptLogError:
+    def _lacking(self, head: PartitionHead, what: str) -> CorruptLogError:
         path = segment_path(self.partition.folder, head.segment)
         return CorruptLogError(f"{path} {what}, its head says {head.position} bytes: it was cut from outside.")
 
-    def _is_due(self, head: Head, more: int) -> bool:
+    def _is_due(self, head: PartitionHead, more: int) -> bool:
         too_big = head.position + more > self._limits.segment_bytes
         return too_big or (head.created_ms > 0 and self._clock.now_ms() - head.created_ms >= self._limits.segment_ms)
 
-    def _roll(self, head: Head) -> Head:
+    def _roll(self, head: PartitionHead) -> PartitionHead:
         disk, folder = self.partition.disk, self.partition.folder
         if self._durability != "none":
             with self.partition.active(head.segment) as fd:

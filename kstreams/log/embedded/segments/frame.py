@@ -69,7 +69,7 @@ class FrameHeader(NamedTuple):
         return _COMPRESSION_NAMES[self.flags & ~_COLUMN_FLAGS]
 
 
-class Body(NamedTuple):
+class FrameBody(NamedTuple):
     """The part of a frame that does not depend on where it goes."""
 
     data: pa.Buffer
@@ -80,7 +80,7 @@ class Body(NamedTuple):
     max_timestamp: int
 
 
-class Stamp(NamedTuple):
+class TransactionStamp(NamedTuple):
     """Who wrote a frame; zeros for a producer without a transaction."""
 
     producer_id: int = 0
@@ -88,10 +88,10 @@ class Stamp(NamedTuple):
     epoch: int = 0
 
 
-UNSTAMPED = Stamp()
+UNSTAMPED = TransactionStamp()
 
 
-def encode_body(batch: Batch, compression: str = "none", *, keep_offsets_from: int | None = None) -> Body:
+def encode_body(batch: Batch, compression: str = "none", *, keep_offsets_from: int | None = None) -> FrameBody:
     """Serialize a batch that is not empty.
 
     Parameters
@@ -113,13 +113,13 @@ def encode_body(batch: Batch, compression: str = "none", *, keep_offsets_from: i
     data = _serialize(record_batch, compression)
     least, most = _span(record_batch.column(2))
     flags |= COMPRESSIONS[compression]
-    return Body(data, google_crc32c.value(data), flags, len(batch), least, most)
+    return FrameBody(data, google_crc32c.value(data), flags, len(batch), least, most)
 
 
 def encode_header(
-    body: Body,
+    body: FrameBody,
     base_offset: int,
-    stamp: Stamp = UNSTAMPED,
+    stamp: TransactionStamp = UNSTAMPED,
     *,
     next_offset: int | None = None,
     delete_horizon_ms: int = 0,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.errors import LogError
 from kstreams.log.embedded.catalogue.topic_config import TopicSettings
-from kstreams.log.embedded.segments.frame import Body, encode_body
+from kstreams.log.embedded.segments.frame import FrameBody, encode_body
 
 _SMALL_ROWS = 1_000
 
@@ -19,7 +19,7 @@ class UnwritableError(LogError):
     """Records that can never be written: too large, without key or time, columns that do not fit together."""
 
 
-def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSettings) -> list[Body]:
+def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSettings) -> list[FrameBody]:
     """The bodies of the frames that hold these batches of one partition, in order.
 
     Raises

@@ -22,7 +22,7 @@ HEAD_SIZE = _LAYOUT.size
 _TORN_READS = 100  # a read may meet a write half way; it is over in microseconds
 
 
-class Head(NamedTuple):
+class PartitionHead(NamedTuple):
     """Where a partition's log starts and ends."""
 
     start_offset: int  # records before it are gone, even where a segment still holds them
@@ -44,23 +44,23 @@ def boot_id() -> bytes:
         return bytes(16)
 
 
-def encode_head(head: Head) -> bytes:
+def encode_head(head: PartitionHead) -> bytes:
     """The bytes of the head file, stamped with this boot."""
     raw = _LAYOUT.pack(_MAGIC, _VERSION, boot_id(), *head[:7], 0)
     return raw[:-4] + int(google_crc32c.value(raw[:-4])).to_bytes(4, "little")
 
 
-def decode_head(raw: bytes) -> Head | None:
+def decode_head(raw: bytes) -> PartitionHead | None:
     """The head, or None when the bytes are not one."""
     if len(raw) != HEAD_SIZE:
         return None
     magic, version, boot, *fields, crc = _LAYOUT.unpack(raw)
     if magic != _MAGIC or version != _VERSION or google_crc32c.value(raw[:-4]) != crc:
         return None
-    return Head(*fields)._replace(boot=boot)
+    return PartitionHead(*fields)._replace(boot=boot)
 
 
-def read_head(fd: int) -> Head | None:
+def read_head(fd: int) -> PartitionHead | None:
     """The head in an open file, or None when there is none that is sound."""
     for _ in range(_TORN_READS):
         head = decode_head(os.pread(fd, HEAD_SIZE, 0))
@@ -69,6 +69,6 @@ def read_head(fd: int) -> Head | None:
     return None
 
 
-def is_trusted(head: Head | None) -> bool:
+def is_trusted(head: PartitionHead | None) -> bool:
     """Whether the head was written in this boot."""
     return head is not None and head.boot == boot_id()

@@ -24,7 +24,7 @@ _logger = logging.getLogger("kstreams.log")
 Table = np.ndarray[Any, np.dtype[Any]]
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """A frame's first offset and position, and the greatest timestamp of the records before it in the segment."""
 
     offset: int
@@ -40,22 +40,22 @@ def index_path(segment: Path) -> Path:
     return segment.with_suffix(".index")
 
 
-def append_entry(segment: Path, entry: Entry) -> None:
+def append_entry(segment: Path, entry: IndexEntry) -> None:
     """Add an entry; called by whoever appends, when a frame ended in another interval than it began."""
     _store(index_path(segment), _encode(entry), os.O_APPEND)
 
 
-def entry_for_offset(segment: Segment, offset: int) -> Entry:
+def entry_for_offset(segment: Segment, offset: int) -> IndexEntry:
     """The last indexed frame that begins at or before `offset`."""
     return _lookup(segment, "offset", offset, inclusive=True)
 
 
-def entry_before_time(segment: Segment, timestamp_ms: int) -> Entry:
+def entry_before_time(segment: Segment, timestamp_ms: int) -> IndexEntry:
     """The last indexed frame before which every record of the segment is older than `timestamp_ms`."""
     return _lookup(segment, "max_before", timestamp_ms, inclusive=False)
 
 
-def last_entry(segment: Segment) -> Entry:
+def last_entry(segment: Segment) -> IndexEntry:
     """The last indexed frame."""
     return _lookup(segment, "offset", 2**63 - 1, inclusive=True)
 
@@ -68,13 +68,13 @@ def wrong_entries(segment: Segment) -> Iterator[int]:
         return
     for place in range(0, len(raw), _LAYOUT.size):
         *fields, crc = _LAYOUT.unpack(raw[place : place + _LAYOUT.size].ljust(_LAYOUT.size, b"\0"))
-        entry = Entry._make(fields)
+        entry = IndexEntry._make(fields)
         if crc != _crc(entry) or (entry.position < segment.limit and not _is_frame(segment, entry)):
             yield place
 
 
-def _lookup(segment: Segment, column: str, bound: int, *, inclusive: bool) -> Entry:
-    first = Entry(segment.base_offset, 0, NO_TIME)
+def _lookup(segment: Segment, column: str, bound: int, *, inclusive: bool) -> IndexEntry:
+    first = IndexEntry(segment.base_offset, 0, NO_TIME)
     if segment.limit <= INTERVAL:
         return first
     table = _load(segment.path)
@@ -84,20 +84,22 @@ def _lookup(segment: Segment, column: str, bound: int, *, inclusive: bool) -> En
     return found or first
 
 
-def _choose(segment: Segment, table: Table, column: str, bound: int, inclusive: bool, first: Entry) -> Entry | None:
+def _choose(
+    segment: Segment, table: Table, column: str, bound: int, inclusive: bool, first: IndexEntry
+) -> IndexEntry | None:
     """The entry looked for; None when the table turns out to be wrong."""
     table = table[table["position"] < segment.limit]
     count = int(np.searchsorted(table[column], bound, side="right" if inclusive else "left"))
     if count == 0:
         return first
     row = table[count - 1]
-    entry = Entry(int(row["offset"]), int(row["position"]), int(row["max_before"]))
+    entry = IndexEntry(int(row["offset"]), int(row["position"]), int(row["max_before"]))
     chosen = entry.offset if column == "offset" else entry.max_before
     fits = chosen <= bound if inclusive else chosen < bound
     return entry if fits and int(row["crc"]) == _crc(entry) and _is_frame(segment, entry) else None
 
 
-def _is_frame(segment: Segment, entry: Entry) -> bool:
+def _is_frame(segment: Segment, entry: IndexEntry) -> bool:
     try:
         return entry.position >= 0 and segment.header_at(entry.position).base_offset == entry.offset
     except (BadFrameError, NewerFormatError):
@@ -117,7 +119,7 @@ def _rebuild(segment: Segment) -> Table:
     for position, header in segment.sound_frames():
         if position // INTERVAL != block:
             block = position // INTERVAL
-            entries.append(_encode(Entry(header.base_offset, position, greatest)))
+            entries.append(_encode(IndexEntry(header.base_offset, position, greatest)))
         greatest = max(greatest, header.max_timestamp) if header.records else greatest
     raw = b"".join(entries)
     spare = segment.path.with_suffix(f".index.{os.getpid()}")
@@ -137,9 +139,9 @@ def _store(path: Path, raw: bytes, flags: int) -> bool:
     return True
 
 
-def _encode(entry: Entry) -> bytes:
+def _encode(entry: IndexEntry) -> bytes:
     return _LAYOUT.pack(*entry, _crc(entry))
 
 
-def _crc(entry: Entry) -> int:
+def _crc(entry: IndexEntry) -> int:
     return int(google_crc32c.value(struct.pack("<qqq", *entry)))

@@ -44,7 +44,7 @@ class OpenFile:
         self._pool.give_back(self)
 
 
-class KeptFile:
+class PinnedFile:
     """A file of the pool that stays open until `let_go`; it may be used in any number of `with` blocks, at no cost."""
 
     __slots__ = ("_file", "_pool", "fd")
@@ -108,14 +108,14 @@ class OpenFiles:
             file.users += 1
             return file
 
-    def keep(self, path: str, open_file: Callable[[str], int]) -> KeptFile | None:
+    def keep(self, path: str, open_file: Callable[[str], int]) -> PinnedFile | None:
         """A file for as long as somebody wants it; None when so many are kept that others would have no room."""
         with self._mutex:
             if self._kept >= self._most // 2:
                 return None
             file = self.use(path, open_file)
             self._kept += 1
-            return KeptFile(self, file)
+            return PinnedFile(self, file)
 
     def let_go(self, file: OpenFile) -> None:
         """The end of keeping it."""

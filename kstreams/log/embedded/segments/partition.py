@@ -12,9 +12,9 @@ from pathlib import Path
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.embedded.disk import Disk, create_file, create_folder, open_file
-from kstreams.log.embedded.segments.head import Head, encode_head, is_trusted, read_head
+from kstreams.log.embedded.segments.head import PartitionHead, encode_head, is_trusted, read_head
 from kstreams.log.embedded.segments.index import NO_TIME
-from kstreams.log.embedded.segments.open_files import POOL, KeptFile, OpenFile, opened
+from kstreams.log.embedded.segments.open_files import POOL, OpenFile, PinnedFile, opened
 from kstreams.log.embedded.segments.recovery import recover
 from kstreams.log.embedded.segments.segment import SUFFIX, segment_path
 
@@ -38,7 +38,7 @@ def create_partition(folder: Path, disk: Disk) -> None:
     disk.sync_folder(folder)
 
 
-EMPTY = Head(start_offset=0, end_offset=0, segment=0, position=0, created_ms=0, max_timestamp=NO_TIME)
+EMPTY = PartitionHead(start_offset=0, end_offset=0, segment=0, position=0, created_ms=0, max_timestamp=NO_TIME)
 
 
 class Partition:
@@ -63,13 +63,13 @@ class Partition:
     def __init__(self, folder: Path, source: TopicPartition, disk: Disk) -> None:
         self.folder, self.source, self.disk = folder, source, disk
         self._lock, self._head, self._active = str(folder / "lock"), str(folder / "head"), (-1, "")
-        self._kept: KeptFile | None = None
+        self._kept: PinnedFile | None = None
         if self.is_deleted():
             raise self._deleted()
         POOL.enter(str(folder))
         self._is_open, self._kept = True, POOL.keep(self._head, self._open_head)
 
-    def head(self) -> Head:
+    def head(self) -> PartitionHead:
         """Where the log starts and ends now; after a power failure or damage to the head this finds it out again."""
         head = self._read_head()
         if head is None or not is_trusted(head):
@@ -77,7 +77,7 @@ class Partition:
                 return self.head_locked()
         return head
 
-    def head_locked(self) -> Head:
+    def head_locked(self) -> PartitionHead:
         """The same for whoever holds the lock."""
         head = self._read_head()
         if head is None or not is_trusted(head):
@@ -85,7 +85,7 @@ class Partition:
             self.publish(head)
         return head
 
-    def publish(self, head: Head) -> None:
+    def publish(self, head: PartitionHead) -> None:
         """Let readers see the log up to this head; only under the lock."""
         with self._kept or POOL.use(self._head, self._open_head) as fd:
             self.disk.write_at(fd, [encode_head(head)], 0)
@@ -130,7 +130,7 @@ class Partition:
                 self._kept = None
             POOL.leave(str(self.folder))
 
-    def _read_head(self) -> Head | None:
+    def _read_head(self) -> PartitionHead | None:
         with self._kept or POOL.use(self._head, self._open_head) as fd:
             return read_head(fd)
 

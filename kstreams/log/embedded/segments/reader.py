@@ -12,19 +12,19 @@ import numpy as np
 
 from kstreams.batch import Batch
 from kstreams.errors import CorruptLogError, LogError, UnknownTopicError
-from kstreams.log.embedded.catalogue.transactions import Fate
+from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.segments.frame import FrameHeader
-from kstreams.log.embedded.segments.head import Head
+from kstreams.log.embedded.segments.head import PartitionHead
 from kstreams.log.embedded.segments.index import entry_before_time, entry_for_offset
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.segment import SUFFIX, ReplacedSegmentError, Segment, segment_path
 
 _logger = logging.getLogger("kstreams.log")
-FateOf = Callable[[int], Fate]
+FateOf = Callable[[int], TransactionState]
 T = TypeVar("T")
 
 
-class Cursor(NamedTuple):
+class FrameCursor(NamedTuple):
     """The frame that comes next: its segment, its place there, and its first offset."""
 
     segment: Segment
@@ -32,7 +32,7 @@ class Cursor(NamedTuple):
     offset: int
 
 
-class MovedError(Exception):
+class SegmentRolledError(Exception):
     """The active segment is another one than when we began to look."""
 
 
@@ -54,7 +54,7 @@ class PartitionReader:
 
     def __init__(self, partition: Partition, fate_of: FateOf | None = None, reset: str = "earliest") -> None:
         self.partition, self._fate_of, self._reset = partition, fate_of, reset
-        self._cursor: Cursor | None = None
+        self._cursor: FrameCursor | None = None
         self._rest: Batch | None = None
         self._rest_end = 0
         self.position = 0
@@ -80,7 +80,7 @@ class PartitionReader:
         while True:
             try:
                 return look()
-            except (FileNotFoundError, ReplacedSegmentError, MovedError, CorruptLogError) as error:
+            except (FileNotFoundError, ReplacedSegmentError, SegmentRolledError, CorruptLogError) as error:
                 self._leave()
                 now = self._files()
                 if now == before:
@@ -110,7 +110,7 @@ class PartitionReader:
             while max_records > 0 and (batch := self._next(head, max_records)) is not None:
                 batches.append(batch)
                 max_records -= len(batch)
-        except (LogError, FileNotFoundError, ReplacedSegmentError, MovedError):
+        except (LogError, FileNotFoundError, ReplacedSegmentError, SegmentRolledError):
             if not batches:
                 raise
             self._leave()  # the next read meets it again, and what came before it is not lost
@@ -128,7 +128,7 @@ class PartitionReader:
         self._leave()
         self.partition.close()
 
-    def _enter(self, head: Head) -> None:
+    def _enter(self, head: PartitionHead) -> None:
         if self.position >= head.start_offset:
             return
         gone = f"{self.partition.source}: the records from offset {self.position} to {head.start_offset} are gone"
@@ -137,7 +137,7 @@ class PartitionReader:
         self.seek(head.start_offset if self._reset == "earliest" else head.end_offset)
         _logger.warning("%s, reading goes on at %d", gone, self.position)
 
-    def _next(self, head: Head, max_records: int) -> Batch | None:
+    def _next(self, head: PartitionHead, max_records: int) -> Batch | None:
         if self._rest is None:
             self._rest = self._load(head)
         batch = self._rest
@@ -149,16 +149,16 @@ class PartitionReader:
         self.position = int(self._rest.offsets[0])
         return batch.slice(0, max_records)
 
-    def _load(self, head: Head) -> Batch | None:
+    def _load(self, head: PartitionHead) -> Batch | None:
         """The next frame that has something to show, cut to what lies at or after the position."""
         while self.position < head.end_offset:
             segment, place, offset = self._locate(head)
             header = segment.checked_header(place, offset)
             fate = self._fate(header)
-            if fate is Fate.OPEN:
+            if fate is TransactionState.OPEN:
                 return None
-            batch = segment.checked_body(place, header) if fate is Fate.COMMITTED else None
-            self._cursor = Cursor(segment, place + header.size, header.next_offset)
+            batch = segment.checked_body(place, header) if fate is TransactionState.COMMITTED else None
+            self._cursor = FrameCursor(segment, place + header.size, header.next_offset)
             skipped = 0 if batch is None else int(np.searchsorted(batch.offsets, self.position))
             if batch is not None and skipped < len(batch):
                 self._rest_end = header.next_offset
@@ -166,12 +166,12 @@ class PartitionReader:
             self.position = header.next_offset
         return None
 
-    def _fate(self, header: FrameHeader) -> Fate:
+    def _fate(self, header: FrameHeader) -> TransactionState:
         if self._fate_of is None or header.transaction_id == 0:
-            return Fate.COMMITTED
+            return TransactionState.COMMITTED
         return self._fate_of(header.transaction_id)
 
-    def _locate(self, head: Head) -> Cursor:
+    def _locate(self, head: PartitionHead) -> FrameCursor:
         if self._cursor is not None and (self._cursor.position < self._cursor.segment.limit or self._grow(head)):
             return self._cursor
         self._cursor = None
@@ -179,33 +179,33 @@ class PartitionReader:
         self._cursor = self._find(self._open(head, bases[bisect_right(bases, self.position) - 1]))
         return self._cursor
 
-    def _grow(self, head: Head) -> bool:
+    def _grow(self, head: PartitionHead) -> bool:
         assert self._cursor is not None
         segment = self._cursor.segment
         self._map(segment, head)
         return self._cursor.position < segment.limit
 
-    def _find(self, segment: Segment) -> Cursor:
+    def _find(self, segment: Segment) -> FrameCursor:
         entry = entry_for_offset(segment, self.position)
         for place, header in segment.sound_frames(entry.position, entry.offset):
             if header.base_offset <= self.position < header.next_offset:
-                return Cursor(segment, place, header.base_offset)
+                return FrameCursor(segment, place, header.base_offset)
         for _ in segment.frames(entry.position, entry.offset):
             pass  # raises at the damage in which the position lies
         raise segment.damaged(segment.limit, self.position, "the file ends there, but the log goes on")
 
-    def _bases(self, head: Head) -> list[int]:
+    def _bases(self, head: PartitionHead) -> list[int]:
         bases = [base for base in self.partition.segments() if base <= head.segment]
         if not bases or bases[0] > max(self.position, head.start_offset):
-            raise MovedError  # retention was there
+            raise SegmentRolledError  # retention was there
         return bases
 
-    def _open(self, head: Head, base: int) -> Segment:
+    def _open(self, head: PartitionHead, base: int) -> Segment:
         segment = Segment(segment_path(self.partition.folder, base), self.partition.source)
         self._map(segment, head)
         return segment
 
-    def _map(self, segment: Segment, head: Head) -> None:
+    def _map(self, segment: Segment, head: PartitionHead) -> None:
         if segment.base_offset < head.segment:
             segment.map_all()
             return
@@ -214,12 +214,16 @@ class PartitionReader:
         finally:
             # Once it is complete it may be compacted, and the position says nothing about the file that comes then.
             if self.partition.head().segment != head.segment:
-                raise MovedError
+                raise SegmentRolledError
 
     def _first_at(self, segment: Segment, timestamp_ms: int, start: int) -> int | None:
         entry = entry_before_time(segment, timestamp_ms)
         for place, header in segment.sound_frames(entry.position, entry.offset):
-            if header.max_timestamp < timestamp_ms or header.next_offset <= start or self._fate(header) is Fate.ABORTED:
+            if (
+                header.max_timestamp < timestamp_ms
+                or header.next_offset <= start
+                or self._fate(header) is TransactionState.ABORTED
+            ):
                 continue
             batch = segment.checked_body(place, header)
             late = (batch.timestamps.to_numpy() >= timestamp_ms) & (batch.offsets >= start)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
 from kstreams.log.embedded.disk import Disk, create_file
-from kstreams.log.embedded.segments.head import Head
+from kstreams.log.embedded.segments.head import PartitionHead
 from kstreams.log.embedded.segments.index import NO_TIME, index_path
 from kstreams.log.embedded.segments.segment import SUFFIX, Segment, segment_path
 
@@ -22,7 +22,7 @@ START_SUFFIX = ".start"
 _logger = logging.getLogger("kstreams.log")
 
 
-class End(NamedTuple):
+class SoundEnd(NamedTuple):
     """Where the sound part of a segment ends."""
 
     position: int
@@ -30,12 +30,12 @@ class End(NamedTuple):
     max_timestamp: int
 
 
-def recover(folder: Path, source: TopicPartition, disk: Disk, stale: Head | None) -> Head:
+def recover(folder: Path, source: TopicPartition, disk: Disk, stale: PartitionHead | None) -> PartitionHead:
     """The head as the files show it; the torn end is cut. Only under the partition's lock.
 
     Parameters
     ----------
-    stale : Head or None
+    stale : PartitionHead or None
         The head of an earlier boot if it is there: what it says was synced is damaged, not torn, when it is not sound.
     """
     start = marked_start(folder)
@@ -50,18 +50,18 @@ def recover(folder: Path, source: TopicPartition, disk: Disk, stale: Head | None
         _logger.error(
             "%s: what was synced before byte %d of %s is damaged after byte %d", source, known.synced, path, end[0]
         )
-        end = End(known.position, known.end_offset, known.max_timestamp)
+        end = SoundEnd(known.position, known.end_offset, known.max_timestamp)
     elif end.position < size:
         _cut(path, disk, end, size)
     created_ms = known.created_ms if known is not None else 0
-    return Head(max(bases[0], start), end.offset, bases[-1], end.position, created_ms, end.max_timestamp)
+    return PartitionHead(max(bases[0], start), end.offset, bases[-1], end.position, created_ms, end.max_timestamp)
 
 
-def sound_end(path: Path, source: TopicPartition) -> End:
+def sound_end(path: Path, source: TopicPartition) -> SoundEnd:
     """Where the last sound frame of a segment ends; damage before it is logged and left where it is."""
     segment = Segment(path, source)
     segment.map_all()
-    end = End(0, segment.base_offset, NO_TIME)
+    end = SoundEnd(0, segment.base_offset, NO_TIME)
     while end.position < segment.limit:
         try:
             end = _step(segment, end)
@@ -70,7 +70,7 @@ def sound_end(path: Path, source: TopicPartition) -> End:
             if place is None:
                 break
             _logger.error("%s", damage)
-            end = End(place, segment.header_at(place).base_offset, end.max_timestamp)
+            end = SoundEnd(place, segment.header_at(place).base_offset, end.max_timestamp)
     return end
 
 
@@ -79,11 +79,11 @@ def marked_start(folder: Path) -> int:
     return max((int(path.stem) for path in folder.glob(f"*{START_SUFFIX}")), default=0)
 
 
-def _step(segment: Segment, end: End) -> End:
+def _step(segment: Segment, end: SoundEnd) -> SoundEnd:
     header = segment.checked_header(end.position, end.offset)
     segment.checked_body(end.position, header)
     greatest = max(end.max_timestamp, header.max_timestamp) if header.records else end.max_timestamp
-    return End(end.position + header.size, header.next_offset, greatest)
+    return SoundEnd(end.position + header.size, header.next_offset, greatest)
 
 
 def _drop_empty_tail(folder: Path, bases: list[int]) -> list[int]:
@@ -93,7 +93,7 @@ def _drop_empty_tail(folder: Path, bases: list[int]) -> list[int]:
     return bases
 
 
-def _cut(path: Path, disk: Disk, end: End, size: int) -> None:
+def _cut(path: Path, disk: Disk, end: SoundEnd, size: int) -> None:
     _logger.warning("%s ends in a torn write: %d bytes after offset %d are cut", path, size - end.position, end.offset)
     index_path(path).unlink(missing_ok=True)
     fd = create_file(path)

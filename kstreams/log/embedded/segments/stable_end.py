@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.catalogue.transactions import first_open_offset
-from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.resources import LogResources
 
 
-def stable_end(home: Home, topic: Topic, number: int, end_offset: int) -> int:
+def stable_end(home: LogResources, topic: Topic, number: int, end_offset: int) -> int:
     """The last stable offset.
 
     Parameters

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import UnknownTopicError
-from kstreams.log.embedded.buffer import Piece
+from kstreams.log.embedded.buffer import PendingBatch
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.catalogue.topic_config import TopicSettings
-from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.appender import Appender
-from kstreams.log.embedded.segments.frame import UNSTAMPED, Body, Stamp
+from kstreams.log.embedded.segments.frame import UNSTAMPED, FrameBody, TransactionStamp
 from kstreams.log.embedded.segments.framing import UnwritableError, frame_bodies
 
 
@@ -22,12 +22,12 @@ class Writer:
 
     Parameters
     ----------
-    home : Home
+    home : LogResources
     compression : str
         For topics that leave it to the producer.
     """
 
-    def __init__(self, home: Home, compression: str) -> None:
+    def __init__(self, home: LogResources, compression: str) -> None:
         self._home, self._compression = home, compression
         self._topics: dict[str, tuple[Topic, TopicSettings]] = {}
         self._appenders: dict[TopicPartition, Appender] = {}
@@ -37,7 +37,7 @@ class Writer:
 
     def begin(self, producer: transactions.ProducerId, transaction: int) -> None:
         """What is written from now on belongs to a transaction."""
-        self._stamp, self._who = Stamp(producer.id, transaction, producer.epoch), producer.transactional_id
+        self._stamp, self._who = TransactionStamp(producer.id, transaction, producer.epoch), producer.transactional_id
         self._touched.clear()
 
     def end(self) -> None:
@@ -52,7 +52,7 @@ class Writer:
             known = self._topics[name] = topic, TopicSettings.of(topic.config)
         return known
 
-    def write(self, source: TopicPartition, pieces: Sequence[Piece], timeout: float | None) -> None:
+    def write(self, source: TopicPartition, pieces: Sequence[PendingBatch], timeout: float | None) -> None:
         """Append the pieces as one and settle them.
 
         Raises
@@ -91,8 +91,8 @@ class Writer:
         self._appenders.clear()
 
     def _encode(
-        self, source: TopicPartition, pieces: Sequence[Piece], settings: TopicSettings
-    ) -> tuple[Sequence[Piece], list[Body], list[tuple[Piece, UnwritableError]]]:
+        self, source: TopicPartition, pieces: Sequence[PendingBatch], settings: TopicSettings
+    ) -> tuple[Sequence[PendingBatch], list[FrameBody], list[tuple[PendingBatch, UnwritableError]]]:
         """The pieces that can be written, their frames, and the pieces that cannot, with the reason."""
         compression = self._compression if settings.compression == "producer" else settings.compression
         encode = functools.partial(frame_bodies, compression=compression, settings=settings)
@@ -109,7 +109,12 @@ class Writer:
         return sound, bodies, refused
 
     def _append(
-        self, topic: Topic, source: TopicPartition, settings: TopicSettings, bodies: list[Body], timeout: float | None
+        self,
+        topic: Topic,
+        source: TopicPartition,
+        settings: TopicSettings,
+        bodies: list[FrameBody],
+        timeout: float | None,
     ) -> int:
         appender = self._appenders.get(source)
         if appender is None:

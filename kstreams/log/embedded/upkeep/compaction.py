@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.log.embedded.catalogue.topic_config import TopicSettings
-from kstreams.log.embedded.catalogue.transactions import Fate
+from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.segments.frame import HAS_OFFSETS, FrameHeader, encode_body, encode_header
 from kstreams.log.embedded.segments.framing import byte_size, join
@@ -39,7 +39,7 @@ _EMPTY = {
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class Sealed(NamedTuple):
+class InactiveSegment(NamedTuple):
     """What is known of a sealed segment before it is compacted."""
 
     base: int
@@ -80,7 +80,9 @@ def compact(
         os.close(fd)
 
 
-def _compact(partition: Partition, settings: TopicSettings, ready: list[Sealed], fate_of: FateOf, now_ms: int) -> None:
+def _compact(
+    partition: Partition, settings: TopicSettings, ready: list[InactiveSegment], fate_of: FateOf, now_ms: int
+) -> None:
     last_offsets = _last_offsets(partition, ready, fate_of)
     for group in _groups(ready, settings.limits.segment_bytes):
         target = segment_path(partition.folder, group[0].base)
@@ -100,9 +102,9 @@ def _compact(partition: Partition, settings: TopicSettings, ready: list[Sealed],
         _swap(partition, group)
 
 
-def _ready(partition: Partition, settings: TopicSettings, stable_end: int, now_ms: int) -> list[Sealed]:
+def _ready(partition: Partition, settings: TopicSettings, stable_end: int, now_ms: int) -> list[InactiveSegment]:
     head, lag_ms = partition.head(), settings.min_compaction_lag_ms
-    ready: list[Sealed] = []
+    ready: list[InactiveSegment] = []
     for base in partition.segments():
         if base >= head.segment:
             break
@@ -114,14 +116,14 @@ def _ready(partition: Partition, settings: TopicSettings, stable_end: int, now_m
     return ready
 
 
-def _look_at(partition: Partition, base: int) -> Sealed:
+def _look_at(partition: Partition, base: int) -> InactiveSegment:
     path = segment_path(partition.folder, base)
     about = path.stat()
     return _sealed(path, partition.source, about.st_ino, about.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=10_000)
-def _sealed(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> Sealed:
+def _sealed(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> InactiveSegment:
     """The same, remembered as long as it is the same file: housekeeping looks at all of them again and again."""
     segment = Segment(path, source)
     segment.map_all()
@@ -130,18 +132,18 @@ def _sealed(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> 
     dirty = any(not header.flags & HAS_OFFSETS for header in headers)
     greatest = max((header.max_timestamp for header in headers if header.records), default=0)
     end = headers[-1].next_offset if headers else segment.base_offset
-    return Sealed(segment.base_offset, segment.limit, dirty, end, greatest, min(horizons, default=0))
+    return InactiveSegment(segment.base_offset, segment.limit, dirty, end, greatest, min(horizons, default=0))
 
 
-def _is_worth_it(ready: list[Sealed], now_ms: int, eager: bool) -> bool:
+def _is_worth_it(ready: list[InactiveSegment], now_ms: int, eager: bool) -> bool:
     dirty = sum(sealed.size for sealed in ready if sealed.dirty or 0 < sealed.horizon_ms <= now_ms)
     if eager:
         return dirty > 0
     return dirty > 0 and dirty >= _DIRTY_SHARE * sum(sealed.size for sealed in ready)
 
 
-def _groups(ready: list[Sealed], most_bytes: int) -> Iterator[list[Sealed]]:
-    group: list[Sealed] = []
+def _groups(ready: list[InactiveSegment], most_bytes: int) -> Iterator[list[InactiveSegment]]:
+    group: list[InactiveSegment] = []
     for sealed in ready:
         if group and sum(each.size for each in group) + sealed.size > most_bytes:
             yield group
@@ -152,7 +154,7 @@ def _groups(ready: list[Sealed], most_bytes: int) -> Iterator[list[Sealed]]:
 
 
 def _visible(
-    partition: Partition, group: Sequence[Sealed], fate_of: FateOf
+    partition: Partition, group: Sequence[InactiveSegment], fate_of: FateOf
 ) -> Iterator[tuple[FrameHeader, Batch | None]]:
     """The frames of the segments in offset order; without records where they were aborted."""
     done = group[0].base
@@ -163,11 +165,11 @@ def _visible(
             if header.next_offset <= done:
                 continue
             done = header.next_offset
-            aborted = header.transaction_id and fate_of(header.transaction_id) is Fate.ABORTED
+            aborted = header.transaction_id and fate_of(header.transaction_id) is TransactionState.ABORTED
             yield header, None if aborted else segment.checked_body(place, header)
 
 
-def _last_offsets(partition: Partition, ready: list[Sealed], fate_of: FateOf) -> Offsets:
+def _last_offsets(partition: Partition, ready: list[InactiveSegment], fate_of: FateOf) -> Offsets:
     """Offsets of the last record of every key, ascending."""
     table = pa.table({"key": pa.array([], pa.binary()), "offset": pa.array([], pa.int64())})
     waiting = [table]
@@ -248,7 +250,7 @@ def _filter(batch: Batch, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
     )
 
 
-def _swap(partition: Partition, group: Sequence[Sealed]) -> None:
+def _swap(partition: Partition, group: Sequence[InactiveSegment]) -> None:
     """Put the rewritten segment in the place of the group, unless retention was faster."""
     target = segment_path(partition.folder, group[0].base)
     spare = target.with_suffix(".cleaned")

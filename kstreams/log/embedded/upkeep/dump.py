@@ -12,7 +12,7 @@ from kstreams.log.embedded.segments.frame import FrameHeader
 from kstreams.log.embedded.segments.head import decode_head
 from kstreams.log.embedded.segments.partition import segment_bases
 from kstreams.log.embedded.segments.segment import Segment, segment_path
-from kstreams.log.embedded.upkeep.evidence import partition_folders
+from kstreams.log.embedded.upkeep.consistency import partition_folders
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.catalogue.transactions import fate, forget_committed
-from kstreams.log.embedded.home import Home
+from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.segment import segment_path
@@ -24,7 +24,7 @@ _ROUND_MS = 5 * 60 * 1000  # Kafka's log.retention.check.interval.ms
 _logger = logging.getLogger("kstreams.log")
 
 
-class Cleaned(NamedTuple):
+class CleaningResult(NamedTuple):
     """What cleaning a topic has freed."""
 
     topic: str
@@ -39,10 +39,10 @@ class Housekeeper:
 
     Parameters
     ----------
-    home : Home
+    home : LogResources
     """
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: LogResources) -> None:
         self._home = home
         self._mutex = threading.Lock()
         self._waiting: deque[tuple[Topic, int]] = deque()
@@ -91,7 +91,7 @@ def _takes_round(catalogue: Catalogue, now_ms: int) -> bool:
     return is_due and row is not None
 
 
-def clean_topic(home: Home, topic: Topic, *, eager: bool = False, roll: bool = False) -> Cleaned:
+def clean_topic(home: LogResources, topic: Topic, *, eager: bool = False, roll: bool = False) -> CleaningResult:
     """Clean every partition of a topic.
 
     Parameters
@@ -107,11 +107,11 @@ def clean_topic(home: Home, topic: Topic, *, eager: bool = False, roll: bool = F
         clean_partition(home, topic, number, settings, eager=eager, roll=roll)
     forget_committed(home.catalogue)
     after = _size(home, topic)
-    return Cleaned(topic.name, before.segments - after.segments, before.bytes - after.bytes)
+    return CleaningResult(topic.name, before.segments - after.segments, before.bytes - after.bytes)
 
 
 def clean_partition(
-    home: Home, topic: Topic, number: int, settings: TopicSettings, *, eager: bool = False, roll: bool = False
+    home: LogResources, topic: Topic, number: int, settings: TopicSettings, *, eager: bool = False, roll: bool = False
 ) -> None:
     """Clean one partition; where another process cleans it at the same time, that one goes on."""
     partition = home.partition(topic, number)
@@ -124,15 +124,15 @@ def clean_partition(
             _compact(home, topic, partition, settings, eager)
 
 
-def _size(home: Home, topic: Topic) -> Cleaned:
+def _size(home: LogResources, topic: Topic) -> CleaningResult:
     sizes = []
     for number in range(topic.partitions):
         with closing(home.partition(topic, number)) as partition, suppress(FileNotFoundError):
             sizes += [segment_path(partition.folder, base).stat().st_size for base in partition.segments()]
-    return Cleaned(topic.name, len(sizes), sum(sizes))
+    return CleaningResult(topic.name, len(sizes), sum(sizes))
 
 
-def _compact(home: Home, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:
+def _compact(home: LogResources, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:
     now_ms = home.clock.now_ms()
     stable = stable_end(home, topic, partition.source.partition, partition.head().end_offset)
     compact(partition, settings, stable, lambda number: fate(home.catalogue, number, now_ms), now_ms, eager=eager)

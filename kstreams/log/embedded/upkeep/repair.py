@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
-from kstreams.log.embedded.catalogue.copies import existing_log
-from kstreams.log.embedded.catalogue.truth import salvage
+from kstreams.log.embedded.catalogue.journaled_database import existing_log
+from kstreams.log.embedded.catalogue.reconciliation import choose_copy_with_loss
 from kstreams.log.embedded.disk import Disk
-from kstreams.log.embedded.upkeep.evidence import forget_unknown
+from kstreams.log.embedded.upkeep.consistency import forget_unknown
 
 
 def repair(folder: str | Path) -> list[str]:
@@ -40,7 +40,7 @@ def repair(folder: str | Path) -> list[str]:
     []
     """
     root = existing_log(folder)
-    with closing(Catalogue(root, "os", Disk(), salvage)) as catalogue:
+    with closing(Catalogue(root, "os", Disk(), choose_copy_with_loss)) as catalogue:
         said = [*catalogue.mended, *forget_unknown(catalogue, root)]
     advice = "Applications that ran on it start anew from its offsets: delete their state folders before."
     return [f"{each}." for each in said] + ([advice] if said else [])

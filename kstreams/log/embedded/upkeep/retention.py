@@ -8,7 +8,7 @@ import os
 from kstreams.errors import LogError
 from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.disk import create_file
-from kstreams.log.embedded.segments.head import Head
+from kstreams.log.embedded.segments.head import PartitionHead
 from kstreams.log.embedded.segments.index import index_path, last_entry
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.recovery import START_SUFFIX
@@ -25,7 +25,7 @@ def apply_retention(partition: Partition, settings: TopicSettings, now_ms: int) 
         move_start(partition, start)
 
 
-def is_expired(head: Head, settings: TopicSettings, now_ms: int) -> bool:
+def is_expired(head: PartitionHead, settings: TopicSettings, now_ms: int) -> bool:
     """Whether all records of the active segment are too old: then it is complete, whoever appends next."""
     if not settings.delete or settings.retention_ms < 0 or settings.retention_by_record:
         return False
@@ -54,7 +54,7 @@ def create_mark(partition: Partition, offset: int) -> None:
         path.unlink()
 
 
-def drop_before(partition: Partition, head: Head, offset: int) -> None:
+def drop_before(partition: Partition, head: PartitionHead, offset: int) -> None:
     """Remove the sealed segments that hold nothing at or after `offset`; the oldest first."""
     bases = [base for base in partition.segments() if base <= head.segment]
     for base, following in itertools.pairwise(bases):
@@ -84,7 +84,7 @@ def _expired(partition: Partition, sealed: list[int], settings: TopicSettings, n
     return next((count for count, time in enumerate(times) if time >= now_ms - settings.retention_ms), len(times))
 
 
-def _surplus(partition: Partition, sealed: list[int], head: Head, settings: TopicSettings) -> int:
+def _surplus(partition: Partition, sealed: list[int], head: PartitionHead, settings: TopicSettings) -> int:
     if settings.retention_bytes < 0:
         return 0
     sizes = [segment_path(partition.folder, base).stat().st_size for base in sealed]

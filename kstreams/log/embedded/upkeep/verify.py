@@ -7,13 +7,13 @@ from pathlib import Path
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError
-from kstreams.log.embedded.catalogue.copies import existing_log
+from kstreams.log.embedded.catalogue.journaled_database import existing_log
 from kstreams.log.embedded.segments.frame import BadFrameError, NewerFormatError
-from kstreams.log.embedded.segments.head import HEAD_SIZE, Head, decode_head, is_trusted
+from kstreams.log.embedded.segments.head import HEAD_SIZE, PartitionHead, decode_head, is_trusted
 from kstreams.log.embedded.segments.index import index_path, wrong_entries
 from kstreams.log.embedded.segments.partition import segment_bases
 from kstreams.log.embedded.segments.segment import Damage, Segment, segment_path
-from kstreams.log.embedded.upkeep.evidence import Sighting, partition_folders
+from kstreams.log.embedded.upkeep.consistency import TransactionReference, partition_folders
 from kstreams.log.embedded.upkeep.verify_catalogue import verify_catalogue
 
 
@@ -41,12 +41,12 @@ def verify(folder: str | Path) -> list[Damage]:
     []
     """
     root = existing_log(folder)
-    seen: dict[int, Sighting] = {}
+    seen: dict[int, TransactionReference] = {}
     found = [damage for partition in partition_folders(root) for damage in verify_partition(*partition, seen)]
     return [*verify_catalogue(root, seen), *found]
 
 
-def verify_partition(folder: Path, source: TopicPartition, seen: dict[int, Sighting]) -> Iterator[Damage]:
+def verify_partition(folder: Path, source: TopicPartition, seen: dict[int, TransactionReference]) -> Iterator[Damage]:
     """All damage in one partition; the transactions in it are added to `seen`."""
     raw = (folder / "head").read_bytes()
     head = decode_head(raw)
@@ -70,7 +70,7 @@ def verify_partition(folder: Path, source: TopicPartition, seen: dict[int, Sight
         yield Damage(str(missing), 0, head.segment, "the active segment is missing")
 
 
-def _map(segment: Segment, head: Head | None) -> Iterator[Damage]:
+def _map(segment: Segment, head: PartitionHead | None) -> Iterator[Damage]:
     """Map what is published; a head of another boot may be ahead of its frames, so there the whole file counts."""
     try:
         if head is not None and is_trusted(head):
@@ -83,7 +83,7 @@ def _map(segment: Segment, head: Head | None) -> Iterator[Damage]:
         yield Damage(str(segment.path), segment.limit, -1, f"{head.position - segment.limit} bytes are missing here")
 
 
-def _verify_frames(segment: Segment, seen: dict[int, Sighting]) -> Generator[Damage, None, int]:
+def _verify_frames(segment: Segment, seen: dict[int, TransactionReference]) -> Generator[Damage, None, int]:
     """Damage in the mapped part of a segment; returns the offset after its last sound frame."""
     position, offset = 0, segment.base_offset
     while position < segment.limit:
@@ -92,7 +92,9 @@ def _verify_frames(segment: Segment, seen: dict[int, Sighting]) -> Generator[Dam
             if header.base_offset != offset:
                 raise BadFrameError(f"the frame begins at offset {header.base_offset}")
             segment.body_at(position, header)
-            seen.setdefault(header.transaction_id, Sighting(header.transaction_id, str(segment.path), position))
+            seen.setdefault(
+                header.transaction_id, TransactionReference(header.transaction_id, str(segment.path), position)
+            )
             position, offset = position + header.size, header.next_offset
         except (BadFrameError, NewerFormatError) as bad:
             yield Damage(str(segment.path), position, offset, str(bad))

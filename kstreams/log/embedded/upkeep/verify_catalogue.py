@@ -9,35 +9,35 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.errors import CorruptLogError
-from kstreams.log.embedded.catalogue.copies import DATABASE
-from kstreams.log.embedded.catalogue.journal import NAME, Reading, read_journal
-from kstreams.log.embedded.catalogue.presence import Presence
+from kstreams.log.embedded.catalogue.folder_lock import FolderLock
+from kstreams.log.embedded.catalogue.journal import NAME, JournalContents, read_journal
+from kstreams.log.embedded.catalogue.journaled_database import DATABASE
+from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, DatabaseContents, faults, read_contents
 from kstreams.log.embedded.catalogue.rows import Tables, check_tables, read_tables
-from kstreams.log.embedded.catalogue.truth import DAMAGE, Copy, examine, faults
 from kstreams.log.embedded.segments.segment import Damage
-from kstreams.log.embedded.upkeep.evidence import Sighting, has_records, partition_folders, topic_id
+from kstreams.log.embedded.upkeep.consistency import TransactionReference, has_records, partition_folders, topic_id
 
 
-class View(NamedTuple):
+class CatalogueView(NamedTuple):
     """The copies at one moment, and what is wrong inside the database."""
 
-    copy: Copy | None
-    reading: Reading | None
+    copy: DatabaseContents | None
+    reading: JournalContents | None
     faults: list[str]
 
 
-def verify_catalogue(root: Path, seen: Mapping[int, Sighting]) -> Iterator[Damage]:
+def verify_catalogue(root: Path, seen: Mapping[int, TransactionReference]) -> Iterator[Damage]:
     """All damage in the catalogue.
 
     Parameters
     ----------
     root : Path
         The log's folder.
-    seen : mapping of transaction id to Sighting
+    seen : mapping of transaction id to TransactionReference
         The transactions in the segments.
     """
     try:
-        with closing(Presence(root)) as presence, presence.opening() as alone:
+        with closing(FolderLock(root)) as presence, presence.opening() as alone:
             view = _view(root, alone)
     except OSError:  # a folder that cannot be written to has no writers either
         view = _view(root, alone=True)
@@ -48,10 +48,12 @@ def verify_catalogue(root: Path, seen: Mapping[int, Sighting]) -> Iterator[Damag
         yield from _verify_tables(root, tables, seen)
 
 
-def _view(root: Path, alone: bool) -> View:
+def _view(root: Path, alone: bool) -> CatalogueView:
     """Look at both; beside live writers under the write lock, so that none is half way between the two."""
     if not (root / DATABASE).exists():
-        return View(None, _read_journal(root), ["it is missing; the next opening makes it anew from its journal"])
+        return CatalogueView(
+            None, _read_journal(root), ["it is missing; the next opening makes it anew from its journal"]
+        )
     mode = "ro" if alone else "rw"
     try:
         with closing(
@@ -60,33 +62,33 @@ def _view(root: Path, alone: bool) -> View:
             database.execute("BEGIN" if alone else "BEGIN IMMEDIATE")
             if database.execute("PRAGMA user_version").fetchone()[0] == 1:
                 return _view_of_format_1(database)
-            return View(examine(database), _read_journal(root), list(faults(database)))
+            return CatalogueView(read_contents(database), _read_journal(root), list(faults(database)))
     except DAMAGE as error:
-        return View(None, _read_journal(root), [str(error)])
+        return CatalogueView(None, _read_journal(root), [str(error)])
 
 
-def _view_of_format_1(database: sqlite3.Connection) -> View:
+def _view_of_format_1(database: sqlite3.Connection) -> CatalogueView:
     """A catalogue that was not opened since there are journals: nothing to compare it with."""
     lines = [line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok"]
     tables = read_tables(database)
-    return View(None, Reading(tables, 0, 0, b"", 0, ""), lines)
+    return CatalogueView(None, JournalContents(tables, 0, 0, b"", 0, ""), lines)
 
 
-def _read_journal(root: Path) -> Reading | None:
+def _read_journal(root: Path) -> JournalContents | None:
     try:
         return read_journal((root / NAME).read_bytes())
     except FileNotFoundError:
         return None
 
 
-def _newest_tables(view: View) -> Tables | None:
+def _newest_tables(view: CatalogueView) -> Tables | None:
     copy, reading = view.copy, view.reading
     if reading is None or (copy is not None and copy.seal.sequence >= reading.sequence):
         return None if copy is None else copy.tables
     return reading.tables
 
 
-def _verify_journal(root: Path, view: View) -> Iterator[Damage]:
+def _verify_journal(root: Path, view: CatalogueView) -> Iterator[Damage]:
     copy, reading = view.copy, view.reading
     if reading is None:
         yield Damage(str(root / NAME), 0, -1, "it is missing")
@@ -105,7 +107,7 @@ def _verify_journal(root: Path, view: View) -> Iterator[Damage]:
         yield Damage(str(root / NAME), 0, -1, f"it says other things than {DATABASE}")
 
 
-def _verify_tables(root: Path, tables: Tables, seen: Mapping[int, Sighting]) -> Iterator[Damage]:
+def _verify_tables(root: Path, tables: Tables, seen: Mapping[int, TransactionReference]) -> Iterator[Damage]:
     path = str(root / DATABASE)
     try:
         check_tables(tables, path)

@@ -36,7 +36,7 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
-    "spark.python.daemon.module": "kstreams.runtime.spark.cluster.quiet_daemon",
+    "spark.python.daemon.module": "kstreams.runtime.spark.cluster.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # On a local disk it halves a trigger. It fences two drivers on one checkpoint less well, hence local only.

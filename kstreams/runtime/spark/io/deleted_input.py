@@ -7,9 +7,9 @@ from kstreams.log.api import Log
 from kstreams.processor.task.task import DELETED
 from kstreams.processor.topology.offset_reset import may_be_missed, reading, reset_after_loss
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.spark.io.offset_ranges import Moves
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.reports import Report
+from kstreams.runtime.spark.reports import TaskReport
 
 
 class DeletedInput:
@@ -24,7 +24,7 @@ class DeletedInput:
     def __init__(self, program: Program, log: Log) -> None:
         self._program, self._log = program, log
 
-    def passed(self, moves: Moves) -> tuple[dict[TopicPartition, tuple[int, int]], Report]:
+    def passed(self, moves: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:
         """The records that are there, and a report of the others.
 
         Raises
@@ -41,7 +41,7 @@ class DeletedInput:
             if goes_on > start:
                 present[source] = goes_on, end
                 dropped.append((self._missed(source, start, begins[source]), DELETED, goes_on - start))
-        return present, Report(dropped)
+        return present, TaskReport(dropped)
 
     def _missed(self, source: TopicPartition, start: int, begin: int) -> str:
         """The name of the source node that misses records."""

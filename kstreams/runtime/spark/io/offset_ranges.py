@@ -1,4 +1,4 @@
-"""`Span`: which records of a topic partition a task reads in a step, as the driver tells its tasks."""
+"""`OffsetRange`: which records of a topic partition a task reads in a step, as the driver tells its tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from kstreams.batch import TopicPartition
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """The records [start, end) of one topic partition."""
 
     topic: str
@@ -19,29 +19,29 @@ class Span(NamedTuple):
     end: int
 
 
-Moves = Mapping[TopicPartition, tuple[int, int]]
+OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
 """Where every source partition stood before a step, and where it stands after it."""
 
 
-def spans_of(moves: Moves, topics: Iterable[str], partition: int) -> list[Span]:
+def ranges_of_task(moves: OffsetRanges, topics: Iterable[str], partition: int) -> list[OffsetRange]:
     """What the task of a partition reads: that partition of every topic, where there is something new.
 
     Examples
     --------
     >>> moves = {TopicPartition("a", 0): (0, 5), TopicPartition("a", 1): (2, 3), TopicPartition("b", 1): (4, 4)}
-    >>> spans_of(moves, ["a", "b"], 1)
-    [Span(topic='a', partition=1, start=2, end=3)]
+    >>> ranges_of_task(moves, ["a", "b"], 1)
+    [OffsetRange(topic='a', partition=1, start=2, end=3)]
     """
     sources = [TopicPartition(topic, partition) for topic in topics]
     moved = [(source, *moves[source]) for source in sources if source in moves]
-    return [Span(*source, start, end) for source, start, end in moved if end > start]
+    return [OffsetRange(*source, start, end) for source, start, end in moved if end > start]
 
 
-def encode_spans(spans: Iterable[Span]) -> bytes:
+def encode_ranges(spans: Iterable[OffsetRange]) -> bytes:
     """Spans as bytes, for the row that wakes a task."""
     return msgspec.json.encode(list(spans))
 
 
-def decode_spans(data: bytes) -> list[Span]:
-    """The inverse of `encode_spans`."""
-    return msgspec.json.decode(data, type=list[Span])
+def decode_ranges(data: bytes) -> list[OffsetRange]:
+    """The inverse of `encode_ranges`."""
+    return msgspec.json.decode(data, type=list[OffsetRange])

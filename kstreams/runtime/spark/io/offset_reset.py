@@ -14,7 +14,7 @@ from kstreams.runtime.spark.io.rows import Offsets, offsets_of
 from kstreams.runtime.spark.program import Program, source_partitions
 
 
-def beginnings(program: Program, log: Log, clock: Clock) -> Offsets:
+def starting_offsets(program: Program, log: Log, clock: Clock) -> Offsets:
     """The first offset of every partition that is not read from its beginning.
 
     A first batch that is run again must begin where it began, whatever time it is by then: hence the file.

@@ -87,7 +87,7 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         return SCHEMA
 
     def reader(self, schema: Any) -> DataSourceReader:
-        return BoundedReader(Topics.of(self.options))
+        return BoundedReader(TopicReader.of(self.options))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         limit = self.options.get("maxRecordsPerTrigger")
@@ -95,7 +95,7 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
         latest_ms = int(self.options.get("latestTime", LATEST_MS))
         most = None if limit is None else int(limit)
-        return StreamReader(Topics.of(self.options), most, starts, ends=ends, latest_ms=latest_ms)
+        return StreamReader(TopicReader.of(self.options), most, starts, ends=ends, latest_ms=latest_ms)
 
 
 @cache
@@ -104,14 +104,14 @@ def log_at(path: str) -> Log:
     return open_log(path)
 
 
-class OffsetRange(InputPartition):  # type: ignore[misc]
+class LogInputPartition(InputPartition):  # type: ignore[misc]
     """Rows [start, end) of one topic partition."""
 
     def __init__(self, source: TopicPartition, start: int, end: int) -> None:
         self.source, self.start, self.end = source, start, end
 
 
-class Topics:
+class TopicReader:
     """The topics that a source reads: their offsets, and their rows between two offsets."""
 
     def __init__(self, path: str, names: Sequence[str], rows_per_task: int, missing: Collection[str] = ()) -> None:
@@ -119,7 +119,7 @@ class Topics:
         self._missing = frozenset(missing)
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Topics:
+    def of(cls, options: Mapping[str, str]) -> TopicReader:
         """Read the options; raises ConfigError when one that is needed is missing."""
         if not options.get("path") or not options.get("topics"):
             raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
@@ -141,15 +141,17 @@ class Topics:
         with log_at(self.path).admin() as admin:
             return admin.end_offsets(self.partitions())
 
-    def between(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
+    def between(
+        self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    ) -> list[LogInputPartition]:
         """One range per partition that has something between two offsets; a large one is split."""
         return [
-            OffsetRange(source, low, high)
+            LogInputPartition(source, low, high)
             for source, stop in end.items()
             for low, high in ranges(start.get(source, 0), stop, self.rows_per_task)
         ]
 
-    def read(self, span: OffsetRange) -> Iterator[Batch]:
+    def read(self, span: LogInputPartition) -> Iterator[Batch]:
         """The rows of a range, straight from the mapped files.
 
         Raises
@@ -167,7 +169,7 @@ class Topics:
                     raise LogError(f"{span.source} ends before offset {span.end}, which Spark was told it has")
                 yield from (rows for batch in batches if len(rows := _before(batch, span.end)))
 
-    def _present_from(self, span: OffsetRange) -> int:
+    def _present_from(self, span: LogInputPartition) -> int:
         """The first offset of a range that is there, or would be."""
         with log_at(self.path).admin() as admin:
             begin = admin.beginning_offsets([span.source])[span.source]
@@ -188,7 +190,7 @@ def _before(batch: Batch, end: int) -> Batch:
 class BoundedReader(DataSourceReader):  # type: ignore[misc]
     """Everything that the topics hold when the plan is made."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: TopicReader) -> None:
         self._topics = topics
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -198,14 +200,14 @@ class BoundedReader(DataSourceReader):  # type: ignore[misc]
         return iter(()) if partition.start == partition.end else map(record_batch, self._topics.read(partition))
 
 
-EMPTY = OffsetRange(TopicPartition("", 0), 0, 0)
+EMPTY = LogInputPartition(TopicPartition("", 0), 0, 0)
 """Spark wants at least one partition in a batch."""
 
 
 TOLD = 2
 """The end of input takes two offsets: one with the row, one without, after which Spark closes what is open."""
 
-START_OF_END = [OffsetRange(TopicPartition(END, 0), 0, 1)]
+START_OF_END = [LogInputPartition(TopicPartition(END, 0), 0, 1)]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -213,7 +215,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def __init__(
         self,
-        topics: Topics,
+        topics: TopicReader,
         limit: int | None,
         starts: Mapping[TopicPartition, int] | None = None,
         *,

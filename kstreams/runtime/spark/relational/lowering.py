@@ -19,12 +19,12 @@ from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.rule_book import RuleBook
 from kstreams.log.partitioning import partitions_of
-from kstreams.runtime.spark.plan import Plan
+from kstreams.runtime.spark.plan import PathPlan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import Frame, arrow_call
 from kstreams.runtime.spark.relational.obstacles import Facts
 from kstreams.runtime.spark.relational.user_function import UserFunction, origin_column
-from kstreams.runtime.spark.reports import MARK, one_dropped
+from kstreams.runtime.spark.reports import CONTROL_TOPIC, one_dropped
 from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
 
 Rule = Callable[[Any, "Lowering"], Frame | None]
@@ -107,7 +107,9 @@ class Lowering:
         self.outputs.append(Output(self._topic_names.get(topic, topic), frame, drops))
 
 
-def relational_rows(plan: Plan, number: int, source: Callable[[list[str]], DataFrame], program: Program) -> DataFrame:
+def relational_rows(
+    plan: PathPlan, number: int, source: Callable[[list[str]], DataFrame], program: Program
+) -> DataFrame:
     """What a sub-topology on the relational path writes, as `OUT_SCHEMA`.
 
     Parameters
@@ -137,7 +139,7 @@ def _rows(output: Output, program: Program) -> DataFrame:
     topic, value = F.lit(output.topic), F.col("value")
     if output.drops is not None:
         has_key, told = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
-        topic, value = F.when(has_key, topic).otherwise(MARK), F.when(has_key, value).otherwise(F.lit(told))
+        topic, value = F.when(has_key, topic).otherwise(CONTROL_TOPIC), F.when(has_key, value).otherwise(F.lit(told))
     return output.frame.rows.select(
         topic.alias("topic"),
         partition.alias("partition"),

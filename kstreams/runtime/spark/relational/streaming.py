@@ -8,15 +8,15 @@ from pyspark.sql import functions as F
 
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
 from kstreams.runtime.spark.io.from_log import count_records
-from kstreams.runtime.spark.io.offset_ranges import Moves
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.source import read_stream
-from kstreams.runtime.spark.plan import Plan
+from kstreams.runtime.spark.plan import PathPlan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import relational_rows
 from kstreams.runtime.spark.relational.obstacles import window_of
-from kstreams.runtime.spark.reports import Report, split_reports
+from kstreams.runtime.spark.reports import TaskReport, split_reports
 from kstreams.runtime.spark.settings import SparkSettings
 
 
@@ -31,17 +31,19 @@ class WindowedSteps:
     def __init__(self, log_dir: str) -> None:
         self._log_dir = log_dir
 
-    def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
+    def run(
+        self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
+    ) -> tuple[pa.Table, list[TaskReport]]:
         """The rows as they are; the end of input came as data."""
         assert rows is not None
         topics = sorted({source.topic for source in moves})
         table, reports = split_reports(rows.toArrow())
-        return table, [*reports, Report(records_in=count_records(self._log_dir, topics, moves))]
+        return table, [*reports, TaskReport(records_in=count_records(self._log_dir, topics, moves))]
 
 
 def windowed_stream(
     session: SparkSession,
-    plan: Plan,
+    plan: PathPlan,
     number: int,
     program: Program,
     settings: SparkSettings,

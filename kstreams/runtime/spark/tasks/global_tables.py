@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kstreams.batch import Batch
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.io.rows import offsets_of, positions_of, table_of
-from kstreams.runtime.spark.io.source import Topics
+from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program, Step
 from kstreams.runtime.spark.reports import raise_first, split_reports
 from kstreams.runtime.spark.tasks.state_files import NO_STEP
@@ -15,7 +15,7 @@ from kstreams.runtime.spark.tasks.step_plans import GlobalTable
 from kstreams.runtime.spark.tasks.task_run import run_task
 
 
-class GlobalTables:
+class GlobalTableLoader:
     """The global tables of an application.
 
     They are read to the end of their topics before each step, independent of how many rows the step takes.
@@ -52,5 +52,5 @@ class GlobalTables:
         for span in topics.between(start, positions_of(wanted.offsets)):
             yield from topics.read(span)
 
-    def _topics(self, sub: SubTopology) -> Topics:
-        return Topics(self._program.log_dir, self._program.inputs[sub.id], 1 << 60)
+    def _topics(self, sub: SubTopology) -> TopicReader:
+        return TopicReader(self._program.log_dir, self._program.inputs[sub.id], 1 << 60)

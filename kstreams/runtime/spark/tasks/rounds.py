@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from kstreams.errors import TopologyError
-from kstreams.runtime.spark.tasks.state_files import TURNS
+from kstreams.runtime.spark.tasks.state_files import MAX_ROUNDS
 
 Rows = TypeVar("Rows")
 
 
-def take_turns(
+def run_rounds(
     members: Sequence[int],
     inputs: Mapping[int, Collection[str]],
     run: Callable[[int, int, Sequence[Rows]], tuple[Rows, Collection[str]]],
@@ -46,7 +46,7 @@ def take_turns(
     --------
     >>> def countdown(member, turn, waiting):
     ...     return (2 - turn, ["again"] if turn < 2 else [])
-    >>> take_turns([0], {0: ["again"]}, countdown)
+    >>> run_rounds([0], {0: ["again"]}, countdown)
     {0: [2, 1, 0]}
     """
     taken: dict[int, list[Rows]] = {member: [] for member in members}
@@ -54,10 +54,10 @@ def take_turns(
     while waiting:
         member = next(iter(waiting))
         turn = len(taken[member])
-        if turn == TURNS:
+        if turn == MAX_ROUNDS:
             raise TopologyError(
-                f"Sub-topologies {sorted(members)} feed each other without end: after {TURNS} turns in one step there "
-                "are still records for them. Let a filter in the circle end it."
+                f"Sub-topologies {sorted(members)} feed each other without end: after {MAX_ROUNDS} turns in one step "
+                "there are still records for them. Let a filter in the circle end it."
             )
         rows, topics = run(member, turn, waiting.pop(member))
         taken[member].append(rows)

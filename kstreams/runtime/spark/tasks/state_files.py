@@ -30,40 +30,40 @@ FORMAT_VERSION = 1
 HEADER = struct.Struct("<4sHqq16sQ16s")
 CHECKSUM = struct.Struct("<I")
 NO_STEP = -1
-TURNS = 1 << 16
+MAX_ROUNDS = 1 << 16
 """How often a sub-topology can run in one step; only those that feed themselves run more than once."""
 
-Memo = Mapping[str, int]
+TaskMetadata = Mapping[str, int]
 
 
-def moment(step: int, turn: int = 0) -> int:
+def version_number(step: int, turn: int = 0) -> int:
     """One number for a step and a turn in it.
 
     Examples
     --------
-    >>> moment(0, 1) - moment(0), moment(1) - moment(0)
+    >>> version_number(0, 1) - version_number(0), version_number(1) - version_number(0)
     (1, 65536)
     """
-    return step * TURNS + turn
+    return step * MAX_ROUNDS + turn
 
 
-class Version(NamedTuple):
+class StateVersion(NamedTuple):
     """One state of one task: the moment that made it, and the digest of what it changed."""
 
-    moment: int
+    number: int
     digest: bytes
 
 
-EMPTY = Version(moment(NO_STEP), bytes(16))
+EMPTY = StateVersion(version_number(NO_STEP), bytes(16))
 """The state before the first step."""
 
 
 class StateFile(NamedTuple):
     """What one file holds."""
 
-    version: Version
-    parent: Version
-    memo: Memo
+    version: StateVersion
+    parent: StateVersion
+    memo: TaskMetadata
     stores: dict[str, Changes]
 
 
@@ -92,47 +92,49 @@ class StateFiles:
         self._fs, root = fs.FileSystem.from_uri(checkpoint)
         self._folder = f"{root}/state/{task}"
 
-    def write_changes(self, at: int, parent: Version, memo: Memo, changes: Mapping[str, Changes]) -> Version:
+    def write_changes(
+        self, at: int, parent: StateVersion, memo: TaskMetadata, changes: Mapping[str, Changes]
+    ) -> StateVersion:
         """Write what the moment `at` changed in the version before it; the new version."""
         return self._write(self._changes_path(at), at, parent, memo, changes)
 
-    def write_snapshot(self, version: Version, memo: Memo, stores: Mapping[str, Changes]) -> None:
+    def write_snapshot(self, version: StateVersion, memo: TaskMetadata, stores: Mapping[str, Changes]) -> None:
         """Write everything that a version holds, and let go what only older versions need."""
-        self._write(self._snapshot_path(version.moment), version.moment, version, memo, stores)
-        self._prune(version.moment)
+        self._write(self._snapshot_path(version.number), version.number, version, memo, stores)
+        self._prune(version.number)
 
-    def version_at(self, at: int) -> Version:
+    def version_at(self, at: int) -> StateVersion:
         """The version that a moment made; raises StateError when it is missing."""
-        return EMPTY if at == EMPTY.moment else self._header(self._changes_path(at))[0]
+        return EMPTY if at == EMPTY.number else self._header(self._changes_path(at))[0]
 
-    def memo_at(self, version: Version) -> Memo:
+    def metadata_at(self, version: StateVersion) -> TaskMetadata:
         """The times that were kept with a version."""
-        return {} if version == EMPTY else self._read(self._changes_path(version.moment)).memo
+        return {} if version == EMPTY else self._read(self._changes_path(version.number)).memo
 
-    def since(self, known: Version, wanted: Version) -> list[StateFile] | None:
+    def since(self, known: StateVersion, wanted: StateVersion) -> list[StateFile] | None:
         """The changes from one version to a later one, oldest first; None when they are not one history."""
         found: list[StateFile] = []
         at = wanted
         while at != known:
-            if at.moment <= known.moment or not self._exists(self._changes_path(at.moment)):
+            if at.number <= known.number or not self._exists(self._changes_path(at.number)):
                 return None
-            file = self._read(self._changes_path(at.moment))
+            file = self._read(self._changes_path(at.number))
             self._require(file.version == at, at)
             found.append(file)
             at = file.parent
         return found[::-1]
 
-    def rebuild(self, wanted: Version) -> list[StateFile]:
+    def rebuild(self, wanted: StateVersion) -> list[StateFile]:
         """A snapshot (or nothing) and the changes after it: all that makes up a version, oldest first."""
         found: list[StateFile] = []
         at = wanted
         while at != EMPTY:
-            snapshot = self._snapshot_path(at.moment)
+            snapshot = self._snapshot_path(at.number)
             if self._exists(snapshot):
                 found.append(self._read(snapshot))
                 self._require(found[-1].parent == at, at)
                 break
-            found.append(self._read(self._changes_path(at.moment)))
+            found.append(self._read(self._changes_path(at.number)))
             self._require(found[-1].version == at, at)
             at = found[-1].parent
         return found[::-1]
@@ -144,15 +146,17 @@ class StateFiles:
         return self._path(at, "snapshot")
 
     def _path(self, at: int, kind: str) -> str:
-        step, turn = divmod(at, TURNS)
+        step, turn = divmod(at, MAX_ROUNDS)
         return f"{self._folder}/{step:012d}-{turn:05d}.{kind}"
 
     def _exists(self, path: str) -> bool:
         return bool(self._fs.get_file_info(path).type == fs.FileType.File)
 
-    def _write(self, path: str, at: int, parent: Version, memo: Memo, stores: Mapping[str, Changes]) -> Version:
+    def _write(
+        self, path: str, at: int, parent: StateVersion, memo: TaskMetadata, stores: Mapping[str, Changes]
+    ) -> StateVersion:
         body = _encode(_Body(dict(memo), {name: _ipc(changes) for name, changes in sorted(stores.items())}))
-        version = Version(at, hashlib.blake2b(body, digest_size=16).digest())
+        version = StateVersion(at, hashlib.blake2b(body, digest_size=16).digest())
         header = HEADER.pack(MAGIC, FORMAT_VERSION, at, *parent, len(body), version.digest)
         self._fs.create_dir(self._folder, recursive=True)
         scratch = f"{path}.{id(body):x}.tmp"
@@ -162,7 +166,7 @@ class StateFiles:
         make_private_on(self._fs, os.path.dirname(self._folder), self._folder, path)
         return version
 
-    def _header(self, path: str) -> tuple[Version, Version, int]:
+    def _header(self, path: str) -> tuple[StateVersion, StateVersion, int]:
         with self._open(path) as file:
             return _unpack(path, file.read(HEADER.size + CHECKSUM.size))
 
@@ -181,11 +185,12 @@ class StateFiles:
         except FileNotFoundError as error:
             raise StateError(f"{path} is missing: the checkpoint is incomplete, start anew with another.") from error
 
-    def _require(self, fits: bool, version: Version) -> None:
+    def _require(self, fits: bool, version: StateVersion) -> None:
         if not fits:
             raise StateError(
-                f"The state files in {self._folder} do not form one history at step {version.moment // TURNS}: "
-                "two applications may share this checkpoint. Give each its own `application.id`."
+                f"The state files in {self._folder} do not form one history at step "
+                f"{version.number // MAX_ROUNDS}: two applications may share this checkpoint. Give each its own "
+                "`application.id`."
             )
 
     def _prune(self, newest_snapshot: int) -> None:
@@ -199,17 +204,17 @@ class StateFiles:
         for info in self._fs.get_file_info(fs.FileSelector(self._folder)):
             place, dot, kind = info.base_name.partition(".")
             if dot and kind in ("changes", "snapshot"):
-                yield moment(*map(int, place.split("-"))), info.path
+                yield version_number(*map(int, place.split("-"))), info.path
 
 
-def _unpack(path: str, raw: bytes) -> tuple[Version, Version, int]:
+def _unpack(path: str, raw: bytes) -> tuple[StateVersion, StateVersion, int]:
     header, checksum = raw[: HEADER.size], raw[HEADER.size :]
     if len(checksum) != CHECKSUM.size or CHECKSUM.unpack(checksum)[0] != google_crc32c.value(header):
         raise StateError(f"{path} is damaged: its header fails its checksum. Restore the file from a copy.")
     magic, version, at, before, parent, length, digest = HEADER.unpack(header)
     if magic != MAGIC or version != FORMAT_VERSION:
         raise StateError(f"{path} has format {magic!r} {version}; this kstreams reads {MAGIC!r} {FORMAT_VERSION}.")
-    return Version(at, digest), Version(before, parent), length
+    return StateVersion(at, digest), StateVersion(before, parent), length
 
 
 def _ipc(changes: Changes) -> bytes:

@@ -24,13 +24,13 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
 from kstreams.runtime.spark.io.from_log import from_log
-from kstreams.runtime.spark.io.offset_ranges import decode_spans
+from kstreams.runtime.spark.io.offset_ranges import decode_ranges
 from kstreams.runtime.spark.io.rows import batches_of, table_of
 from kstreams.runtime.spark.program import Program, Step
-from kstreams.runtime.spark.reports import MARK, describe, report
+from kstreams.runtime.spark.reports import CONTROL_TOPIC, describe, report
 from kstreams.runtime.spark.tasks.collector import RowCollector
-from kstreams.runtime.spark.tasks.live_states import LIVE, LiveState
-from kstreams.runtime.spark.tasks.state_files import StateFiles, moment
+from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE, CachedState
+from kstreams.runtime.spark.tasks.state_files import StateFiles, version_number
 from kstreams.state.api import StateStore
 
 logger = logging.getLogger(__name__)
@@ -45,11 +45,11 @@ def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # what is dropped, the driver tells
         program: Program = unpack(packed)
         rows = table_of(batches)
-        marked = pc.equal(rows["topic"], MARK)
+        marked = pc.equal(rows["topic"], CONTROL_TOPIC)
         handed_over = rows.filter(pc.invert(marked))
         for mark in sorted(rows.filter(marked).to_pylist(), key=lambda mark: int(mark["partition"])):
             mine = handed_over.filter(pc.equal(handed_over["partition"], mark["partition"]))
-            given = [*from_log(program.log_dir, decode_spans(mark["value"])), *batches_of(mine)]
+            given = [*from_log(program.log_dir, decode_ranges(mark["value"])), *batches_of(mine)]
             yield from run_task(program, program.sub_topology(sub_topology), mark["partition"], step, given)
 
     return run
@@ -78,13 +78,13 @@ def run_task(
                 num_given_out += 1
         except CorruptStateError as damage:
             logger.warning("%s. They are rebuilt from the state files, and the step is run again", damage)
-            LIVE.clear()  # a global table's may be meant
+            STATE_CACHE.clear()  # a global table's may be meant
             yield from islice(_attempt(program, sub, partition, step, given), num_given_out, None)
     except KStreamsError as error:
-        LIVE.drop(name)
+        STATE_CACHE.drop(name)
         yield report(partition, error=describe(error))
     except BaseException:
-        LIVE.drop(name)  # it holds half a step
+        STATE_CACHE.drop(name)  # it holds half a step
         raise
 
 
@@ -94,14 +94,14 @@ def _attempt(
     """What a task gives in one step: the same whenever it is run."""
     name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
     version = files.version_at(step.before(sub.id))
-    live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
+    live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches)
     yield from _Run(program, sub, partition, step, live).outputs(given, files)
 
 
 class _Run:
     """What one call of `run_task` works with."""
 
-    def __init__(self, program: Program, sub: SubTopology, partition: int, step: Step, live: LiveState) -> None:
+    def __init__(self, program: Program, sub: SubTopology, partition: int, step: Step, live: CachedState) -> None:
         self._program, self._step, self._live = program, step, live
         self._partition = partition
         self._memo = dict(live.memo or {})
@@ -157,14 +157,14 @@ class _Run:
         return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
     def _commit(self, files: StateFiles) -> None:
-        live, number, moment = self._live, self._step.number, self._step.moment
+        live, step, made = self._live, self._step, self._step.version_number
         counted = {key: value for key, value in self._memo.items() if key.startswith("next_offset:")}
         live.memo = {**self._task.memo(), **self._task.deadlines(), **counted}
         changes = live.state.changes()
-        live.version = files.write_changes(moment, live.version, live.memo, changes)
-        live.state.persist(changes, dict.fromkeys(changes, moment + 1))
+        live.version = files.write_changes(made, live.version, live.memo, changes)
+        live.state.persist(changes, dict.fromkeys(changes, made + 1))
         # Not in later turns: two snapshots of one step would let go what it needs to run again.
-        if number % (2 * self._program.snapshot_every) == 0 and number > 0 and self._step.turn == 0:
+        if step.number % (2 * self._program.snapshot_every) == 0 and step.number > 0 and step.turn == 0:
             files.write_snapshot(live.version, live.memo, live.state.snapshot())
 
 
@@ -172,7 +172,7 @@ def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     stores: dict[str, Any] = {}
     for number, made_by in step.globals.items():
         sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
-        name, version = f"{program.checkpoint}/{number}_0", files.version_at(moment(made_by))
-        live = LIVE.at(name, files, sub.stores, version, caching=program.config.caches)
+        name, version = f"{program.checkpoint}/{number}_0", files.version_at(version_number(made_by))
+        live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches)
         stores |= live.state.stores
     return stores

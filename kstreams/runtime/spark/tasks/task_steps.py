@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 
 from kstreams.clock import Clock
 from kstreams.runtime.spark.io.from_log import count_records
-from kstreams.runtime.spark.io.offset_ranges import Moves
-from kstreams.runtime.spark.reports import Report, split_reports
-from kstreams.runtime.spark.tasks.chain import Chain
-from kstreams.runtime.spark.tasks.global_tables import GlobalTables
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
+from kstreams.runtime.spark.reports import TaskReport, split_reports
+from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
 from kstreams.runtime.spark.tasks.step_plans import StepPlan, StepPlans
+from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 
 
 class TaskSteps:
@@ -23,19 +23,23 @@ class TaskSteps:
 
     Parameters
     ----------
-    chain : Chain
+    chain : SubTopologyChain
     plans : StepPlans
-    global_tables : GlobalTables
+    global_tables : GlobalTableLoader
     log_dir : str
     clock : Clock
         Asked once per step.
     """
 
-    def __init__(self, chain: Chain, plans: StepPlans, global_tables: GlobalTables, log_dir: str, clock: Clock) -> None:
+    def __init__(
+        self, chain: SubTopologyChain, plans: StepPlans, global_tables: GlobalTableLoader, log_dir: str, clock: Clock
+    ) -> None:
         self._chain, self._plans, self._globals = chain, plans, global_tables
         self._log_dir, self._clock = log_dir, clock
 
-    def run(self, step: int, parent: int, rows: DataFrame | None, moves: Moves) -> tuple[pa.Table, list[Report]]:
+    def run(
+        self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
+    ) -> tuple[pa.Table, list[TaskReport]]:
         """Run all tasks once, those that feed themselves as often as it takes."""
         before = self._plans.get(parent)
         plan = self._planned(step, parent, before)
@@ -46,11 +50,11 @@ class TaskSteps:
             self._plans.put(step, msgspec.structs.replace(plan, turns=turns))
         return table, [*reports, self._read_past_tasks(table, moves)]
 
-    def _read_past_tasks(self, table: pa.Table, moves: Moves) -> Report:
+    def _read_past_tasks(self, table: pa.Table, moves: OffsetRanges) -> TaskReport:
         """What sub-topologies without tasks have read: from the log, and of what was written within the step."""
         topics, external = self._chain.past_tasks, {source.topic for source in moves}
         within = sum(pc.sum(pc.equal(table["topic"], topic)).as_py() or 0 for topic in topics if topic not in external)
-        return Report(records_in=count_records(self._log_dir, topics, moves) + within)
+        return TaskReport(records_in=count_records(self._log_dir, topics, moves) + within)
 
     def _planned(self, step: int, parent: int, before: StepPlan | None) -> StepPlan:
         known = self._plans.get(step)

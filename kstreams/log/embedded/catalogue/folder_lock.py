@@ -12,7 +12,7 @@ from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.segments.open_files import opened
 
 
-class Presence:
+class FolderLock:
     """Held from the opening of a log to `close`, or to the end of the process.
 
     Parameters

@@ -13,30 +13,37 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kstreams.errors import CorruptLogError, LogError, LogFormatError
-from kstreams.log.embedded.catalogue.journal import NAME, Journal, Reading, encode_record, read_journal
-from kstreams.log.embedded.catalogue.presence import Presence
+from kstreams.log.embedded.catalogue.folder_lock import FolderLock
+from kstreams.log.embedded.catalogue.journal import NAME, Journal, JournalContents, encode_record, read_journal
+from kstreams.log.embedded.catalogue.reconciliation import (
+    DAMAGE,
+    AuthoritativeCopy,
+    DatabaseContents,
+    choose_copy,
+    is_passing,
+    read_contents,
+)
 from kstreams.log.embedded.catalogue.rows import (
     TABLES,
     VERSION,
-    Change,
-    Seal,
+    DatabaseState,
+    RowChange,
     Tables,
     check_tables,
     create_tables,
     empty,
-    next_seal,
-    read_seal,
+    next_state,
+    read_state,
     read_tables,
-    seal_of,
+    state_of,
     watch,
-    write_seal,
+    write_state,
     write_tables,
 )
-from kstreams.log.embedded.catalogue.truth import DAMAGE, Copy, Truth, examine, is_passing, judge
 from kstreams.log.embedded.disk import Disk, create_file, refuse_links
 
 DATABASE = "catalogue.sqlite"
-Decide = Callable[[Path, Reading | None, Copy | None], Truth]
+Decide = Callable[[Path, JournalContents | None, DatabaseContents | None], AuthoritativeCopy]
 
 _WAIT_S = 60.0
 _SIDE_FILES = ("-wal", "-shm")
@@ -54,7 +61,7 @@ def existing_log(folder: str | Path) -> Path:
     return root
 
 
-class Copies:
+class JournaledDatabase:
     """Database and journal of an open catalogue.
 
     Parameters
@@ -65,7 +72,7 @@ class Copies:
     disk : Disk
         What writes the journal.
     decide : callable
-        Which copy holds where they differ: `judge`, or `salvage` for who accepts a loss.
+        Which copy holds where they differ: `choose_copy`, or `salvage` for who accepts a loss.
 
     Attributes
     ----------
@@ -80,24 +87,24 @@ class Copies:
     CorruptLogError, LogFormatError
     """
 
-    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = judge) -> None:
+    def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = choose_copy) -> None:
         self._folder, self._durability, self._decide = folder, durability, decide
         self._path = folder / DATABASE
         self._journal = Journal(folder, disk, durability)
-        self._changes: list[Change] = []
+        self._changes: list[RowChange] = []
         self.mended: list[str] = []
         refuse_links(self._path, *self._side_files())
-        self._presence = Presence(folder)
+        self._presence = FolderLock(folder)
         with self._presence.opening() as alone:
             self._prepare()
             self.connection, self.boot = self._agree(alone)
         self._tune(self.connection)
         watch(self.connection, self._changes.append)
 
-    def begin(self) -> Seal:
+    def begin(self) -> DatabaseState:
         """Take the database's write lock; what a dead writer left is taken over first."""
         self.connection.execute("BEGIN IMMEDIATE")
-        seal = read_seal(self.connection)
+        seal = read_state(self.connection)
         if seal is None or self._journal.size() != seal.position:
             seal = self._in_step(seal)
         if seal.position > max(_JOURNAL_BYTES, 4 * self._journal.first_size):
@@ -105,11 +112,11 @@ class Copies:
         self._changes.clear()
         return seal
 
-    def commit(self, seal: Seal) -> None:
+    def commit(self, seal: DatabaseState) -> None:
         """Let what changed since `begin` be there for all."""
         if self._changes:
             record = encode_record(seal.sequence + 1, self._changes)
-            write_seal(self.connection, next_seal(seal, self._changes, len(record)))
+            write_state(self.connection, next_state(seal, self._changes, len(record)))
             try:
                 self._journal.append(record, seal.position)
             except OSError as error:
@@ -119,7 +126,7 @@ class Copies:
                 ) from error
         self.connection.execute("COMMIT")
 
-    def roll_back(self, seal: Seal | None) -> None:
+    def roll_back(self, seal: DatabaseState | None) -> None:
         """Undo what changed since `begin`."""
         try:
             if seal is not None and self._journal.size() > seal.position:
@@ -179,21 +186,27 @@ class Copies:
             database.close()
             raise
 
-    def _in_step(self, seal: Seal | None) -> Seal:
+    def _in_step(self, seal: DatabaseState | None) -> DatabaseState:
         self._journal.reopen()
         if seal is None or self._journal.size() != seal.position:
-            copy, reading = examine(self.connection), self._reading()
+            copy, reading = read_contents(self.connection), self._reading()
             truth = self._decide(self._folder, reading, copy)
             if copy is None:
                 raise self._in_use()
             self._follow(self.connection, truth, reading, copy)
-        seal = read_seal(self.connection)
+        seal = read_state(self.connection)
         assert seal is not None
         return seal
 
-    def _follow(self, database: sqlite3.Connection, truth: Truth, reading: Reading | None, copy: Copy | None) -> None:
+    def _follow(
+        self,
+        database: sqlite3.Connection,
+        truth: AuthoritativeCopy,
+        reading: JournalContents | None,
+        copy: DatabaseContents | None,
+    ) -> None:
         """Make the other copy like the one that holds."""
-        if truth is Truth.JOURNAL:
+        if truth is AuthoritativeCopy.JOURNAL:
             assert reading is not None
             assert reading.tables is not None
             if reading.sequence > 1:
@@ -201,28 +214,28 @@ class Copies:
                 self._tell(f"{self._path} {state}: taken from its journal, up to change {reading.sequence}")
             self._journal.cut(reading.end)
             write_tables(database, reading.tables)
-            write_seal(database, seal_of(reading.tables, reading.sequence, reading.end))
-        elif truth is Truth.DATABASE:
+            write_state(database, state_of(reading.tables, reading.sequence, reading.end))
+        elif truth is AuthoritativeCopy.DATABASE:
             assert copy is not None
             lost = "was missing" if reading is None else f"ended with change {reading.sequence}"
             self._tell(f"{self._journal.path} {lost}: written anew from {DATABASE}, change {copy.seal.sequence}")
             size = self._journal.replace(copy.seal.sequence, copy.tables)
-            write_seal(database, seal_of(copy.tables, copy.seal.sequence, size))
+            write_state(database, state_of(copy.tables, copy.seal.sequence, size))
 
     def _tell(self, sentence: str) -> None:
         self.mended.append(sentence)
         _logger.warning("%s", sentence)
 
-    def _shorten(self, seal: Seal) -> Seal:
+    def _shorten(self, seal: DatabaseState) -> DatabaseState:
         """Begin the journal anew, which holds far more changes than there are rows."""
         tables = read_tables(self.connection)
-        if seal != seal_of(tables, seal.sequence, seal.position):
+        if seal != state_of(tables, seal.sequence, seal.position):
             raise self._in_use()
-        shorter = seal_of(tables, seal.sequence, self._journal.replace(seal.sequence, tables))
-        write_seal(self.connection, shorter)
+        shorter = state_of(tables, seal.sequence, self._journal.replace(seal.sequence, tables))
+        write_state(self.connection, shorter)
         return shorter
 
-    def _reading(self) -> Reading | None:
+    def _reading(self) -> JournalContents | None:
         raw = self._journal.read()
         return None if raw is None else read_journal(raw)
 
@@ -257,7 +270,7 @@ class Copies:
         )
 
 
-def _look(database: sqlite3.Connection) -> Copy | None:
+def _look(database: sqlite3.Connection) -> DatabaseContents | None:
     """What the database holds, under its write lock; None where it cannot even be locked."""
     try:
         database.execute("BEGIN IMMEDIATE")
@@ -265,7 +278,7 @@ def _look(database: sqlite3.Connection) -> Copy | None:
         if is_passing(error):
             raise
         return None
-    return examine(database)
+    return read_contents(database)
 
 
 def _leave_wal(database: sqlite3.Connection, folder: Path) -> None:

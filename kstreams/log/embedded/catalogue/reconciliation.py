@@ -9,14 +9,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.errors import CorruptLogError
-from kstreams.log.embedded.catalogue.journal import NAME, Reading
-from kstreams.log.embedded.catalogue.rows import SCHEMA, VERSION, Seal, Tables, read_seal, read_tables, seal_of
+from kstreams.log.embedded.catalogue.journal import NAME, JournalContents
+from kstreams.log.embedded.catalogue.rows import (
+    SCHEMA,
+    VERSION,
+    DatabaseState,
+    Tables,
+    read_state,
+    read_tables,
+    state_of,
+)
 
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # what SQLite's module raises where bytes are not as it wrote them
 _BUSY = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PERM"}
 
 
-class Truth(Enum):
+class AuthoritativeCopy(Enum):
     """What the copies say of each other."""
 
     SAME = "same"
@@ -24,20 +32,20 @@ class Truth(Enum):
     DATABASE = "database"  # the journal lacks changes or is damaged
 
 
-class Copy(NamedTuple):
+class DatabaseContents(NamedTuple):
     """What a sound database holds."""
 
     tables: Tables
-    seal: Seal
+    seal: DatabaseState
 
 
-def examine(database: sqlite3.Connection) -> Copy | None:
+def read_contents(database: sqlite3.Connection) -> DatabaseContents | None:
     """What the database holds, or None where a row, an index or the schema is not as it was written."""
     if next(faults(database), None) is not None:
         return None
-    seal = read_seal(database)
+    seal = read_state(database)
     assert seal is not None
-    return Copy(read_tables(database), seal)
+    return DatabaseContents(read_tables(database), seal)
 
 
 def faults(database: sqlite3.Connection) -> Iterator[str]:
@@ -50,8 +58,8 @@ def faults(database: sqlite3.Connection) -> Iterator[str]:
         if dict(rows) != SCHEMA or mode != "wal":
             yield "the tables are not those that were made"
         yield from (line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok")
-        tables, seal = read_tables(database), read_seal(database)
-        if seal is None or seal != seal_of(tables, seal.sequence, seal.position):
+        tables, seal = read_tables(database), read_state(database)
+        if seal is None or seal != state_of(tables, seal.sequence, seal.position):
             yield "the rows do not have the mark that they were sealed with"
     except DAMAGE as error:
         if is_passing(error):
@@ -64,7 +72,7 @@ def is_passing(error: Exception) -> bool:
     return getattr(error, "sqlite_errorname", "") in _BUSY
 
 
-def judge(folder: Path, reading: Reading | None, copy: Copy | None) -> Truth:
+def choose_copy(folder: Path, reading: JournalContents | None, copy: DatabaseContents | None) -> AuthoritativeCopy:
     """The copy that has all that was ever committed.
 
     Raises
@@ -76,29 +84,31 @@ def judge(folder: Path, reading: Reading | None, copy: Copy | None) -> Truth:
         raise _refusal(folder, f"{NAME} is missing")
     if copy is not None and copy.seal.sequence >= reading.newest:
         if (copy.seal.sequence, copy.seal.position) != (reading.sequence, reading.end) or reading.damage:
-            return Truth.DATABASE
+            return AuthoritativeCopy.DATABASE
         if copy.tables == reading.tables:
-            return Truth.SAME
+            return AuthoritativeCopy.SAME
         raise _refusal(folder, f"catalogue.sqlite and {NAME} say different things of the same change")
     if reading.is_whole:
-        return Truth.JOURNAL
+        return AuthoritativeCopy.JOURNAL
     state = "is damaged" if copy is None else f"ends with change {copy.seal.sequence}"
     raise _refusal(folder, f"{NAME} is damaged at byte {reading.end} ({reading.damage}), and catalogue.sqlite {state}")
 
 
-def salvage(folder: Path, reading: Reading | None, copy: Copy | None) -> Truth:
-    """The copy that has more of what was committed, where `judge` finds none that is sure to have all."""
+def choose_copy_with_loss(
+    folder: Path, reading: JournalContents | None, copy: DatabaseContents | None
+) -> AuthoritativeCopy:
+    """The copy that has more of what was committed, where `choose_copy` finds none that is sure to have all."""
     try:
-        return judge(folder, reading, copy)
+        return choose_copy(folder, reading, copy)
     except CorruptLogError:
         pass
     if copy is not None and (reading is None or reading.sequence <= copy.seal.sequence):
-        return Truth.DATABASE
+        return AuthoritativeCopy.DATABASE
     if reading is None or reading.tables is None:
         raise CorruptLogError(
             f"Nothing is left of the catalogue of {folder}: put back a copy of catalogue.sqlite and {NAME}."
         )
-    return Truth.JOURNAL
+    return AuthoritativeCopy.JOURNAL
 
 
 def _refusal(folder: Path, what: str) -> CorruptLogError:

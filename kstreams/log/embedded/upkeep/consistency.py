@@ -24,7 +24,7 @@ from kstreams.log.embedded.segments.segment import Segment, segment_path
 _logger = logging.getLogger("kstreams.log")
 
 
-class Sighting(NamedTuple):
+class TransactionReference(NamedTuple):
     """A transaction that a frame names."""
 
     transaction: int
@@ -53,7 +53,7 @@ def check_against_segments(catalogue: Catalogue, folder: Path, durability: str) 
 
 
 def missing_in(
-    catalogue: Catalogue, sightings: Iterable[Sighting], partitions: Iterable[tuple[Path, TopicPartition]]
+    catalogue: Catalogue, sightings: Iterable[TransactionReference], partitions: Iterable[tuple[Path, TopicPartition]]
 ) -> list[str]:
     """What the catalogue does not know of these transactions and folders, in words."""
     seen = {sighting.transaction: sighting for sighting in sightings}
@@ -91,7 +91,7 @@ def partition_folders(root: Path) -> list[tuple[Path, TopicPartition]]:
     ]
 
 
-def _sightings(folder: Path, source: TopicPartition, *, whole: bool) -> Iterator[Sighting]:
+def _sightings(folder: Path, source: TopicPartition, *, whole: bool) -> Iterator[TransactionReference]:
     """The transactions in a partition; where not all are asked for, those in its last frames."""
     with suppress(FileNotFoundError, LogError):
         head = decode_head((folder / "head").read_bytes())
@@ -105,7 +105,7 @@ def _sightings(folder: Path, source: TopicPartition, *, whole: bool) -> Iterator
             start = (0, base) if whole else last_entry(segment)[1::-1]
             for position, header in segment.sound_frames(*start):
                 if header.transaction_id:
-                    yield Sighting(header.transaction_id, str(segment.path), position)
+                    yield TransactionReference(header.transaction_id, str(segment.path), position)
 
 
 def _last_filled(folder: Path, bases: list[int]) -> list[int]:

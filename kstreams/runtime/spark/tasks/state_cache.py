@@ -1,4 +1,4 @@
-"""`LiveStates`: the task states that a Spark worker keeps between steps, so that it need not rebuild them each time."""
+"""`TaskStateCache`: the task states that a Spark worker keeps open between steps, so as not to rebuild them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError
-from kstreams.runtime.spark.tasks.state_files import EMPTY, Memo, StateFile, StateFiles, Version
+from kstreams.runtime.spark.tasks.state_files import EMPTY, StateFile, StateFiles, StateVersion, TaskMetadata
 from kstreams.state import open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
 
@@ -24,13 +24,13 @@ MOST = 32
 
 
 @dataclass
-class LiveState:
+class CachedState:
     """The open stores of one task at one version."""
 
     state: TaskState
     folder: Path
-    version: Version = EMPTY
-    memo: Memo | None = None
+    version: StateVersion = EMPTY
+    memo: TaskMetadata | None = None
     since_snapshot: int = 0
 
     def apply(self, files: Sequence[StateFile]) -> None:
@@ -38,21 +38,21 @@ class LiveState:
         for file in files:
             for store in file.stores.keys() & self.state.stores.keys():  # the topology may have lost some since
                 changes = file.stores[store]
-                offsets = np.full(len(changes), file.version.moment, dtype=np.int64)
+                offsets = np.full(len(changes), file.version.number, dtype=np.int64)
                 source = TopicPartition(store, 0)
                 self.state.restore(store, Batch(source, offsets, changes.keys, changes.values, changes.timestamps))
             self.memo = file.memo
 
 
-class LiveStates:
+class TaskStateCache:
     """The states of one worker process."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, LiveState] = OrderedDict()
+        self._kept: OrderedDict[str, CachedState] = OrderedDict()
 
     def at(
-        self, name: str, files: StateFiles, builders: Sequence[StoreBuilder], version: Version, *, caching: bool
-    ) -> LiveState:
+        self, name: str, files: StateFiles, builders: Sequence[StoreBuilder], version: StateVersion, *, caching: bool
+    ) -> CachedState:
         """The state of a task at a version: the one kept, caught up if it is behind, else rebuilt from the files.
 
         Parameters
@@ -63,7 +63,7 @@ class LiveStates:
             The task's files.
         builders : sequence of StoreBuilder
             Its stores.
-        version : Version
+        version : StateVersion
             Which state is wanted.
         caching : bool
             Whether the record cache is on.
@@ -105,13 +105,13 @@ class LiveStates:
             self.drop(next(iter(self._kept)))
 
 
-def _opened(builders: Sequence[StoreBuilder], caching: bool) -> LiveState:
+def _opened(builders: Sequence[StoreBuilder], caching: bool) -> CachedState:
     # Spark empties its local folders when an executor ends. Here every store is logged: the files are its changelog.
     scratch = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
     folder = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=scratch))
     logged = tuple(replace(builder, logging=True) for builder in builders)
-    return LiveState(open_task_state(logged, folder, caching=caching), folder)
+    return CachedState(open_task_state(logged, folder, caching=caching), folder)
 
 
-LIVE = LiveStates()
+STATE_CACHE = TaskStateCache()
 """The states of this process."""

@@ -15,17 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.processor.topology.processing_order import feeding_in_circles, stages_of
-from kstreams.runtime.spark.io.offset_ranges import Moves, encode_spans, spans_of
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, encode_ranges, ranges_of_task
 from kstreams.runtime.spark.io.rows import OUT_SCHEMA
-from kstreams.runtime.spark.plan import Plan
+from kstreams.runtime.spark.plan import PathPlan
 from kstreams.runtime.spark.program import Program, Step
 from kstreams.runtime.spark.relational.lowering import relational_rows
-from kstreams.runtime.spark.reports import MARK, raise_first, split_reports
-from kstreams.runtime.spark.tasks.rounds import take_turns
+from kstreams.runtime.spark.reports import CONTROL_TOPIC, raise_first, split_reports
+from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 
 
-class Chain:
+class SubTopologyChain:
     """The sub-topologies of an application in the order in which they feed each other.
 
     Parameters
@@ -34,11 +34,11 @@ class Chain:
     program : Program
     packed : bytes
         The same program, packed for the workers.
-    plan : Plan
+    plan : PathPlan
         Says which sub-topologies go the relational way.
     """
 
-    def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: Plan) -> None:
+    def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: PathPlan) -> None:
         self._session, self._program, self._packed, self._plan = session, program, packed, plan
         self._stages = [sorted(stage) for stage in stages_of(program.upstream) if not stage & plan.streaming]
         self._circles = feeding_in_circles(program.upstream)
@@ -51,7 +51,7 @@ class Chain:
         """The user's topics whose records no task reads, one entry for each sub-topology that reads them."""
 
     def outputs(
-        self, rows: DataFrame | None, moves: Moves, step: Step, resources: ExitStack
+        self, rows: DataFrame | None, moves: OffsetRanges, step: Step, resources: ExitStack
     ) -> tuple[DataFrame, dict[int, int]]:
         """The rows that one step writes to topics with what its tasks report, and the turns of those that took some.
 
@@ -82,7 +82,7 @@ class Chain:
         self,
         number: int,
         rows: DataFrame | None,
-        moves: Moves,
+        moves: OffsetRanges,
         written: Mapping[int, DataFrame],
         step: Step,
         resources: ExitStack,
@@ -95,7 +95,12 @@ class Chain:
         return _persisted(frame, resources) if number in self._read_twice else frame
 
     def _in_turns(
-        self, members: list[int], moves: Moves, written: Mapping[int, DataFrame], step: Step, resources: ExitStack
+        self,
+        members: list[int],
+        moves: OffsetRanges,
+        written: Mapping[int, DataFrame],
+        step: Step,
+        resources: ExitStack,
     ) -> dict[int, list[DataFrame]]:
         """The rows of sub-topologies that feed each other, turn by turn."""
         first = {number: self._handed_over(number, written) for number in members}
@@ -104,11 +109,11 @@ class Chain:
             mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]
             given, spans = ([*mine, *first[number]], moves) if turn == 0 else (mine, {})
             frame = _persisted(self._in_tasks(number, spans, given, step._replace(turn=turn)), resources)
-            _, told = split_reports(frame.where(F.col("topic") == MARK).toArrow())
+            _, told = split_reports(frame.where(F.col("topic") == CONTROL_TOPIC).toArrow())
             raise_first(told)
             return frame, {topic for report in told for topic in report.wrote}
 
-        return take_turns(members, {number: self._program.read_within(number) for number in members}, run)
+        return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
 
     def _relational(self, number: int, rows: DataFrame | None, handed_over: list[DataFrame]) -> DataFrame:
         external = [] if rows is None else [rows.withColumn("origin", F.lit(0).cast("bigint"))]
@@ -118,7 +123,7 @@ class Chain:
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), self._program
         )
 
-    def _in_tasks(self, number: int, moves: Moves, handed_over: list[DataFrame], step: Step) -> DataFrame:
+    def _in_tasks(self, number: int, moves: OffsetRanges, handed_over: list[DataFrame], step: Step) -> DataFrame:
         marks, slots = self._marks(number, moves), min(self._slots, self._program.tasks[number])
         if handed_over:
             marks = _united([marks, *handed_over]).repartitionById(slots, F.col("partition") % slots)
@@ -130,14 +135,14 @@ class Chain:
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
         return [written[writer].where(F.col("topic").isin(*internal)) for writer in writers]
 
-    def _marks(self, number: int, moves: Moves) -> DataFrame:
+    def _marks(self, number: int, moves: OffsetRanges) -> DataFrame:
         """A row for every task: it wakes the task and tells it which records of the log are its own."""
         count, topics = self._program.tasks[number], self._external(number)
-        told = [F.lit(bytearray(encode_spans(spans_of(moves, topics, p)))) for p in range(count)]
+        told = [F.lit(bytearray(encode_ranges(ranges_of_task(moves, topics, p)))) for p in range(count)]
         slots = min(self._slots, count)
         nothing, zero = F.lit(None).cast("binary"), F.lit(0).cast("bigint")
         columns = {
-            "topic": F.lit(MARK),
+            "topic": F.lit(CONTROL_TOPIC),
             "partition": F.col("id").cast("int"),
             "offset": zero,
             "timestamp": zero,

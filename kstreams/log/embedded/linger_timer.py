@@ -11,7 +11,7 @@ from collections.abc import Callable
 _IDLE_S = 1.0
 
 
-class Linger:
+class LingerTimer:
     """Calls `write` some milliseconds after `start`; its thread begins with the first start.
 
     Parameters

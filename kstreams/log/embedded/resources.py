@@ -15,7 +15,7 @@ from kstreams.log.embedded.segments.partition import Partition
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class LogResources:
     """An open log's shared parts."""
 
     folder: Path
