@@ -264,7 +264,7 @@ class TopologyTestDriver:
                 self._run()
             else:
                 task.process(task.stamp(batch))
-                task.pass_over()
+                task.report_skipped()
                 self._commit(task)
 
     def _enqueue(self, batch: Batch) -> None:
@@ -275,7 +275,7 @@ class TopologyTestDriver:
         while (run := self._group.next_run(most)) is not None:
             self._task.process(run)
             self._commit(self._task)
-        if self._task.pass_over():
+        if self._task.report_skipped():
             self._commit(self._task)
 
     def _commit(self, task: Task) -> None:

@@ -67,14 +67,14 @@ def run(
     for at, rows in enumerate(batches):
         batch = Batch.of_rows(TopicPartition("in", 0), rows, offset)
         task.process(task.stamp(batch))
-        task.pass_over()
+        task.report_skipped()
         offset += len(rows)
         if at < len(commits) and commits[at]:
             commit(task, state, seen)
     commit(task, state, seen)
     task.end_of_input()
     seen.stores = {name: sorted(listed(found), key=repr) for name, found in state.snapshot().items()}
-    seen.memo, seen.dropped = task.memo(), dict(task.dropped)
+    seen.memo, seen.dropped = task.metadata(), dict(task.dropped)
     return seen
 
 

@@ -48,7 +48,7 @@ def run_staged(
         )
         _feed(task, state, found, topics, cuts)
         found.stores = {name: sorted(listed(kept)) for name, kept in state.snapshot().items()}
-        found.memo, found.dropped = task.memo(), dict(task.dropped)
+        found.memo, found.dropped = task.metadata(), dict(task.dropped)
         if part.is_global:
             global_stores |= state.stores
         for topic, written in found.outputs.items():

@@ -30,11 +30,11 @@ def test_the_first_is_told_with_its_place_and_the_others_in_sums_by_the_clock(li
     drops = Drops("task 0_1", clock, 60_000)
     for offset in range(1000):
         drops.add("COUNT", "null key", lambda offset=offset: f"in-1@{offset}")  # type: ignore[misc]
-        drops.tell()
+        drops.report_if_due()
     assert lines == ["task 0_1: COUNT dropped a record at in-1@0: null key"]
     clock.advance(60_000)
-    drops.tell()
-    drops.tell()
+    drops.report_if_due()
+    drops.report_if_due()
     assert lines[1:] == ["task 0_1: COUNT dropped 999 more records: null key"]
     assert drops.counts == {("COUNT", "null key"): 1000}
 
@@ -52,9 +52,9 @@ def test_what_was_not_told_is_told_at_the_end(lines: list[str]) -> None:
     drops = Drops("task 0_1", ManualClock(), 0)
     for _ in range(3):
         drops.add("A", "late", lambda: "in-0@1")
-    drops.tell()
+    drops.report_if_due()
     assert len(lines) == 1
-    drops.tell_now()
+    drops.report()
     assert lines[1:] == ["task 0_1: A dropped 2 more records: late"]
 
 

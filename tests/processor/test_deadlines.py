@@ -54,7 +54,7 @@ def run_in_pieces(kind: ks.PunctuationType, times: list[int], *, keep: bool) -> 
         clock.advance(time - clock.now_ms())
         task.process(Batch.of_rows(IN, [Row(b"", b"", time, ())]))
         task.punctuate()
-        memo, deadlines = task.memo(), task.deadlines()
+        memo, deadlines = task.metadata(), task.deadlines()
     return seen
 
 

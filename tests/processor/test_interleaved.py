@@ -51,7 +51,7 @@ def test_the_output_is_that_of_run_by_run(left, right, headers):
     assert other.wire.queues.keys() == one.wire.queues.keys()
     for topic in one.wire.queues:
         assert other.written(topic) == one.written(topic)
-    assert other.task.memo() == one.task.memo()
+    assert other.task.metadata() == one.task.metadata()
 
 
 def test_a_function_that_fails_is_told_with_its_record():

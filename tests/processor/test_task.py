@@ -225,7 +225,7 @@ def test_what_a_task_remembers_makes_a_restart_invisible():
 
     first = World(topology())
     first.task.process(batch(("k", "a", 25)))
-    second = World(topology(), memo=first.task.memo())
+    second = World(topology(), memo=first.task.metadata())
     second.task.process(batch(("k", "late", 3)))
     assert second.task.stream_time == 25
     assert sum(second.task.dropped.values()) == 1

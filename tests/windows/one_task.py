@@ -40,7 +40,7 @@ def output(builder, cache_bytes, rows, cuts):
         batch = [Row(key.encode(), b"v", time, ()) for key, time in rows[start:stop]]
         task.process(Batch.of_rows(TopicPartition("in", 0), batch))
         task.flush()
-        memo = task.memo()
+        memo = task.metadata()
     task.end_of_input()
     task.flush()
     return collected.rows

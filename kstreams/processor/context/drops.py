@@ -28,17 +28,17 @@ class Drops:
     >>> drops = Drops("task 0_0", ManualClock(), 1000)
     >>> for offset in (7, 9):
     ...     drops.add("COUNT", "null key", lambda: f"in-0@{offset}")
-    >>> drops.counts["COUNT", "null key"], drops.untold["COUNT", "null key"]
+    >>> drops.counts["COUNT", "null key"], drops.unreported["COUNT", "null key"]
     (2, 1)
     """
 
-    __slots__ = ("_clock", "_every_ms", "_told_ms", "_who", "counts", "untold")
+    __slots__ = ("_clock", "_every_ms", "_reported_ms", "_who", "counts", "unreported")
 
     def __init__(self, who: str, clock: Clock, every_ms: int) -> None:
         self._who, self._clock, self._every_ms = who, clock, every_ms
-        self._told_ms = clock.now_ms()
+        self._reported_ms = clock.now_ms()
         self.counts: Counter[tuple[str, str]] = Counter()
-        self.untold: Counter[tuple[str, str]] = Counter()
+        self.unreported: Counter[tuple[str, str]] = Counter()
 
     def add(self, node: str, reason: str, place: Callable[[], str], count: int = 1) -> None:
         """Count records; the first of an operator and reason are told at once, with their place."""
@@ -47,18 +47,18 @@ class Drops:
             what = "a record" if count == 1 else f"{count} records"
             logger.warning("%s: %s dropped %s at %s: %s", self._who, node, what, place(), reason)
         else:
-            self.untold[kind] += count
+            self.unreported[kind] += count
         self.counts[kind] += count
 
-    def tell(self) -> None:
+    def report_if_due(self) -> None:
         """Log the sums, if it is time. Cheap when nothing was dropped: to be called at every commit."""
-        if self.untold and 0 < self._every_ms <= self._clock.now_ms() - self._told_ms:
-            self.tell_now()
+        if self.unreported and 0 < self._every_ms <= self._clock.now_ms() - self._reported_ms:
+            self.report()
 
-    def tell_now(self) -> None:
+    def report(self) -> None:
         """Log the sums of what no line has told yet."""
         now_ms = self._clock.now_ms()
-        for (node, reason), count in self.untold.items():
+        for (node, reason), count in self.unreported.items():
             logger.warning("%s: %s dropped %d more records: %s", self._who, node, count, reason)
-        self.untold.clear()
-        self._told_ms = now_ms
+        self.unreported.clear()
+        self._reported_ms = now_ms

@@ -43,41 +43,41 @@ class HeldBack(ABC, Generic[W]):
     ----------
     waiting : deque
         What is held back, oldest first.
-    is_forwarding : bool
+    is_releasing : bool
         Whether results are going on at this moment.
     """
 
     def __init__(self, context: OperatorContext) -> None:
         self.waiting: deque[W] = deque()
-        self.is_forwarding = False
+        self.is_releasing = False
         self._task = context.task
         context.task.delayed[context.node] = self
-        context.at_flush(self.settle)
+        context.at_flush(self.release_all)
 
-    def settle(self) -> None:
+    def release_all(self) -> None:
         """Let all results go on that still wait."""
-        if self.waiting and not self.is_forwarding:
-            self.go_on_until(0)
+        if self.waiting and not self.is_releasing:
+            self.release_until(0)
 
-    def go_on_until(self, waiting: int) -> None:
+    def release_until(self, waiting: int) -> None:
         """Let results go on until only so many records wait."""
-        self.is_forwarding = True
+        self.is_releasing = True
         try:
             while len(self.waiting) > waiting:
-                self.let_go()
+                self.release_next()
         finally:
-            self.is_forwarding = False
+            self.is_releasing = False
 
     @abstractmethod
-    def let_go(self) -> None:
+    def release_next(self) -> None:
         """Let at least one record that waits go on."""
 
-    def keep(self, key: Any, value: Any, timestamp: int) -> HeldRecord:
+    def hold(self, key: Any, value: Any, timestamp: int) -> HeldRecord:
         """The current record with what belongs to it."""
         task = self._task
         return HeldRecord(key, value, timestamp, task.headers, None if task.run is None else task.run.here())
 
-    def forward(self, forward: Forward, kept: HeldRecord, value: Any) -> None:
+    def forward_held(self, forward: Forward, kept: HeldRecord, value: Any) -> None:
         """Pass a kept record on under a new value."""
         task = self._task
         run, headers = task.run, task.headers

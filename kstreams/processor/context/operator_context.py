@@ -102,8 +102,8 @@ class OperatorContext:
         """Call `callback` when the task closes."""
         self._callbacks.at_close.append((self.node, self.named(callback)))
 
-    def remember(self, name: str, read: Callable[[], int]) -> int:
-        """Keep a number with every commit, such as a stream time; returns what was kept last, -1 at first.
+    def keep_in_metadata(self, name: str, read: Callable[[], int]) -> int:
+        """Keep a number in the task metadata, such as a stream time; returns what was kept last, -1 at first.
 
         Parameters
         ----------
@@ -113,8 +113,8 @@ class OperatorContext:
             Gives the number to keep.
         """
         key = f"{self.node}:{name}"
-        self._callbacks.remembered[key] = read
-        return self._callbacks.memo.get(key, -1)
+        self._callbacks.kept[key] = read
+        return self._callbacks.metadata.get(key, -1)
 
     def named(self, function: F) -> F:
         """The same function under a code object that bears this operator's name.

@@ -23,18 +23,18 @@ class Registrations:
         "at_idle",
         "chains",
         "codes",
+        "kept",
         "lives",
-        "memo",
-        "remembered",
+        "metadata",
     )
 
-    def __init__(self, memo: Mapping[str, int], context: TaskContext) -> None:
-        self.memo = memo
+    def __init__(self, metadata: Mapping[str, int], context: TaskContext) -> None:
+        self.metadata = metadata
         self._on_error = self._told(context) if context.failures.guards_processing else None
         self.codes: dict[CodeType, str] = {}  # which operator a closure belongs to
         self.chains: dict[CodeType, tuple[str, ...]] = {}  # and each line of the closure of a chain, below its first
         self.lives: dict[str, Any] = {}  # what operators share with their columnar forms, by node
-        self.remembered: dict[str, Callable[[], int]] = {}
+        self.kept: dict[str, Callable[[], int]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
         self.at_idle: list[tuple[str, Callable[[int], bool]]] = []

@@ -72,7 +72,7 @@ class Suppress:
                 emitted = True
             return emitted
 
-        stream_time = context.remember("stream_time", lambda: stream_time)
+        stream_time = context.keep_in_metadata("stream_time", lambda: stream_time)
         context.at_end_of_input(emit_all)
         context.at_idle(pass_time)
         return suppress

@@ -31,7 +31,7 @@ class IdleInput:
     now_ms : int
         Where the wall clock stands: before that nothing was idle.
     kept : mapping of str to int, optional
-        What `memo` gave, when this goes on where another instance left off.
+        What `times` gave, when this goes on where another instance left off.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class IdleInput:
                     moves[step] = now_ms - since_ms
         return moves
 
-    def memo(self) -> dict[str, int]:
+    def times(self) -> dict[str, int]:
         """What another instance needs to go on where this one leaves off."""
         since = {f"{_SINCE}{source}": at for source, at in self._since_ms.items()}
         return since | {f"{_MOVED}{step}": at for step, at in self._moved_ms.items()}

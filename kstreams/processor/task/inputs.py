@@ -44,9 +44,9 @@ class TopicInput:
     """
 
     __slots__ = (
-        "_aside",
         "_extract",
         "_rows",
+        "_skipped",
         "_whole",
         "context",
         "forward",
@@ -62,7 +62,7 @@ class TopicInput:
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
         self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
         self._rows: tuple[list[Any], list[Any]] | None = None
-        self._aside: list[tuple[int, Callable[[], None]]] = []  # by offset: tells of rows that were left out
+        self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset: tells of rows that were left out
 
     def stamp(self, batch: Batch) -> Batch:
         """The batch under its event times, without the rows that have none or do not decode: these are put aside."""
@@ -77,15 +77,15 @@ class TopicInput:
         return batch
 
     @property
-    def has_aside(self) -> bool:
+    def has_skipped(self) -> bool:
         """Whether rows wait to be told of."""
-        return bool(self._aside)
+        return bool(self._skipped)
 
-    def pass_over(self, offset: int) -> bool:
+    def report_skipped(self, offset: int) -> bool:
         """Tell of the rows that were put aside, up to and with an offset; whether there were any."""
         told = False
-        while self._aside and self._aside[0][0] <= offset:
-            self._aside.pop(0)[1]()
+        while self._skipped and self._skipped[0][0] <= offset:
+            self._skipped.pop(0)[1]()
             self.records_in += 1
             told = True
         return told
@@ -186,8 +186,8 @@ class TopicInput:
 
     def _only(self, batch: Batch, kept: np.ndarray[Any, Any], tell: Callable[[int], None]) -> Batch:
         """Some rows of a batch; `tell` is called with each of the others when the task has come so far."""
-        self._aside += [(int(batch.offsets[row]), partial(tell, int(row))) for row in np.flatnonzero(~kept)]
-        self._aside.sort(key=itemgetter(0))
+        self._skipped += [(int(batch.offsets[row]), partial(tell, int(row))) for row in np.flatnonzero(~kept)]
+        self._skipped.sort(key=itemgetter(0))
         return batch.filter(kept)
 
     def _column(self, batch: Batch, what: str, column: pa.Array, serde: Serde[Any] | None) -> list[Any]:

@@ -129,11 +129,11 @@ class Task:
         self._routes = TaskInputs(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
         self._regions = live_regions(Bound(sub_topology, context, self._outputs, callbacks.lives, forwards))
         context.send_if_many = self._send_meanwhile
-        self._settles = settles = [region.settle for region in self._regions.values()]
-        self._at_flush = [*settles, *in_order_of(sub_topology, callbacks.at_flush)]
+        self._complete_regions = completions = [region.complete for region in self._regions.values()]
+        self._at_flush = [*completions, *in_order_of(sub_topology, callbacks.at_flush)]
         # Operator by operator: what one still holds must reach the next before that one ends.
         flush, end = callbacks.at_flush, callbacks.at_end_of_input
-        self._at_end_of_input = [*settles, *in_order_of(sub_topology, [*flush, *end, *flush])]
+        self._at_end_of_input = [*completions, *in_order_of(sub_topology, [*flush, *end, *flush])]
         self._at_close = in_order_of(sub_topology, callbacks.at_close)
         self._delayed = list(reversed(context.delayed.values()))
         passing = dict(reversed(callbacks.at_idle))  # steps are bound children first
@@ -202,12 +202,12 @@ class Task:
             return 0
         route = self._routes.of(batch.source.topic)
         self._enter(route)
-        route.pass_over(int(batch.offsets[0]))
+        route.report_skipped(int(batch.offsets[0]))
         region, count = self._regions.get(route.source.name), len(batch)
         if region is None or not self._process_columns(batch, region):
             count = self._process_rows(batch, route)
         route.records_in += count
-        route.pass_over(int(batch.offsets[count - 1]) if count else -1)
+        route.report_skipped(int(batch.offsets[count - 1]) if count else -1)
         self._outputs.send_if_many()
         return count
 
@@ -230,7 +230,7 @@ class Task:
     def _process_turns(self, given: Interleaved, routes: list[TopicInput]) -> list[int] | None:
         """The records as rows, decoded at once; None with nothing done when they need a closer look."""
         pairs = list(zip(routes, given.parts, strict=True))
-        if self._context.follows_time or any(route.has_aside or part.headers is not None for route, part in pairs):
+        if self._context.follows_time or any(route.has_skipped or part.headers is not None for route, part in pairs):
             return None
         try:
             decoded = [route.decoded(part) for route, part in pairs]
@@ -239,7 +239,7 @@ class Task:
         for route in routes:
             self._enter(route)
             if (region := self._regions.get(route.source.name)) is not None:
-                region.settle()
+                region.complete()
         times = given.times(self._context.stream_time)
         runs = [RecordCursor(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
         lanes: list[Lane] = [
@@ -264,7 +264,7 @@ class Task:
         if self._idle is not None:
             self._idle.seen(route.source.name, self._context.clock.now_ms())
 
-    def pass_over(self, topic: str | None = None, before: int = sys.maxsize) -> bool:
+    def report_skipped(self, topic: str | None = None, before: int = sys.maxsize) -> bool:
         """All of the input before an offset is done: tell of the rows that `stamp` put aside.
 
         They are told no earlier, so that what follows from them is committed with their offsets. To be called before a
@@ -288,9 +288,9 @@ class Task:
             When bytes did not decode, and the handler wants the task to end.
         """
         routes = self._routes if topic is None else [self._routes.of(topic)]
-        return any([route.pass_over(before - 1) for route in routes])
+        return any([route.report_skipped(before - 1) for route in routes])
 
-    def lose(self, source: TopicPartition, start: int, end: int) -> None:
+    def count_deleted(self, source: TopicPartition, start: int, end: int) -> None:
         """Count the records [start, end) of an input as dropped: they were deleted before they were read."""
         route = self._routes.of(source.topic)
         self._drops.add(route.source.name, DELETED, lambda: f"{source}@{start}", end - start)
@@ -327,7 +327,7 @@ class Task:
     def punctuate(self) -> bool:
         """Call the wall-clock punctuators that are due; whether there was one."""
         with self._explained():
-            self._settle_delayed()
+            self._release_held_back()
             fired = self._context.wall_clock_punctuations.fire(self._context.clock.now_ms())
         if fired:
             self._outputs.send()
@@ -360,43 +360,43 @@ class Task:
         """Hand to the collector what was written so far. To be called whenever nothing waits to be processed."""
         if self._delayed:
             with self._explained():
-                self._settle_delayed()
+                self._release_held_back()
         self._outputs.send()
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Bring the stores up to all that was processed: aggregations in columns let records wait for more.
 
         To be called before anybody outside of the task looks into a store; a flush does it as well.
         """
         with self._explained():
-            for settle in self._settles:
-                settle()
-            self._settle_delayed()
+            for complete in self._complete_regions:
+                complete()
+            self._release_held_back()
 
     def flush(self) -> None:
         """Forward what the record cache holds, and hand all output to the collector. Comes before every commit."""
         self._call(self._at_flush)
         self._context.commit_requested = False
-        self._drops.tell()
+        self._drops.report_if_due()
 
     def end_of_input(self) -> None:
         """Bounded input is over: let operators emit what only later records would have released, parents first."""
         self._call(self._at_end_of_input)
 
-    def memo(self) -> dict[str, int]:
+    def metadata(self) -> dict[str, int]:
         """The times by which the task decides what is late: to be kept with each commit and given back on restart."""
-        kept = {name: read() for name, read in self._callbacks.remembered.items()}
+        kept = {name: read() for name, read in self._callbacks.kept.items()}
         return {"stream_time": self._context.stream_time, **self._routes.partition_times(), **kept}
 
     def deadlines(self) -> dict[str, int]:
         """When each punctuator of `init` is due next, in ms of its kind of time, and since when input is idle."""
         schedules = self._context.schedules.items()
         due = {name: schedule.deadline_ms for name, schedule in schedules if not schedule.cancelled}
-        return due if self._idle is None else due | self._idle.memo()
+        return due if self._idle is None else due | self._idle.times()
 
     def close(self) -> None:
         """Close the processors; stores and uncommitted output are the caller's."""
-        self._drops.tell_now()
+        self._drops.report()
         for callback in self._at_close:
             callback()
 
@@ -409,16 +409,16 @@ class Task:
                 self._punctuate_stream_time(context.stream_time)
 
     def _punctuate_stream_time(self, stream_time: int) -> None:
-        self._settle_delayed()
+        self._release_held_back()
         context = self._context
         run = context.run
         context.run, context.headers = None, ()
         context.stream_time_punctuations.fire(stream_time)
         context.run = run
 
-    def _settle_delayed(self) -> None:
+    def _release_held_back(self) -> None:
         for delayed in self._delayed:
-            delayed.settle()
+            delayed.release_all()
 
     def _send_meanwhile(self) -> None:
         """Send while operators work; that it fails is no fault of theirs, and nothing for their error handlers."""

@@ -40,8 +40,8 @@ def barrier(found: list[Barrier], delayed: Mapping[str, HeldBack[Any]]) -> Calla
 
     def let_pass() -> None:
         for step, within in found:
-            if delayed[step].waiting and not any(delayed[name].is_forwarding for name in within):
-                delayed[step].settle()
+            if delayed[step].waiting and not any(delayed[name].is_releasing for name in within):
+                delayed[step].release_all()
 
     return let_pass
 

@@ -131,7 +131,7 @@ class SparkRunner:
         finally:
             for query in (*queries, *tasks):
                 query.stop()
-            self._drops.tell_now()
+            self._drops.report()
         return self.progress
 
     def _wait(self, queries: list[StepQuery], stop: threading.Event) -> None:
@@ -178,7 +178,7 @@ class SparkRunner:
         progress.records_out += written
         for (operator, reason), count in dropped_records(reports).items():
             self._drops.add(operator, reason, lambda: f"step {progress.commits}", count)
-        self._drops.tell()
+        self._drops.report_if_due()
         if self._on_progress is not None:
             progress.lag = self._lag()
             self._on_progress(progress)

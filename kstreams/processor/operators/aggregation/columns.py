@@ -111,12 +111,12 @@ class FoldTarget:
         if len(rows.times):
             self._gathered.append(rows)
         if not self._waits or sum(len(waiting.times) for waiting in self._gathered) >= self._rows_at_once:
-            self.settle()
+            self.complete()
 
     def _drop(self, reason: str, count: int) -> None:
         self._context.drop(self._target.node.name, reason, count)
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Fold what waits."""
         if not self._gathered:
             return

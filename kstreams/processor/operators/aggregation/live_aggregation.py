@@ -17,7 +17,7 @@ class LiveAggregation:
     def __init__(self, context: OperatorContext, store: str, emit: Emit) -> None:
         self.store: Any = context.state_store(store)
         self.emit = emit
-        self.stream_time_ms = context.remember("stream-time", lambda: self.stream_time_ms)
+        self.stream_time_ms = context.keep_in_metadata("stream-time", lambda: self.stream_time_ms)
         self.closed_until_ms = -1  # what ended before this was emitted
         self.close: Callable[[], bool] = _nothing_closes
         context.at_idle(self.pass_time)

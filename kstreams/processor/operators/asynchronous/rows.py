@@ -57,9 +57,9 @@ class AsyncOperator:
         only_value = getattr(self.plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
 
         def call(key: Any, value: Any, timestamp: int) -> None:
-            calls.go_on_until(most - 1)
+            calls.release_until(most - 1)
             arguments = (value,) if only_value else (key, value)
-            calls.start(calls.keep(key, value, timestamp), partial(_within, timeout_s, function, arguments))
+            calls.start(calls.hold(key, value, timestamp), partial(_within, timeout_s, function, arguments))
 
         context.at_close(calls.cancel)
         return call
@@ -99,12 +99,12 @@ class AsyncCalls(HeldBack[Call]):
         call.future = event_loop.start(self._run(call, function))
         self.waiting.append(call)
 
-    def let_go(self) -> None:
+    def release_next(self) -> None:
         """Let the next record go on, as soon as its call is done."""
         call = self._next()
         self.waiting.remove(call)
         self._current = call.future
-        self.forward(self.pass_on, call.kept, call.kept.value)
+        self.forward_held(self.pass_on, call.kept, call.kept.value)
 
     def result(self, *arguments: Any) -> Any:
         """What the current record's call gave; raises what it raised. Stands where the plain operator calls."""

@@ -110,7 +110,7 @@ class PatientLookupJoin:
         def release_all() -> None:
             release(ALL_TIME)
 
-        stream_time = context.remember("stream_time", lambda: stream_time)
+        stream_time = context.keep_in_metadata("stream_time", lambda: stream_time)
         context.at_end_of_input(release_all)
         context.at_idle(pass_time)
         return wait

@@ -32,7 +32,7 @@ class SelfJoinOperator:
         fetch = context.state_store(self.left.other_store).fetch
         joiner, left, right = self.left.joiner, self.left.partners, self.right.partners
         retention_ms, latest = self.retention_ms, -1
-        latest = context.remember("stream_time", lambda: latest)
+        latest = context.keep_in_metadata("stream_time", lambda: latest)
 
         def self_join(key: Any, value: Any, timestamp: int) -> None:
             nonlocal latest

@@ -228,7 +228,7 @@ class _JoinTime:
 
     def remember(self, context: OperatorContext) -> None:
         """Keep both with every commit."""
-        self.latest = max(self.latest, context.remember("stream_time", lambda: self.latest))
-        first_waiting = context.remember("first_waiting", lambda: self.first_waiting)
+        self.latest = max(self.latest, context.keep_in_metadata("stream_time", lambda: self.latest))
+        first_waiting = context.keep_in_metadata("first_waiting", lambda: self.first_waiting)
         if first_waiting >= 0:
             self.first_waiting = first_waiting

@@ -47,15 +47,15 @@ class BatchTarget:
         records = _Records(selected, self._rows, self._context.stream_time)
         return lambda: self._run(table, records)
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Nothing is held back."""
 
     def _run(self, table: pa.Table, records: _Records) -> None:
         gathered, most = self._gathered, self._gathered.operator.max_rows
-        gathered.settle()  # what came record by record was here before
+        gathered.release_all()  # what came record by record was here before
         for start in range(0, len(table), most):
             values = gathered.operator.values_of(table.slice(start, most))
-            gathered.go_on((records.at(row, value), value) for row, value in enumerate(values, start))
+            gathered.forward_all((records.at(row, value), value) for row, value in enumerate(values, start))
 
 
 class _Records:

@@ -41,12 +41,12 @@ class MapBatchOperator:
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         gathered = Gathered(context, self)
         gathered.pass_on = context.bound(MapValuesOperator(gathered.value), forward)
-        waiting, keep, max_rows = gathered.waiting, gathered.keep, self.max_rows
+        waiting, hold, max_rows = gathered.waiting, gathered.hold, self.max_rows
 
         def gather(key: Any, value: Any, timestamp: int) -> None:
-            waiting.append(keep(key, value, timestamp))
+            waiting.append(hold(key, value, timestamp))
             if len(waiting) >= max_rows:
-                gathered.settle()
+                gathered.release_all()
 
         context.live = gathered
         return gather
@@ -89,10 +89,10 @@ class Gathered(HeldBack[HeldRecord]):
         self.pass_on: Forward
         self._current: Any = None
 
-    def let_go(self) -> None:
+    def release_next(self) -> None:
         """Call the function for the oldest records, and let them go on."""
         some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
-        self.go_on(zip(some, self._values_of(some), strict=True))
+        self.forward_all(zip(some, self._values_of(some), strict=True))
 
     def _values_of(self, some: list[HeldRecord]) -> Iterable[Any]:
         keys, values, timestamps = zip(*((kept.key, kept.value, kept.timestamp) for kept in some), strict=True)
@@ -102,10 +102,10 @@ class Gathered(HeldBack[HeldRecord]):
             return repeat(Failed(error), len(some))
         return self.operator.values_of(table)
 
-    def go_on(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
+    def forward_all(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
         """Let records go on, each with what the function gave for it."""
         for kept, self._current in some:
-            self.forward(self.pass_on, kept, kept.value)
+            self.forward_held(self.pass_on, kept, kept.value)
 
     def value(self, _: Any) -> Any:
         """The new value of the record that goes on; raises what the function raised for it."""

@@ -68,7 +68,7 @@ class SessionTarget:
         self._compute(runs, inputs)
         return lambda: self._write(runs, int(times.max()))
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Nothing is held back."""
 
     def _runs(self, keys: pa.Array, times: Integers) -> list[Run]:

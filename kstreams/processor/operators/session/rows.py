@@ -113,7 +113,7 @@ class SessionAggregateOperator:
         return note_cached if self._caches(context) else note
 
     def _closing(self, process: Forward, live: LiveAggregation, context: OperatorContext, forward: Forward) -> Forward:
-        live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
+        live.closed_until_ms = context.keep_in_metadata("closed-until", lambda: live.closed_until_ms)
         emit_between = _final_emitter(live.store, self.aggregator.result, forward)
         closes_after_ms = self.windows.closes_after_ms
 

@@ -109,7 +109,7 @@ class WindowedAggregateOperator:
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         before_first = self.aggregator.before_first(self.kept, cached=self._caches(context))
         live = LiveWindows(context.state_store(self.kept.store), self._emit_of(context, forward), before_first)
-        live.stream_time_ms = context.remember("stream-time", lambda: live.stream_time_ms)
+        live.stream_time_ms = context.keep_in_metadata("stream-time", lambda: live.stream_time_ms)
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
         context.at_idle(live.pass_time)
@@ -147,7 +147,7 @@ class WindowedAggregateOperator:
         )
 
     def _emit_at_close(self, context: OperatorContext, forward: Forward, live: LiveWindows) -> None:
-        live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
+        live.closed_until_ms = context.keep_in_metadata("closed-until", lambda: live.closed_until_ms)
         emit_between = final_emitter(context, live.store, self.windows.size_ms, self.aggregator.result, forward)
         windows, grace_ms = self.windows, self.windows.grace_ms
 

@@ -108,7 +108,7 @@ class SlidingAggregateOperator:
 
     def _closing(self, process: Forward, live: LiveAggregation, context: OperatorContext, forward: Forward) -> Forward:
         difference_ms, grace_ms = self.windows.difference_ms, self.windows.grace_ms
-        live.closed_until_ms = context.remember("closed-until", lambda: live.closed_until_ms)
+        live.closed_until_ms = context.keep_in_metadata("closed-until", lambda: live.closed_until_ms)
         emit_between = final_emitter(context, live.store, difference_ms, self.aggregator.result, forward)
 
         def close_until(until_ms: int) -> bool:

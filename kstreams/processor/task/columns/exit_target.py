@@ -52,5 +52,5 @@ class ExitTarget:
             for (key, value, timestamp), context.headers in zip(rows, headers, strict=False):
                 forward(key, value, timestamp)
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Nothing is held back."""

@@ -70,10 +70,10 @@ class Region:
         self._min_rows = task.context.config["columns.min.rows"]
 
     def process(self, batch: Batch) -> bool:
-        """Process a whole batch; False when it must go the record path, with nothing done yet but `settle`."""
+        """Process a whole batch; False when it must go the record path, with nothing done yet but `complete`."""
         prepared = None if self._declines(batch) else self._prepared(batch)
         if prepared is None:
-            self.settle()
+            self.complete()
             return False
         self._act(batch, prepared)
         return True
@@ -116,10 +116,10 @@ class Region:
             act()
         context.run = at_end
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Bring the stores up to all that was processed: before a flush, and before anybody else looks at them."""
         for _, live in self._ways:
-            live.settle()
+            live.complete()
 
 
 def _live(target: Target, source: Source, task: Bound) -> LiveTarget:

@@ -49,7 +49,7 @@ class SinkTarget:
             raise Inexact("a record that its topic refuses")
         return lambda: self._outputs.send_columns(topic, keys, values, timestamps, headers)
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Nothing is held back."""
 
     def _values(self, selected: Selected) -> pa.Array:

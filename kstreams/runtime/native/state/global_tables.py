@@ -118,7 +118,7 @@ class GlobalTables:
             for batch in batches:
                 task = self._task_of[batch.source.topic]
                 task.process(task.stamp(batch))
-                task.pass_over()
+                task.report_skipped()
             for task in dict.fromkeys(self._task_of.values()):
                 task.flush()
                 task.state.persist(task.state.changes(), {})

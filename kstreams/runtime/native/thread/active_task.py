@@ -121,7 +121,7 @@ class ActiveTask:
 
     def lose(self, source: TopicPartition, start: int, end: int) -> None:
         """The records [start, end) of an input were deleted before they were read: they count as dropped."""
-        self.task.lose(source, start, end)
+        self.task.count_deleted(source, start, end)
         self.uncommitted = True
 
     def run_once(self) -> int:
@@ -173,14 +173,14 @@ class ActiveTask:
         """
         for source in () if self._is_interrupted else self.group.empty_partitions():
             passed = position(source)
-            self.task.pass_over(source.topic, passed)
+            self.task.report_skipped(source.topic, passed)
             if passed > self.next_offsets[source]:
                 self.next_offsets[source] = passed
                 self.uncommitted = True
 
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What to commit for its inputs; the memo lies with the first of them."""
-        memo = {**self.task.memo(), ENDED: int(self.ended), **encode_changelog_ends(self.changelog_ends)}
+        memo = {**self.task.metadata(), ENDED: int(self.ended), **encode_changelog_ends(self.changelog_ends)}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
         first = self.plan.inputs[0]
         found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(memo))

@@ -278,7 +278,7 @@ class StreamThread:
     def _settle(self) -> None:
         with self._job.global_tables.reading():
             for task in self.tasks:
-                task.task.settle()
+                task.task.complete()
 
     def _commit_early(self) -> bool:
         return sum(task.bytes_pending for task in self.tasks) > self._most_pending

@@ -128,7 +128,7 @@ class _Run:
         for runs in self._in_order(batches):
             self._task.process_interleaved(runs)
             yield from self._collector.drain()
-        self._task.pass_over()
+        self._task.report_skipped()
         self._task.punctuate()
         if self._step.end:
             self._task.end_of_input()
@@ -159,7 +159,7 @@ class _Run:
     def _commit(self, files: StateFiles) -> None:
         live, step, made = self._live, self._step, self._step.version_number
         counted = {key: value for key, value in self._memo.items() if key.startswith("next_offset:")}
-        live.memo = {**self._task.memo(), **self._task.deadlines(), **counted}
+        live.memo = {**self._task.metadata(), **self._task.deadlines(), **counted}
         changes = live.state.changes()
         live.version = files.write_changes(made, live.version, live.memo, changes)
         live.state.persist(changes, dict.fromkeys(changes, made + 1))
