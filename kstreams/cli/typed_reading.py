@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.batch import TopicPartition
-from kstreams.cli.values import AUTO, decoder
+from kstreams.cli.values import AUTO, decoder, is_known
 from kstreams.errors import SerdeError
 from kstreams.log.topic_types import MIXED
 
@@ -39,7 +39,7 @@ def reader_of(what: str, asked: str | None, noted: str | None) -> Reader:
         return _strict(what, decoder(asked))
     if noted == MIXED:
         sys.stderr.write(f"kstreams: the {what}s were written as several types: guessed, unless --{what}-type says\n")
-    if noted is None or noted == MIXED:
+    if noted is None or noted == MIXED or not is_known(noted):
         guess = decoder(AUTO)
         return lambda data, place: guess(data)
     return _lenient(what, noted)

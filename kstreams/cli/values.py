@@ -44,6 +44,21 @@ def checked_kind(name: str) -> str:
     return found
 
 
+def is_known(name: str) -> bool:
+    """Whether this process can read a type that a topic's settings name: an application may have types of its own.
+
+    Examples
+    --------
+    >>> is_known("int"), is_known("acme.money")
+    (True, False)
+    """
+    try:
+        checked_kind(name)
+    except SerdeError:
+        return False
+    return True
+
+
 def decoder(kind: str) -> Callable[[bytes | None], Any]:
     """The function that turns bytes into what is shown: values that JSON can hold.
 

@@ -1,9 +1,12 @@
 """Serdes: how keys and values become bytes. A type names its serde; `serde_of` finds it."""
 
-from kstreams.serdes.base import Serde, serde_of
+import kstreams.serdes.builtin  # noqa: F401 (registers them)
+from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde
 from kstreams.serdes.json import JsonSerde
 from kstreams.serdes.msgpack import MsgpackSerde
+from kstreams.serdes.of_type import serde_of
+from kstreams.serdes.registry import SerdeKind, register_serde, serde_kind
 from kstreams.serdes.scalars import (
     BoolSerde,
     BytesSerde,
@@ -14,7 +17,7 @@ from kstreams.serdes.scalars import (
     UuidSerde,
 )
 from kstreams.serdes.type_names import serde_named, type_name
-from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowRowSerde
+from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowedSerde, WindowRowSerde
 
 __all__ = [
     "BoolSerde",
@@ -26,11 +29,15 @@ __all__ = [
     "JsonSerde",
     "MsgpackSerde",
     "Serde",
+    "SerdeKind",
     "SessionWindowedSerde",
     "StringSerde",
     "TimeWindowedSerde",
     "UuidSerde",
     "WindowRowSerde",
+    "WindowedSerde",
+    "register_serde",
+    "serde_kind",
     "serde_named",
     "serde_of",
     "type_name",

@@ -1,4 +1,4 @@
-"""`Serde`, and the way from a Python type to its serde."""
+"""`Serde`: how values of one type become bytes and Arrow columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Serde(Generic[T]):
 
     Examples
     --------
-    >>> serde_of(int).serialize(7)
+    >>> from kstreams.serdes import IntSerde
+    >>> IntSerde().serialize(7)
     b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07'
     """
 
@@ -59,58 +60,6 @@ class Serde(Generic[T]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
-
-
-_BY_TYPE: dict[Any, Serde[Any]] = {}
-
-
-def register(kind: Any, serde: Serde[Any]) -> None:
-    """Let `serde_of(kind)` answer `serde`."""
-    _BY_TYPE[kind] = serde
-
-
-def serde_of(kind: Any) -> Serde[Any]:
-    """The serde of a type; a serde is its own.
-
-    Parameters
-    ----------
-    kind : type or Serde
-        `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or anything that
-        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those; or a pydantic model.
-        `T | None` has the serde of `T`: None is Kafka's null and has no bytes.
-
-    Raises
-    ------
-    SerdeError
-        When the type has no serde.
-
-    Examples
-    --------
-    >>> serde_of(str).deserialize(b"hello")
-    'hello'
-    """
-    if isinstance(kind, Serde):
-        return kind
-    if isinstance(kind, type) and issubclass(kind, Serde):
-        raise SerdeError(f"{kind.__name__} is a class of serdes: make one, as {kind.__name__}()")
-    kind = without_none(kind)
-    try:
-        found = _BY_TYPE.get(kind)
-    except TypeError:
-        found = None
-    return _json_serde(kind) if found is None else found
-
-
-def _json_serde(kind: Any) -> Serde[Any]:
-    from kstreams.serdes.json import JsonSerde
-    from kstreams.serdes.plain_classes import plain_classes
-    from kstreams.serdes.pydantic_models import PydanticSerde, is_model
-
-    try:
-        plain = plain_classes(kind)
-    except (TypeError, NameError):
-        plain = frozenset()
-    return PydanticSerde(kind) if any(map(is_model, plain)) else JsonSerde(kind)
 
 
 def without_none(kind: Any) -> Any:

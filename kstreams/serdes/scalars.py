@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
-from kstreams.serdes.base import Serde, decode_error, register
+from kstreams.serdes.base import Serde, decode_error
 
 _INT64 = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
@@ -228,7 +228,3 @@ class UuidSerde(Serde[uuid.UUID]):
             return uuid.UUID(data.decode())
         except ValueError as error:
             raise decode_error("a UUID", data, error) from error
-
-
-for _serde in (StringSerde(), BytesSerde(), IntSerde(), FloatSerde(), BoolSerde(), DatetimeSerde(), UuidSerde()):
-    register(_serde.type, _serde)

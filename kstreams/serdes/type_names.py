@@ -3,57 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde
-from kstreams.serdes.change import ChangeSerde
-from kstreams.serdes.json import JsonSerde
-from kstreams.serdes.msgpack import MsgpackSerde
-from kstreams.serdes.scalars import (
-    BoolSerde,
-    BytesSerde,
-    DatetimeSerde,
-    FloatSerde,
-    IntSerde,
-    StringSerde,
-    UuidSerde,
-)
-from kstreams.serdes.subscriptions import ResponseSerde, SubscriptionSerde
-from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowRowSerde
+from kstreams.serdes.registry import SerdeKind, kind_named, named_kinds, serde_kind
 
 _MOST_DEEP = 8
-_PARTS = re.compile(r"\s*([a-z-]+|\d+|[(),])\s*")
-
-
-class _Form(NamedTuple):
-    """How the serdes of one class are named, and made from what stands in the brackets of a name."""
-
-    name: str
-    make: Callable[..., Serde[Any]]
-    arguments: Callable[[Any], tuple[Any, ...]] = lambda serde: ()
-    wants: tuple[type, ...] = ()
-
-
-_FORMS: dict[type[Serde[Any]], _Form] = {
-    StringSerde: _Form("str", StringSerde),
-    IntSerde: _Form("int", IntSerde),
-    FloatSerde: _Form("float", FloatSerde),
-    BoolSerde: _Form("bool", BoolSerde),
-    BytesSerde: _Form("bytes", BytesSerde),
-    DatetimeSerde: _Form("datetime", DatetimeSerde),
-    UuidSerde: _Form("uuid", UuidSerde),
-    JsonSerde: _Form("json", lambda: JsonSerde(Any)),
-    MsgpackSerde: _Form("msgpack", lambda: MsgpackSerde(Any)),
-    TimeWindowedSerde: _Form("windowed", TimeWindowedSerde, lambda s: (s.inner, s.size_ms), (Serde, int)),
-    SessionWindowedSerde: _Form("session", SessionWindowedSerde, lambda s: (s.inner,), (Serde,)),
-    WindowRowSerde: _Form("window-row", WindowRowSerde, lambda s: (s.inner, s.size_ms), (Serde, int)),
-    ChangeSerde: _Form("change", ChangeSerde, lambda s: (s.inner,), (Serde,)),
-    SubscriptionSerde: _Form("subscription", SubscriptionSerde, lambda s: (s.primary_key,), (Serde,)),
-    ResponseSerde: _Form("response", ResponseSerde, lambda s: (s.value,), (Serde,)),
-}
-_BY_NAME = {form.name: form for form in _FORMS.values()}
+_PARTS = re.compile(r"\s*([a-z][a-z0-9.-]*|\d+|[(),])\s*")
 
 
 def type_name(serde: Serde[Any] | None) -> str | None:
@@ -65,16 +23,17 @@ def type_name(serde: Serde[Any] | None) -> str | None:
 
     Examples
     --------
+    >>> from kstreams.serdes import IntSerde, JsonSerde, StringSerde, TimeWindowedSerde
     >>> type_name(IntSerde()), type_name(TimeWindowedSerde(StringSerde(), 60_000)), type_name(JsonSerde(dict[str, int]))
     ('int', 'windowed(str, 60000)', 'json')
     """
-    form = _FORMS.get(type(serde))  # type: ignore[arg-type]  # a subclass may write other bytes
-    if form is None:
+    kind = None if serde is None else serde_kind(serde)
+    if kind is None or kind.name is None:
         return None
-    parts = [type_name(part) if isinstance(part, Serde) else str(part) for part in form.arguments(serde)]
+    parts = [type_name(part) if isinstance(part, Serde) else str(part) for part in kind.arguments(serde)]
     if None in parts:
         return None
-    return f"{form.name}({', '.join(map(str, parts))})" if parts else form.name
+    return f"{kind.name}({', '.join(map(str, parts))})" if parts else kind.name
 
 
 def serde_named(name: str) -> Serde[Any]:
@@ -106,28 +65,28 @@ def serde_named(name: str) -> Serde[Any]:
         if next(tokens):
             raise ValueError
     except (ValueError, StopIteration):
-        raise SerdeError(f"{name!r} names no type; there are {', '.join(map(_pattern, _BY_NAME))}") from None
+        raise SerdeError(f"{name!r} names no type; there are {', '.join(map(_pattern, named_kinds()))}") from None
     return serde
 
 
-def _pattern(name: str) -> str:
+def _pattern(kind: SerdeKind) -> str:
     """`windowed(TYPE, SIZE_MS)`."""
-    words = ["TYPE" if kind is Serde else "SIZE_MS" for kind in _BY_NAME[name].wants]
-    return f"{name}({', '.join(words)})" if words else name
+    words = ["TYPE" if parameter is Serde else "SIZE_MS" for parameter in kind.parameters]
+    return f"{kind.name}({', '.join(words)})" if words else str(kind.name)
 
 
 def _read(name: str, tokens: Iterator[str], deep: int) -> Serde[Any]:
     """The serde that begins with this name; raises ValueError where the text is not of the form."""
-    if name not in _BY_NAME or not deep:
+    kind = kind_named(name)
+    if kind is None or not deep:
         raise ValueError(name)
-    form = _BY_NAME[name]
     given: list[Any] = []
-    for number, kind in enumerate(form.wants):
+    for number, parameter in enumerate(kind.parameters):
         _expect("," if number else "(", tokens)
-        given.append(int(next(tokens)) if kind is int else _read(next(tokens), tokens, deep - 1))
-    if form.wants:
+        given.append(int(next(tokens)) if parameter is int else _read(next(tokens), tokens, deep - 1))
+    if kind.parameters:
         _expect(")", tokens)
-    return form.make(*given)
+    return kind.made_of(given)
 
 
 def _expect(sign: str, tokens: Iterator[str]) -> None:

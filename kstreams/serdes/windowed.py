@@ -12,12 +12,24 @@ _START = struct.Struct(">q")
 _END_START = struct.Struct(">qq")
 
 
-def _windowed(inner: Serde[Any]) -> Any:
-    """The type of windowed keys; None where that of the keys inside is not known."""
-    return None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
+class WindowedSerde(Serde[Windowed[Any]]):
+    """Keys within a window; those of one inner key go to one partition, whatever their windows.
+
+    A serde of windows of your own extends it.
+
+    Parameters
+    ----------
+    inner : Serde
+        Serde of the key inside.
+    """
+
+    def __init__(self, inner: Serde[Any]) -> None:
+        self.inner = inner
+        # None where the type of the keys inside is not known
+        self.type = None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
 
 
-class TimeWindowedSerde(Serde[Windowed[Any]]):
+class TimeWindowedSerde(WindowedSerde):
     """The inner key's bytes, then the window's start (8 bytes, big endian); the end follows from the size.
 
     Parameters
@@ -29,8 +41,8 @@ class TimeWindowedSerde(Serde[Windowed[Any]]):
     """
 
     def __init__(self, inner: Serde[Any], size_ms: int) -> None:
-        self.inner, self.size_ms = inner, size_ms
-        self.type = _windowed(inner)
+        super().__init__(inner)
+        self.size_ms = size_ms
 
     def serialize(self, value: Windowed[Any]) -> bytes:
         return self.inner.serialize(value.key) + _START.pack(value.window.start_ms)
@@ -42,12 +54,8 @@ class TimeWindowedSerde(Serde[Windowed[Any]]):
         return Windowed(self.inner.deserialize(data[:-8]), Window(start_ms, start_ms + self.size_ms))
 
 
-class SessionWindowedSerde(Serde[Windowed[Any]]):
+class SessionWindowedSerde(WindowedSerde):
     """The inner key's bytes, then the session's end and start (8 bytes each, big endian)."""
-
-    def __init__(self, inner: Serde[Any]) -> None:
-        self.inner = inner
-        self.type = _windowed(inner)
 
     def serialize(self, value: Windowed[Any]) -> bytes:
         return self.inner.serialize(value.key) + _END_START.pack(value.window.end_ms, value.window.start_ms)
@@ -59,7 +67,7 @@ class SessionWindowedSerde(Serde[Windowed[Any]]):
         return Windowed(self.inner.deserialize(data[:-16]), Window(start_ms, end_ms))
 
 
-class WindowRowSerde(Serde[Windowed[Any]]):
+class WindowRowSerde(WindowedSerde):
     """The keys of a window store's changelog: the inner key's bytes, the window's start, a sequence number (4 bytes).
 
     Parameters
@@ -71,8 +79,8 @@ class WindowRowSerde(Serde[Windowed[Any]]):
     """
 
     def __init__(self, inner: Serde[Any], size_ms: int) -> None:
-        self.inner, self.size_ms = inner, size_ms
-        self.type = _windowed(inner)
+        super().__init__(inner)
+        self.size_ms = size_ms
 
     def serialize(self, value: Windowed[Any]) -> bytes:
         return self.inner.serialize(value.key) + _START.pack(value.window.start_ms) + bytes(4)

@@ -14,27 +14,10 @@ import pyarrow as pa
 
 from kstreams.errors import SerdeError, StateError
 from kstreams.record import ValueAndTimestamp
-from kstreams.serdes import (
-    BoolSerde,
-    BytesSerde,
-    DatetimeSerde,
-    FloatSerde,
-    IntSerde,
-    JsonSerde,
-    MsgpackSerde,
-    Serde,
-    SessionWindowedSerde,
-    StringSerde,
-    TimeWindowedSerde,
-    UuidSerde,
-)
+from kstreams.serdes import Serde
+from kstreams.serdes.registry import has_immutable_values, same_bytes_when_equal
 from kstreams.state.api import StoreBuilder, StoreKind
-from kstreams.state.immutable import is_immutable
 from kstreams.state.rows.byte_columns import cut, integers, timestamped
-
-_SAME_WHEN_EQUAL = (StringSerde, IntSerde, BytesSerde, DatetimeSerde, UuidSerde)
-_IMMUTABLE = (*_SAME_WHEN_EQUAL, FloatSerde, BoolSerde)
-_WINDOWED = (TimeWindowedSerde, SessionWindowedSerde)
 
 
 class KeyCodec:
@@ -48,7 +31,7 @@ class KeyCodec:
         if serde is None:
             raise StateError(f"store {store!r} does not know the type of its keys: declare it with key=")
         self.serde, self._store = serde, store
-        self.direct = _equal_means_same(serde)
+        self.direct = same_bytes_when_equal(serde)
         self.live: Callable[[Any], Any] | None = None if self.direct else self._serialize
         self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
 
@@ -119,7 +102,7 @@ class PlainValueCodec:
         if serde is None:
             raise StateError(f"store {store!r} does not know the type of its values: declare it with value=")
         self.serde, self._store = serde, store
-        self.direct = _stays_as_it_is(serde)
+        self.direct = has_immutable_values(serde)
         self.live: Callable[[Any], Any] | None = None if self.direct else serde.serialize
         self.public: Callable[[Any], Any] | None = None if self.direct else serde.deserialize
 
@@ -181,18 +164,6 @@ def value_codec(builder: StoreBuilder) -> ValueCodec:
     """How the values of a store live and become bytes."""
     codec = TimestampedValueCodec if builder.kind in _TIMESTAMPED else PlainValueCodec
     return codec(builder.name, builder.value)
-
-
-def _equal_means_same(serde: Serde[Any]) -> bool:
-    """Whether keys are equal objects exactly when they have equal bytes (not so: 0.0 and -0.0, JSON's 1 and 1.0)."""
-    if type(serde) in _WINDOWED:
-        return _equal_means_same(serde.inner)  # type: ignore[attr-defined]
-    return type(serde) in _SAME_WHEN_EQUAL
-
-
-def _stays_as_it_is(serde: Serde[Any]) -> bool:
-    """Whether a value can be kept as the object it is. An unknown serde may change what passes through it: no."""
-    return type(serde) in _IMMUTABLE or (type(serde) in (JsonSerde, MsgpackSerde) and is_immutable(serde.type))
 
 
 def _encoded(store: str, what: str, serde: Serde[Any], lives: list[Any]) -> pa.Array:

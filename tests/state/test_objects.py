@@ -10,8 +10,8 @@ import pytest
 
 from kstreams.errors import SerdeError, StateError
 from kstreams.record import ValueAndTimestamp
+from kstreams.serdes.immutable import is_immutable
 from kstreams.state import StoreBuilder, Stores, open_task_state
-from kstreams.state.immutable import is_immutable
 
 
 class Frozen(msgspec.Struct, frozen=True):

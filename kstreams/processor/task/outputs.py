@@ -23,7 +23,7 @@ from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.nodes import Sink
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers, ProducerRecord
-from kstreams.serdes import BytesSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
+from kstreams.serdes import BytesSerde, Serde, WindowedSerde
 from kstreams.serdes.failing import failing_rows
 from kstreams.source_line import operator_at
 
@@ -274,7 +274,7 @@ class OutputBuffers:
     def _partitions(self, topic: str, run: SinkRows) -> np.ndarray[Any, Any] | None:
         if run.sink.partitioner is not None:
             return _partition_by(run.sink.partitioner, topic, self._collector.partitions(topic), run)
-        if isinstance(run.sink.key, TimeWindowedSerde | SessionWindowedSerde):
+        if isinstance(run.sink.key, WindowedSerde):
             # Windows of one key stay together: only the inner key decides.
             inner = run.sink.key.inner.encode_rows([None if key is None else key.key for key in run.keys])
             return partitions_of(inner, self._collector.partitions(topic))

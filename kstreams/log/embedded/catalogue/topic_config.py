@@ -17,9 +17,9 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def _type(value: Any) -> str | None:
-    """Reads the name of a type; None where it is not known."""
-    if value is None or value == MIXED:
-        return None if value is None else MIXED
+    """Reads the name of a type; None where there is none. A name with a dot may be one that another process knows."""
+    if value is None or value == MIXED or "." in str(value):
+        return None if value is None else str(value)
     try:
         return type_name(serde_named(str(value)))
     except SerdeError as error:

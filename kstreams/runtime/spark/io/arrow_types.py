@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kstreams.expressions import fields_of
 from kstreams.record import Windowed
-from kstreams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
+from kstreams.serdes import Serde, WindowedSerde
 
 _PLAIN = {
     str: pa.string(),
@@ -60,15 +60,17 @@ def _struct(fields: dict[str, Any] | None) -> pa.DataType | None:
 
 def typed_column(serde: Serde[Any] | None, column: pa.Array) -> pa.Array:
     """The values of a serialized column; the bytes themselves where the type has no Arrow form."""
-    if isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
+    if isinstance(serde, WindowedSerde):
         return _windowed(serde, column)
+    if serde is not None and serde.arrow_type is not None:
+        return serde.decode_column(column)
     kind = None if serde is None else arrow_type(serde.type)
     if serde is None or kind is None:
         return column
     return pa.array([_plain(value) for value in serde.decode_rows(column)], kind)
 
 
-def _windowed(serde: TimeWindowedSerde | SessionWindowedSerde, column: pa.Array) -> pa.Array:
+def _windowed(serde: WindowedSerde, column: pa.Array) -> pa.Array:
     kind = arrow_type(serde.inner.type)
     if kind is None:
         return column

@@ -1,0 +1,89 @@
+"""The serdes that come with the package, and what is known of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kstreams.serdes.base import Serde
+from kstreams.serdes.change import ChangeSerde
+from kstreams.serdes.immutable import is_immutable
+from kstreams.serdes.json import JsonSerde
+from kstreams.serdes.msgpack import MsgpackSerde
+from kstreams.serdes.registry import SerdeKind, add_kind, same_bytes_when_equal
+from kstreams.serdes.scalars import (
+    BoolSerde,
+    BytesSerde,
+    DatetimeSerde,
+    FloatSerde,
+    IntSerde,
+    StringSerde,
+    UuidSerde,
+)
+from kstreams.serdes.subscriptions import ResponseSerde, SubscriptionSerde
+from kstreams.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, WindowRowSerde
+
+
+def _always(serde: Any) -> bool:
+    return True
+
+
+def _by_type(serde: Any) -> bool:
+    return is_immutable(serde.type)
+
+
+def _by_inner(serde: Any) -> bool:
+    return same_bytes_when_equal(serde.inner)
+
+
+def _scalar(name: str, default: Serde[Any], *, same_bytes: bool = True) -> SerdeKind:
+    return SerdeKind(
+        serde=type(default),
+        default=default,
+        name=name,
+        immutable=_always,
+        same_bytes_when_equal=lambda serde: same_bytes,
+    )
+
+
+BUILTIN: tuple[SerdeKind, ...] = (
+    _scalar("str", StringSerde()),
+    _scalar("int", IntSerde()),
+    _scalar("float", FloatSerde(), same_bytes=False),
+    _scalar("bool", BoolSerde(), same_bytes=False),
+    _scalar("bytes", BytesSerde()),
+    _scalar("datetime", DatetimeSerde()),
+    _scalar("uuid", UuidSerde()),
+    SerdeKind(serde=JsonSerde, name="json", make=lambda: JsonSerde(Any), immutable=_by_type),
+    SerdeKind(serde=MsgpackSerde, name="msgpack", make=lambda: MsgpackSerde(Any), immutable=_by_type),
+    SerdeKind(
+        serde=TimeWindowedSerde,
+        name="windowed",
+        arguments=lambda serde: (serde.inner, serde.size_ms),
+        parameters=(Serde, int),
+        same_bytes_when_equal=_by_inner,
+    ),
+    SerdeKind(
+        serde=SessionWindowedSerde,
+        name="session",
+        arguments=lambda serde: (serde.inner,),
+        parameters=(Serde,),
+        same_bytes_when_equal=_by_inner,
+    ),
+    SerdeKind(
+        serde=WindowRowSerde,
+        name="window-row",
+        arguments=lambda serde: (serde.inner, serde.size_ms),
+        parameters=(Serde, int),
+    ),
+    SerdeKind(serde=ChangeSerde, name="change", arguments=lambda serde: (serde.inner,), parameters=(Serde,)),
+    SerdeKind(
+        serde=SubscriptionSerde,
+        name="subscription",
+        arguments=lambda serde: (serde.primary_key,),
+        parameters=(Serde,),
+    ),
+    SerdeKind(serde=ResponseSerde, name="response", arguments=lambda serde: (serde.value,), parameters=(Serde,)),
+)
+
+for _kind in BUILTIN:
+    add_kind(_kind)

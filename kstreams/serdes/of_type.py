@@ -1,0 +1,49 @@
+"""`serde_of`: from a Python type to its serde."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kstreams.errors import SerdeError
+from kstreams.serdes.base import Serde, without_none
+from kstreams.serdes.json import JsonSerde
+from kstreams.serdes.plain_classes import plain_classes
+from kstreams.serdes.pydantic_models import PydanticSerde, is_model
+from kstreams.serdes.registry import default_serde
+
+
+def serde_of(kind: Any) -> Serde[Any]:
+    """The serde of a type; a serde is its own.
+
+    Parameters
+    ----------
+    kind : type or Serde
+        `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or anything that
+        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those; or a pydantic model.
+        `T | None` has the serde of `T`: None is Kafka's null and has no bytes. `register_serde` adds types.
+
+    Raises
+    ------
+    SerdeError
+        When the type has no serde.
+
+    Examples
+    --------
+    >>> serde_of(str).deserialize(b"hello")
+    'hello'
+    """
+    if isinstance(kind, Serde):
+        return kind
+    if isinstance(kind, type) and issubclass(kind, Serde):
+        raise SerdeError(f"{kind.__name__} is a class of serdes: make one, as {kind.__name__}()")
+    kind = without_none(kind)
+    found = default_serde(kind)
+    return _json_serde(kind) if found is None else found
+
+
+def _json_serde(kind: Any) -> Serde[Any]:
+    try:
+        plain = plain_classes(kind)
+    except (TypeError, NameError):
+        plain = frozenset()
+    return PydanticSerde(kind) if any(map(is_model, plain)) else JsonSerde(kind)
