@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kstreams.processor.topology.topology import Node, Sink, Source, Step, SubTopology, Topology
+from kstreams.processor.topology.topology import (
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    SubTopology,
+    Topology,
+    TopologyNode,
+)
 
-_KINDS: dict[type[Node], str] = {Source: "source", Step: "processor", Sink: "sink"}
+_KINDS: dict[type[TopologyNode], str] = {SourceNode: "source", ProcessorNode: "processor", SinkNode: "sink"}
 _SHAPES = {"source": ("([", "])"), "processor": ("[", "]"), "sink": ("([", "])")}
 
 
@@ -38,7 +45,7 @@ def _sub_topology(part: SubTopology) -> dict[str, Any]:
     }
 
 
-def _node(node: Node, children: list[str]) -> dict[str, Any]:
+def _node(node: TopologyNode, children: list[str]) -> dict[str, Any]:
     return {
         "name": node.name,
         "kind": _KINDS[type(node)],
@@ -49,11 +56,11 @@ def _node(node: Node, children: list[str]) -> dict[str, Any]:
     }
 
 
-def _parents(node: Node) -> tuple[str, ...]:
+def _parents(node: TopologyNode) -> tuple[str, ...]:
     return getattr(node, "parents", ())
 
 
-def _topics(node: Node) -> list[str]:
+def _topics(node: TopologyNode) -> list[str]:
     pattern = getattr(node, "pattern", None)
     if pattern is not None:
         return [f"/{pattern.pattern}/"]

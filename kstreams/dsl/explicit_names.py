@@ -20,7 +20,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin
 from kstreams.errors import TopologyError
-from kstreams.processor.topology.nodes import Sink, Step
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode
 from kstreams.processor.topology.topology import Topology
 
 _ENDINGS = ("-store", "-repartition", "-topic", "-Buffer")
@@ -62,7 +62,9 @@ def check_explicit_names(topology: Topology, generated: Collection[str]) -> None
 def _unnamed_stores(topology: Topology, generated: Collection[str]) -> Iterator[str]:
     for store in topology.stores:
         if _is_generated(store, generated):
-            owner = next(node for node in topology.nodes.values() if isinstance(node, Step) and store in node.stores)
+            owner = next(
+                node for node in topology.nodes.values() if isinstance(node, ProcessorNode) and store in node.stores
+            )
             asked = topology.graph[topology.origin[owner.name]]
             how = _NAME_A_STORE.get(type(asked), "materialized=")
             yield f"state store {store} of {asked}: give {how}"
@@ -71,7 +73,7 @@ def _unnamed_stores(topology: Topology, generated: Collection[str]) -> Iterator[
 def _unnamed_topics(topology: Topology, generated: Collection[str]) -> Iterator[str]:
     for topic in (topic.name for topic in topology.repartition_topics):
         if _is_generated(topic, generated):
-            sinks = (node for node in topology.nodes.values() if isinstance(node, Sink) and node.topic == topic)
+            sinks = (node for node in topology.nodes.values() if isinstance(node, SinkNode) and node.topic == topic)
             asked = topology.graph[topology.origin[next(sinks).name]]
             yield f"repartition topic {topic} of {asked}: give name= to the grouping, join or repartition"
 

@@ -18,7 +18,7 @@ from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.context.chain import StatementOperator
 from kstreams.processor.topology.operator import ColumnForm, Operator, TableView
-from kstreams.processor.topology.topology import Sink, Source, Step, Topology
+from kstreams.processor.topology.topology import ProcessorNode, SinkNode, SourceNode, Topology
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder, StoreKind
 
@@ -116,7 +116,7 @@ class Lowering:
     def source(self, node: Node, name: str, topics: Iterable[str], **settings: Any) -> str:
         """Read topics."""
         settings.setdefault("idle_ms", idle_limits(self.graph, node))
-        return self.topology.add(Source(name, tuple(topics), declared_at=node.declared_at, **settings), node.name)
+        return self.topology.add(SourceNode(name, tuple(topics), declared_at=node.declared_at, **settings), node.name)
 
     def step(
         self,
@@ -136,13 +136,13 @@ class Lowering:
             operator = AsyncOperator(operator, calls.concurrency, calls.timeout_ms, calls.ordered)
         parents = self.outputs(node) if parents is None else parents
         return self.topology.add(
-            Step(name or node.name, parents, operator, stores, columns, node.declared_at), node.name
+            ProcessorNode(name or node.name, parents, operator, stores, columns, node.declared_at), node.name
         )
 
     def sink(self, node: Node, name: str, topic: str | Callable[..., str], **settings: Any) -> str:
         """Write to a topic; `settings` may name other parents than the node's."""
         settings.setdefault("parents", self.outputs(node))
-        return self.topology.add(Sink(name, topic=topic, declared_at=node.declared_at, **settings), node.name)
+        return self.topology.add(SinkNode(name, topic=topic, declared_at=node.declared_at, **settings), node.name)
 
     # tables
 

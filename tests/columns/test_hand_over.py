@@ -16,7 +16,7 @@ from kstreams.errors import ProcessingError, SerdeError
 from kstreams.processor.task.columns import early_filter as thinning
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.region import Region
-from kstreams.processor.topology.topology import Step
+from kstreams.processor.topology.topology import ProcessorNode
 from tests.columns.both_paths import assert_same, assert_same_if_columns, cut, reason, run
 from tests.columns.test_same_results import Order, amount, commits, cuts, rows, steps
 
@@ -127,7 +127,7 @@ def test_a_step_behind_the_region_sees_its_record_in_the_context(
         builder = ks.StreamsBuilder()
         builder.stream("in", key=str, value=Order).filter(amount > 2, name="large")
         topology = builder.build()
-        topology.add(Step("watch", ("large",), Watch()))
+        topology.add(ProcessorNode("watch", ("large",), Watch()))
         return topology.add_sink("out", "out", "watch", key=str, value=str)
 
     if with_headers:

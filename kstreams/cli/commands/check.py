@@ -26,11 +26,11 @@ def check(
     """
     from kstreams.app import load_app
     from kstreams.cli.output import print_rows
-    from kstreams.processor.topology.fingerprint import shape_of
+    from kstreams.processor.topology.fingerprint import fingerprint_of
     from kstreams.processor.topology.fingerprint_changes import changes
 
     before, after = (load_app(name, settings_of(config)).topology for name in (old, new))
-    found = changes(shape_of(before), shape_of(after))
+    found = changes(fingerprint_of(before), fingerprint_of(after))
     keeps = all(change.keeps for change in found)
     rows = ({"state": "goes on" if change.keeps else "refused", "change": change.text} for change in found)
     print_rows(rows, as_json=as_json)

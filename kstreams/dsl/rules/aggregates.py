@@ -36,7 +36,7 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     store = build.store(node.store, kind, node.materialized, key=key, value=lowered.state)
     set_view(node, build, StoreView(store), lowered)
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
-    columnar = columns.Fold(lowered.expressions) if lowered.expressions else None
+    columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None
     return build.step(node, AggregateOperator(lowered.aggregator, kept), stores=(store,), columns=columnar)
 
 

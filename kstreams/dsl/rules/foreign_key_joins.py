@@ -15,7 +15,13 @@ from kstreams.dsl.rules.table_joins import keyed_joiner
 from kstreams.dsl.rules.tables import table_of_records
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.processor.operators.joins.foreign_key_join import Answer, AnswerAll, Receive, Resolve, Subscribe
+from kstreams.processor.operators.joins.foreign_key_join import (
+    ForeignTableJoinOperator,
+    ResponseJoinOperator,
+    SubscriptionJoinOperator,
+    SubscriptionReceiveOperator,
+    SubscriptionSendOperator,
+)
 from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.subscriptions import ResponseSerde, SubscriptionResponse, SubscriptionSerde
@@ -32,12 +38,12 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     row = build.value_serde(node, PURPOSE, left)
     versioned = build.is_versioned(build.parent(node))
     select, join = _foreign_key(node, build, left, right), node.names.send
-    send = Subscribe(select, foreign_key, row, node.left_outer, join, versioned)
+    send = SubscriptionSendOperator(select, foreign_key, row, node.left_outer, join, versioned)
     build.step(node, send, name=node.names.send, parents=build.outputs(node)[:1])
     _right_side(node, build, left, right)
     view, names = build.view_of_table(node), node.names
     primary_key = build.key_serde(node, PURPOSE, left)
-    resolve = Resolve(view, row, keyed_joiner(node, build), node.left_outer, select, primary_key, join)
+    resolve = ResponseJoinOperator(view, row, keyed_joiner(node, build), node.left_outer, select, primary_key, join)
     build.step(node, resolve, name=names.resolver, parents=(names.response.source,), stores=view.stores)
     return table_of_records(node, build, (names.resolver,))
 
@@ -49,11 +55,11 @@ def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types
     registered = {"key": foreign_key, "value": subscriptions, "parents": (names.send,)}
     _pass(node, build, names.registration, 1, partitioner=_partitioner(node, node.other_partitioner), **registered)
     build.store(names.store, kind, Materialized(), key=BytesSerde(), value=subscriptions)
-    receive = Receive(names.store, foreign_key, primary_key)
+    receive = SubscriptionReceiveOperator(names.store, foreign_key, primary_key)
     build.step(node, receive, name=names.receive, parents=(names.registration.source,), stores=(names.store,))
-    answer = Answer(view, names.store, foreign_key)
+    answer = SubscriptionJoinOperator(view, names.store, foreign_key)
     build.step(node, answer, name=names.join_foreign, parents=(names.receive,), stores=view.stores)
-    answer_all = AnswerAll(names.store, foreign_key, build.is_versioned(build.parent(node, 1)))
+    answer_all = ForeignTableJoinOperator(names.store, foreign_key, build.is_versioned(build.parent(node, 1)))
     build.step(node, answer_all, name=names.foreign_join, parents=build.outputs(node)[1:], stores=(names.store,))
     responses = ResponseSerde(build.value_serde(node, PURPOSE, right))
     answered = {"key": primary_key, "value": responses, "parents": (names.join_foreign, names.foreign_join)}

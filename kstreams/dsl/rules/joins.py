@@ -24,10 +24,14 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
-from kstreams.processor.columns import LookUp
-from kstreams.processor.operators.joins.lookup_join import LookupJoin, PatientLookupJoin
-from kstreams.processor.operators.joins.stream_join import InnerStreamJoin, StreamJoinSide, StreamJoinWindow
-from kstreams.processor.operators.joins.stream_join import OuterStreamJoin as OuterJoinOperator
+from kstreams.processor.columns import LookupForm
+from kstreams.processor.operators.joins.lookup_join import GraceLookupJoinOperator, LookupJoinOperator
+from kstreams.processor.operators.joins.stream_join import (
+    InnerStreamJoinOperator,
+    JoinWindowOperator,
+    OuterStreamJoinOperator,
+    StreamJoinSide,
+)
 from kstreams.processor.operators.stateless import PassOperator
 from kstreams.processor.topology.operator import TableView
 from kstreams.state.api import StoreKind
@@ -39,7 +43,7 @@ TO_KEEP = "to keep records for the join"
 def stream_join(node: StreamJoin, build: Lowering) -> str:
     _stores(node, build)
     left, right = _sides(node, build)
-    return _join(node, build, InnerStreamJoin(left), InnerStreamJoin(right))
+    return _join(node, build, InnerStreamJoinOperator(left), InnerStreamJoinOperator(right))
 
 
 @topology.rule(OuterStreamJoin)
@@ -54,8 +58,8 @@ def outer_stream_join(node: OuterStreamJoin, build: Lowering) -> str:
     build.store(outer, StoreKind.OUTER_JOIN, Materialized(), **serdes)
     left, right = _sides(node, build)
     grace_ms = node.windows.grace_ms
-    this = OuterJoinOperator(left, True, outer, grace_ms)
-    other = OuterJoinOperator(right, node.right_outer, outer, grace_ms)
+    this = OuterStreamJoinOperator(left, True, outer, grace_ms)
+    other = OuterStreamJoinOperator(right, node.right_outer, outer, grace_ms)
     return _join(node, build, this, other, outer)
 
 
@@ -86,8 +90,8 @@ def _join(node: StreamJoin, build: Lowering, this: Any, other: Any, *shared_stor
     """Each side keeps its records behind its join; both joins meet in the node's own name."""
     names, (left, right) = node.names, build.outputs(node)
     copartition(node, build)
-    _step(node, build, names.this_windowed, StreamJoinWindow(names.this_store), left, names.this_store)
-    _step(node, build, names.other_windowed, StreamJoinWindow(names.other_store), right, names.other_store)
+    _step(node, build, names.this_windowed, JoinWindowOperator(names.this_store), left, names.this_store)
+    _step(node, build, names.other_windowed, JoinWindowOperator(names.other_store), right, names.other_store)
     _step(node, build, names.this_join, this, names.this_windowed, names.other_store, *shared_stores)
     _step(node, build, names.other_join, other, names.other_windowed, names.this_store, *shared_stores)
     return build.step(node, PassOperator(), parents=(names.this_join, names.other_join))
@@ -101,7 +105,7 @@ def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: s
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     copartition(node, build)
     view, versioned = build.view_of_table(node, 1), build.is_versioned(build.parent(node, 1))
-    join, parents = LookupJoin(view, keyed(node, build), node.left, as_of=versioned), build.outputs(node)[:1]
+    join, parents = LookupJoinOperator(view, keyed(node, build), node.left, as_of=versioned), build.outputs(node)[:1]
     if node.grace_ms is None:
         columns = None if versioned else _look_up(node, key_of_record, build)
         return build.step(node, join, parents=parents, stores=view.stores, columns=columns)
@@ -109,7 +113,7 @@ def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     buffer, left = f"{node.name}-Buffer", side_types(node, build.input_types(node), build.input_types(node, 1))[0]
     key, value = build.key_serde(node, TO_KEEP, left), build.value_serde(node, TO_KEEP, left)
     build.store(buffer, StoreKind.RECORD_BUFFER, Materialized(), key=key, value=value)
-    operator = PatientLookupJoin(join, buffer, node.grace_ms)
+    operator = GraceLookupJoinOperator(join, buffer, node.grace_ms)
     return build.step(node, operator, parents=parents, stores=(*view.stores, buffer))
 
 
@@ -130,17 +134,17 @@ def _check_grace(node: StreamTableJoin, build: Lowering, view: TableView, grace_
 @topology.rule(GlobalTableJoin, LeftGlobalTableJoin)
 def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
     select_key = build.function(node, node.key_selector, ("key", "value"))
-    operator = LookupJoin(build.view_of_table(node, 1), keyed(node, build), node.left, select_key)
+    operator = LookupJoinOperator(build.view_of_table(node, 1), keyed(node, build), node.left, select_key)
     columns = _look_up(node, node.key_selector, build)
     return build.step(node, operator, parents=build.outputs(node)[:1], columns=columns)
 
 
-def _look_up(node: StreamTableJoin | GlobalTableJoin, key: Function, build: Lowering) -> LookUp | None:
+def _look_up(node: StreamTableJoin | GlobalTableJoin, key: Function, build: Lowering) -> LookupForm | None:
     if not isinstance(node.joiner, Expr) or not isinstance(key, Expr):
         return None
     _, right = side_types(node, build.input_types(node), build.input_types(node, 1))
     result = build.types[node.name].value.python
-    return LookUp(node.joiner, key, node.left, right.value.python, result)
+    return LookupForm(node.joiner, key, node.left, right.value.python, result)
 
 
 def copartition(node: Node, build: Lowering) -> None:

@@ -15,19 +15,19 @@ from kstreams.processor.topology.operator import Operator
 
 @topology.rule(Process)
 def process(node: Process, build: Lowering) -> str:
-    return _with_stores(node, build, op.Process(node.supplier))
+    return _with_stores(node, build, op.ProcessOperator(node.supplier))
 
 
 @topology.rule(ProcessValues)
 def process_values(node: ProcessValues, build: Lowering) -> str:
-    return _with_stores(node, build, op.ProcessValues(node.supplier))
+    return _with_stores(node, build, op.ProcessValuesOperator(node.supplier))
 
 
 @topology.rule(GlobalStore)
 def global_store(node: GlobalStore, build: Lowering) -> str:
     build.source(node, node.source, (node.topic,), **consumed(node, node.consumed, build))
     build.topology.add_state_store(node.store, is_global=True)
-    operator = op.UpdateGlobalStore(node.supplier)
+    operator = op.GlobalStoreOperator(node.supplier)
     return build.step(node, operator, parents=(node.source,), stores=(node.store.name,))
 
 

@@ -8,7 +8,7 @@ from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.rules.joins import TO_KEEP, keyed
 from kstreams.processor.operators.joins.self_join import SelfJoinOperator
-from kstreams.processor.operators.joins.stream_join import StreamJoinSide, StreamJoinWindow
+from kstreams.processor.operators.joins.stream_join import JoinWindowOperator, StreamJoinSide
 from kstreams.state.api import StoreKind
 
 
@@ -28,7 +28,7 @@ def self_join(node: SelfJoin, build: Lowering) -> str:
     joiner = keyed(node, build)
     left = StreamJoinSide(True, store, windows.before_ms, windows.after_ms, joiner)
     right = StreamJoinSide(False, store, windows.after_ms, windows.before_ms, joiner)
-    build.step(node, StreamJoinWindow(store), name=node.windowed, parents=build.outputs(node)[:1], stores=(store,))
+    build.step(node, JoinWindowOperator(store), name=node.windowed, parents=build.outputs(node)[:1], stores=(store,))
     return build.step(
         node, SelfJoinOperator(left, right, windows.retention_ms), parents=(node.windowed,), stores=(store,)
     )

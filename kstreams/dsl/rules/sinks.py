@@ -8,8 +8,8 @@ from kstreams.dsl.graph import Repartition, To
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
-from kstreams.processor.columns import Project
-from kstreams.processor.operators.stateless import DropNullKeys, PassOperator
+from kstreams.processor.columns import ProjectForm
+from kstreams.processor.operators.stateless import DropNullKeysOperator, PassOperator
 from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.timestamps import FailOnInvalidTimestamp
 
@@ -37,6 +37,6 @@ def repartition(node: Repartition, build: Lowering) -> str:
 
 def _filter(node: Repartition, build: Lowering) -> str:
     if node.name in build.with_null_keys:
-        return build.step(node, PassOperator(), name=node.filter, columns=Project())
-    columns = Project(where=~key_of_record.is_null(), counts=True)
-    return build.step(node, DropNullKeys(), name=node.filter, columns=columns)
+        return build.step(node, PassOperator(), name=node.filter, columns=ProjectForm())
+    columns = ProjectForm(where=~key_of_record.is_null(), counts=True)
+    return build.step(node, DropNullKeysOperator(), name=node.filter, columns=columns)

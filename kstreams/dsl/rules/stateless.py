@@ -24,7 +24,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.expressions import Expr
-from kstreams.processor.columns import Batched, Project
+from kstreams.processor.columns import BatchForm, ProjectForm
 from kstreams.processor.context.advice import Advice
 from kstreams.processor.operators import stateless as op
 from kstreams.processor.operators.map_batch.rows import MapBatchOperator
@@ -44,7 +44,7 @@ def filter_(node: Filter, build: Lowering) -> str:
     predicate = build.function(node, node.predicate, given.value)
     columns = None
     if isinstance(node.predicate, Expr):
-        columns = Project(where=~node.predicate.fill_null(False) if node.negate else node.predicate)
+        columns = ProjectForm(where=~node.predicate.fill_null(False) if node.negate else node.predicate)
     return build.step(node, op.FilterOperator(predicate, node.negate, given), columns=columns)
 
 
@@ -53,7 +53,7 @@ def map_values(node: MapValues, build: Lowering) -> str:
     given = takes(node.function, with_key=node.with_key)
     columns = None
     if isinstance(node.function, Expr):
-        columns = Project(value=node.function, result=build.types[node.name].value.python)
+        columns = ProjectForm(value=node.function, result=build.types[node.name].value.python)
     function = build.function(node, node.function, given.value)
     return build.step(node, op.MapValuesOperator(function, given), columns=columns)
 
@@ -62,7 +62,7 @@ def map_values(node: MapValues, build: Lowering) -> str:
 def map_batch(node: MapBatch, build: Lowering) -> str:
     taken, made = build.input_types(node), build.types[node.name].value.python
     frames = replace(node.frames, key=taken.key.python, kind=taken.value.python)
-    columns = Batched(frames.fields, frames.with_key) if frames.is_columnar else None
+    columns = BatchForm(frames.fields, frames.with_key) if frames.is_columnar else None
     return build.step(node, MapBatchOperator(node.function, frames, made, node.max_rows), columns=columns)
 
 
@@ -83,7 +83,7 @@ def gave_text(node: FlatMapValues) -> Advice:
 @topology.rule(SelectKey)
 def select_key(node: SelectKey, build: Lowering) -> str:
     given = takes(node.function, with_key=True)
-    columns = Project(key=node.function) if isinstance(node.function, Expr) else None
+    columns = ProjectForm(key=node.function) if isinstance(node.function, Expr) else None
     function = build.function(node, node.function, given.value)
     return build.step(node, op.SelectKeyOperator(function, given), columns=columns)
 
@@ -95,7 +95,7 @@ def map_(node: Map, build: Lowering) -> str:
     key, value = node.function
     types = build.types[node.name]
     functions = (build.function(node, expr, Takes.RECORD.value) for expr in (key, value))
-    columns = Project(key=key, value=value, result=types.value.python)
+    columns = ProjectForm(key=key, value=value, result=types.value.python)
     return build.step(node, op.MapRecordOperator(*functions), columns=columns)
 
 
@@ -121,7 +121,7 @@ def print_(node: Print, build: Lowering) -> str:
 
 @topology.rule(Merge, Branch)
 def pass_on(node: Merge | Branch, build: Lowering) -> str:
-    return build.step(node, op.PassOperator(), columns=Project())
+    return build.step(node, op.PassOperator(), columns=ProjectForm())
 
 
 @topology.rule(Split)

@@ -10,7 +10,7 @@ from kstreams.dsl.graph.suppress import Suppress
 from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
-from kstreams.processor.operators.suppress import Suppress as SuppressOperator
+from kstreams.processor.operators.suppress import SuppressOperator
 from kstreams.state.api import StoreKind
 
 

@@ -8,7 +8,7 @@ from kstreams.dsl.lowering import Lowering, topology
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.tables import kept_rows
 from kstreams.expressions import Expr
-from kstreams.processor.operators.joins.table_join import JoinedView, Joiner, KeepJoined, TableJoinSide
+from kstreams.processor.operators.joins.table_join import JoinedView, Joiner, TableJoinMergeOperator, TableJoinOperator
 from kstreams.processor.operators.stateless import PassOperator
 
 
@@ -24,7 +24,7 @@ def table_join(node: TableJoin, build: Lowering) -> str:
         build.set_view(node, JoinedView(*views, keyed_joiner(node, build), node.left_outer, node.right_outer))
         return build.step(node, PassOperator(), parents=sides)
     kept = kept_rows(node, node.materialized.name, build)
-    return build.step(node, KeepJoined(kept), parents=sides, stores=(kept.store,))
+    return build.step(node, TableJoinMergeOperator(kept), parents=sides, stores=(kept.store,))
 
 
 def _side(node: TableJoin, build: Lowering, position: int) -> None:
@@ -33,7 +33,7 @@ def _side(node: TableJoin, build: Lowering, position: int) -> None:
     if position == 1:
         joiner, outer, other_outer = _reversed(joiner), other_outer, outer
     versioned = build.is_versioned(build.parent(node, position))
-    operator = TableJoinSide(other, joiner, outer, other_outer, build.sends_old(node), versioned)
+    operator = TableJoinOperator(other, joiner, outer, other_outer, build.sends_old(node), versioned)
     name = (node.this_join, node.other_join)[position]
     build.step(node, operator, name=name, parents=(build.outputs(node)[position],), stores=other.stores)
 

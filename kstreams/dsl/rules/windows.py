@@ -69,7 +69,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     operator = windowing.operator(lowered.aggregator, _merger(node, lowered), kept, windows, on_close)
     columnar = None
     if lowered.expressions and isinstance(windows, TimeWindows | SessionWindows):
-        columnar = columns.Fold(lowered.expressions, windows, on_close)
+        columnar = columns.AggregateForm(lowered.expressions, windows, on_close)
     return build.step(node, operator, stores=(store,), columns=columnar)
 
 

@@ -5,6 +5,6 @@ optimisation that nobody can see: records define what is right, and `plan` says 
 stand in for them, or why not. What loads Arrow is imported from its own module, so that declaring costs little.
 """
 
-from kstreams.processor.columns.forms import Batched, Fold, LookUp, Project
+from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm
 
-__all__ = ["Batched", "Fold", "LookUp", "Project"]
+__all__ = ["AggregateForm", "BatchForm", "LookupForm", "ProjectForm"]

@@ -10,7 +10,7 @@ from kstreams.windows import SessionWindows, TimeWindows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Project:
+class ProjectForm:
     """Keeps some records and gives them a new key, a new value, or both: any stateless step made of expressions.
 
     Parameters
@@ -33,7 +33,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LookUp:
+class LookupForm:
     """Joins each record with the row that a table has for it at that moment.
 
     Parameters
@@ -58,7 +58,7 @@ class LookUp:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batched:
+class BatchForm:
     """Hands the records of a batch to a function at once.
 
     Parameters
@@ -74,7 +74,7 @@ class Batched:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fold:
+class AggregateForm:
     """Aggregates by key, over all time, or by tumbling, hopping or session windows.
 
     Parameters

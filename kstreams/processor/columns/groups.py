@@ -1,4 +1,4 @@
-"""`Groups`: which records of a batch belong to the same key (and window), numbered in order of first appearance."""
+"""`RowGroups`: which records of a batch belong to the same key (and window), numbered in order of first appearance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DENSE = 4
 """Up to this many possible (key, window) pairs per record an array of all of them is cheaper than a hash table."""
 
 
-class Groups(NamedTuple):
+class RowGroups(NamedTuple):
     """`of_row[i]` is the group of record i; `keys` and `starts` (None without windows) name the groups."""
 
     of_row: Integers
@@ -31,25 +31,25 @@ class Groups(NamedTuple):
         return order
 
 
-def group(keys: pa.Array, starts: Integers | None) -> Groups:
+def group(keys: pa.Array, starts: Integers | None) -> RowGroups:
     """Group records by key, or by key and window start.
 
     Examples
     --------
     >>> group(pa.array(["b", "a", "b"]), np.array([0, 0, 10]))
-    Groups(of_row=array([0, 1, 2]), keys=['b', 'a', 'b'], starts=[0, 0, 10])
+    RowGroups(of_row=array([0, 1, 2]), keys=['b', 'a', 'b'], starts=[0, 0, 10])
     """
     encoded = keys.dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64)
     if starts is None:
-        return Groups(codes, encoded.dictionary.to_pylist(), None)
+        return RowGroups(codes, encoded.dictionary.to_pylist(), None)
     low = int(starts.min()) if len(starts) else 0
     span = int(starts.max()) - low + 1 if len(starts) else 1
     step = int(np.gcd.reduce(starts - low)) or 1
     width = span // step + 1
     of_row, pairs = _numbered(codes * width + (starts - low) // step, len(encoded.dictionary) * width)
     names = encoded.dictionary.take(pa.array(pairs // width)).to_pylist()
-    return Groups(of_row, names, (pairs % width * step + low).tolist())
+    return RowGroups(of_row, names, (pairs % width * step + low).tolist())
 
 
 def _numbered(pairs: Integers, possible: int) -> tuple[Integers, Integers]:

@@ -1,4 +1,4 @@
-"""`Selected`: the rows of a batch that one way through a region lets through."""
+"""`SelectedRows`: the rows of a batch that one way through a region lets through."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kstreams.processor.columns.windowing import Integers, stream_times
 from kstreams.record import Headers
 
 
-class Selected:
+class SelectedRows:
     """Columns of a batch, filtered when they are asked for.
 
     Parameters

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions import Expr, Operation
-from kstreams.processor.topology.nodes import Source
+from kstreams.processor.topology.nodes import SourceNode
 from kstreams.serdes import BytesSerde, JsonSerde, Serde
 from kstreams.serdes.json_columns import JsonColumns
 
@@ -23,7 +23,7 @@ class SourceColumns:
 
     Parameters
     ----------
-    source : Source
+    source : SourceNode
         Names the serdes.
     leaves : collection of Expr
         What is read of its records.
@@ -34,7 +34,7 @@ class SourceColumns:
         When a leaf has no columnar form.
     """
 
-    def __init__(self, source: Source, leaves: Collection[Expr]) -> None:
+    def __init__(self, source: SourceNode, leaves: Collection[Expr]) -> None:
         self._key, self._value = source.key or BytesSerde(), source.value or BytesSerde()
         reads = {leaf.operation for leaf in leaves}
         self._reads_key, self._reads_value = Operation.KEY in reads, Operation.VALUE in reads

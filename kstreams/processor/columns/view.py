@@ -1,4 +1,4 @@
-"""`View`: what a chain of stateless steps does to the records of a source, as three expressions over the source itself.
+"""`SourceProjection`: what a chain of stateless steps does to a source's records, as three expressions over the source.
 
 Steps are not run one after the other: the chain `filter(p).map_values(e).filter(q)` is "where p and q(e), value e".
 Expressions have no effects and never fail, so evaluating them before a filter that would have spared a record is safe.
@@ -12,12 +12,12 @@ from typing import Any
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr, Operation, Schema, key, literal, type_of, value
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.forms import LookUp, Project
+from kstreams.processor.columns.forms import LookupForm, ProjectForm
 from kstreams.processor.columns.lookups import Lookup, of_row, reading_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class SourceProjection:
     """Records of a source that a chain lets through, under their new keys and values.
 
     Parameters
@@ -52,7 +52,7 @@ class View:
         value = () if self.value.operation is Operation.VALUE else columns_needed(self.value)
         return (*where, *key, *value)
 
-    def then(self, step: Project) -> View:
+    def then(self, step: ProjectForm) -> SourceProjection:
         """The view after one more step.
 
         Raises
@@ -73,7 +73,7 @@ class View:
             new = replace(new, value=made, result=step.result or self._generated(step.value))
         return new
 
-    def joined(self, name: str, step: LookUp) -> View:
+    def joined(self, name: str, step: LookupForm) -> SourceProjection:
         """The view after a lookup in a table, by the step of this name; raises as `then` does."""
         place, where = self.over_source(step.key), self.where
         unkeyed = self.over_source(step.key.is_null())

@@ -1,4 +1,4 @@
-"""`ViewRows`: keys and values that leave a region as live objects, the same that the record path would hold."""
+"""`ProjectedRows`: keys and values that leave a region as live objects, the same that the record path would hold."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from kstreams.errors import SerdeError
 from kstreams.expressions import Operation
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.selection import Selected
-from kstreams.processor.columns.view import View
-from kstreams.processor.topology.nodes import Source
+from kstreams.processor.columns.selection import SelectedRows
+from kstreams.processor.columns.view import SourceProjection
+from kstreams.processor.topology.nodes import SourceNode
 from kstreams.serdes import BytesSerde
 
 
@@ -22,33 +22,33 @@ def _positional(make: Any) -> tuple[str, ...] | None:
     return tuple(given.name for given in parameters if given.kind is given.POSITIONAL_OR_KEYWORD)
 
 
-class ViewRows:
+class ProjectedRows:
     """Makes the rows of a view.
 
     Keys and values that no step changed are decoded by the source's serdes, for the rows that come through alone.
 
     Parameters
     ----------
-    view : View
-    source : Source
+    view : SourceProjection
+    source : SourceNode
         Names the serdes.
     """
 
-    def __init__(self, view: View, source: Source) -> None:
+    def __init__(self, view: SourceProjection, source: SourceNode) -> None:
         self._view = view
         self._source_key, self._source_value = source.key or BytesSerde(), source.value or BytesSerde()
         self._parts = columns_needed(view.value)
         self._make: Any = view.result or dict
         self._by_position = _positional(self._make) == view.value.detail
 
-    def keys(self, selected: Selected) -> list[Any]:
+    def keys(self, selected: SelectedRows) -> list[Any]:
         """The key of every row."""
         if self._view.key.operation is Operation.KEY:
             return self._source_key.decode_rows(selected.raw_keys())
         found: list[Any] = selected.of(self._view.key).to_pylist()
         return found
 
-    def values(self, selected: Selected) -> list[Any]:
+    def values(self, selected: SelectedRows) -> list[Any]:
         """The value of every row; raises SerdeError when the type of a `ks.struct` refuses its fields."""
         if self._view.value.operation is Operation.VALUE:
             return self._source_value.decode_rows(selected.raw_values())
@@ -57,13 +57,13 @@ class ViewRows:
         found: list[Any] = selected.of(self._view.value).to_pylist()
         return found
 
-    def _built(self, selected: Selected) -> list[Any]:
+    def _built(self, selected: SelectedRows) -> list[Any]:
         try:
             return self._structs(selected)
         except Exception as error:
             raise SerdeError(f"{self._make!r} cannot be built: {error}") from error
 
-    def _structs(self, selected: Selected) -> list[Any]:
+    def _structs(self, selected: SelectedRows) -> list[Any]:
         columns = [selected.of(part).to_pylist() for part in self._parts]
         names, make = self._view.value.detail, self._make
         if self._by_position:

@@ -11,7 +11,7 @@ from kstreams.windows import TimeWindows
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
-class Placed(NamedTuple):
+class WindowPlacement(NamedTuple):
     """One entry per record and window, in the order in which the record path meets them.
 
     `rows` are positions in the batch, `starts` window starts in ms; `late` counts the entries that came too late, which
@@ -35,7 +35,7 @@ def stream_times(timestamps: Integers, before: int) -> Integers:
     return np.maximum(times, before)
 
 
-def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> Placed:
+def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> WindowPlacement:
     """Every record's windows, ascending, without those that had closed at the record's stream time.
 
     Parameters
@@ -62,8 +62,8 @@ def place(timestamps: Integers, times: Integers, windows: TimeWindows) -> Placed
         starts = first[rows] + nth * advance
     open_ = starts + (size + windows.grace_ms) > times[rows]
     if open_.all():
-        return Placed(rows, starts, 0)
-    return Placed(rows[open_], starts[open_], int(len(open_) - open_.sum()))
+        return WindowPlacement(rows, starts, 0)
+    return WindowPlacement(rows[open_], starts[open_], int(len(open_) - open_.sum()))
 
 
 def closings(times: Integers, before: int, windows: TimeWindows) -> list[int]:

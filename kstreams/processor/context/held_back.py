@@ -87,7 +87,7 @@ class HeldBack(ABC, Generic[W]):
 
 
 @runtime_checkable
-class HoldingOperator(Protocol):
+class HoldBackOperator(Protocol):
     """An operator that holds records back."""
 
     @property

@@ -246,7 +246,7 @@ class PassOperator(StatementOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class DropNullKeys(StatementOperator):
+class DropNullKeysOperator(StatementOperator):
     """Stands before a repartition topic: a record without a key has no place in it."""
 
     def statement(self) -> Statement:

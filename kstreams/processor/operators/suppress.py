@@ -16,7 +16,7 @@ ALL_TIME = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Suppress:
+class SuppressOperator:
     """Holds updates back; of each key the last one is emitted.
 
     Parameters

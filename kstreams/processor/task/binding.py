@@ -12,7 +12,7 @@ from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.task.outputs import OutputBuffers
-from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.processor.topology.overtaking import barrier, barriers
 
@@ -40,11 +40,11 @@ class _Closures(dict[str, Forward]):
         for node in reversed(sub_topology.nodes):
             self._add(node)
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: TopologyNode) -> None:
         statement = _statement(node, self._context, self._outputs)
         if statement is None:
             below = {child: self[child] for child in self._children[node.name]}
-            connected = node.stores if isinstance(node, Step) else ()
+            connected = node.stores if isinstance(node, ProcessorNode) else ()
             bound = OperatorContext(node.name, self._context, below, self._callbacks, connected)
             self[node.name] = self._after_barrier(node.name, _closure(node, bound, self._outputs))
         else:
@@ -82,16 +82,16 @@ def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:
     """The names of every node's children, in order of declaration."""
     children: dict[str, list[str]] = {node.name: [] for node in sub_topology.nodes}
     for node in sub_topology.nodes:
-        for parent in () if isinstance(node, Source) else node.parents:
+        for parent in () if isinstance(node, SourceNode) else node.parents:
             children[parent].append(node.name)
     return children
 
 
-def _statement(node: Node, context: TaskContext, outputs: OutputBuffers) -> Statement | None:
+def _statement(node: TopologyNode, context: TaskContext, outputs: OutputBuffers) -> Statement | None:
     """What a simple step or a sink does with a record; None for all that need a closure of their own."""
-    if isinstance(node, Sink):
+    if isinstance(node, SinkNode):
         return outputs.statement_for(node)
-    if isinstance(node, Step) and isinstance(node.operator, StatementOperator):
+    if isinstance(node, ProcessorNode) and isinstance(node.operator, StatementOperator):
         simple = node.operator.statement()
         if "{dropped}" not in simple.text:
             return simple
@@ -100,17 +100,17 @@ def _statement(node: Node, context: TaskContext, outputs: OutputBuffers) -> Stat
 
 
 @singledispatch
-def _closure(node: Node, context: OperatorContext, outputs: OutputBuffers) -> Forward:
+def _closure(node: TopologyNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     raise TypeError(f"{node!r} is no node of a topology.")
 
 
 @_closure.register
-def _(node: Source, context: OperatorContext, outputs: OutputBuffers) -> Forward:
+def _(node: SourceNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     return forward_to_all(list(context.children.values()))
 
 
 @_closure.register
-def _(node: Step, context: OperatorContext, outputs: OutputBuffers) -> Forward:
+def _(node: ProcessorNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     assert not isinstance(node.operator, StatementOperator)  # those stand in chains
     closure = context.bound(node.operator, forward_to_all(list(context.children.values())))
     context.share()
@@ -118,7 +118,7 @@ def _(node: Step, context: OperatorContext, outputs: OutputBuffers) -> Forward:
 
 
 @_closure.register
-def _(node: Sink, context: OperatorContext, outputs: OutputBuffers) -> Forward:
+def _(node: SinkNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     return context.named(outputs.forward_to(node))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from kstreams.config import Config
-from kstreams.processor.topology.nodes import Source, SubTopology
+from kstreams.processor.topology.nodes import SourceNode, SubTopology
 from kstreams.processor.topology.overtaking import behind
 
 NEVER_IDLE = -1
@@ -86,7 +86,7 @@ def idle_input(
     return IdleInput(limits_ms, {step: _feeding(sub_topology, step) for step in steps}, now_ms, kept)
 
 
-def limit_of(source: Source, config: Config) -> int:
+def limit_of(source: SourceNode, config: Config) -> int:
     """After how long (ms) a source is idle, negative: never. An internal topic waits for all that feeds it."""
     limits = [config["idle.timeout.ms"] if limit is None else limit for limit in source.idle_ms]
     return max(limits) if min(limits) >= 0 else NEVER_IDLE

@@ -14,7 +14,7 @@ from kstreams.batch import Batch
 from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.task_context import TaskContext
-from kstreams.processor.topology.nodes import Source
+from kstreams.processor.topology.nodes import SourceNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde, Serde
@@ -55,7 +55,7 @@ class TopicInput:
         "source",
     )
 
-    def __init__(self, source: Source, forward: Forward, context: TaskContext, partition_time: int) -> None:
+    def __init__(self, source: SourceNode, forward: Forward, context: TaskContext, partition_time: int) -> None:
         self.source, self.forward, self.context, self.partition_time = source, forward, context, partition_time
         self.records_in = 0
         default = context.config["default.timestamp.extractor"]
@@ -213,7 +213,7 @@ class TaskInputs:
 
     def __init__(
         self,
-        sources: Collection[Source],
+        sources: Collection[SourceNode],
         forwards: Mapping[str, Forward],
         topic_names: Mapping[str, str],
         context: TaskContext,
@@ -244,11 +244,11 @@ class TaskInputs:
         """What the task's memo keeps of the routes."""
         return {f"partition_time:{topic}": route.partition_time for topic, route in self._by_topic.items()}
 
-    def _add(self, topic: str, source: Source) -> None:
+    def _add(self, topic: str, source: SourceNode) -> None:
         partition_time = self._memo.get(f"partition_time:{topic}", -1)
         self._by_topic[topic] = TopicInput(source, self._forwards[source.name], self._context, partition_time)
 
-    def _matching(self, topic: str) -> Source:
+    def _matching(self, topic: str) -> SourceNode:
         for source in self._sources:
             if source.pattern is not None and source.pattern.fullmatch(topic):
                 return source

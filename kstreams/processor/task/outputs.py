@@ -20,7 +20,7 @@ from kstreams.processor.context.chain import Statement
 from kstreams.processor.context.dead_letters import DeadLetters
 from kstreams.processor.context.record_cursor import Origin
 from kstreams.processor.context.task_context import TaskContext
-from kstreams.processor.topology.nodes import Sink
+from kstreams.processor.topology.nodes import SinkNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers, ProducerRecord
 from kstreams.serdes import BytesSerde, Serde, WindowedSerde
@@ -89,7 +89,7 @@ class SinkRows:
 
     __slots__ = ("headers", "keys", "origins", "sink", "timestamps", "values")
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: SinkNode) -> None:
         self.sink = sink
         self.keys: list[Any] = []
         self.values: list[Any] = []
@@ -125,7 +125,7 @@ class TopicBuffer:
     def __init__(self) -> None:
         self.runs: list[SinkRows] = []
 
-    def of(self, sink: Sink) -> SinkRows:
+    def of(self, sink: SinkNode) -> SinkRows:
         """The run to which this sink appends."""
         if not self.runs or self.runs[-1].sink is not sink:
             self.runs.append(SinkRows(sink))
@@ -137,7 +137,7 @@ class OutputBuffers:
 
     Parameters
     ----------
-    sinks : collection of Sink
+    sinks : collection of SinkNode
         All sinks of the task.
     context : TaskContext
         Gives each row its headers.
@@ -153,7 +153,7 @@ class OutputBuffers:
 
     def __init__(
         self,
-        sinks: Collection[Sink],
+        sinks: Collection[SinkNode],
         context: TaskContext,
         collector: Collector,
         topic_names: Mapping[str, str],
@@ -169,13 +169,13 @@ class OutputBuffers:
         dynamic = len(fixed) < len(sinks)
         self._exclusive = {topic for topic in fixed if fixed.count(topic) == 1 and not dynamic}
 
-    def forward_to(self, sink: Sink) -> Forward:
+    def forward_to(self, sink: SinkNode) -> Forward:
         """The closure that appends to the topic of a sink."""
         if callable(sink.topic):
             return self._chosen(sink, sink.topic)
         return self._in_turns(sink, sink.topic, self._topics.setdefault(sink.topic, TopicBuffer()))
 
-    def statement_for(self, sink: Sink) -> Statement | None:
+    def statement_for(self, sink: SinkNode) -> Statement | None:
         """The end of a chain that appends to the topic of a sink; None when it must choose a place per record."""
         if not isinstance(sink.topic, str) or sink.topic not in self._exclusive:
             return None
@@ -280,7 +280,7 @@ class OutputBuffers:
             return partitions_of(inner, self._collector.partitions(topic))
         return None
 
-    def _in_turns(self, sink: Sink, topic: str, rows_of_topic: TopicBuffer) -> Forward:
+    def _in_turns(self, sink: SinkNode, topic: str, rows_of_topic: TopicBuffer) -> Forward:
         context, guards, turns = self._context, self._guards, self._turns
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
@@ -296,7 +296,7 @@ class OutputBuffers:
 
         return shared_sink
 
-    def _chosen(self, sink: Sink, choose: Callable[..., str]) -> Forward:
+    def _chosen(self, sink: SinkNode, choose: Callable[..., str]) -> Forward:
         context, topics = self._context, self._topics
 
         def dynamic_sink(key: Any, value: Any, timestamp: int) -> None:

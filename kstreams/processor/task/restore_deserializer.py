@@ -8,7 +8,7 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.processor.topology.nodes import Source
+from kstreams.processor.topology.nodes import SourceNode
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.failing import failing_rows
@@ -22,13 +22,13 @@ class RestoreDeserializer:
 
     Parameters
     ----------
-    source : Source
+    source : SourceNode
     config : Config
         `default.timestamp.extractor` holds for a source without an extractor.
     clock : Clock
     """
 
-    def __init__(self, source: Source, config: Config, clock: Clock) -> None:
+    def __init__(self, source: SourceNode, config: Config, clock: Clock) -> None:
         default = extractor_of(config["default.timestamp.extractor"])
         self._extract = source.timestamp_extractor or default or FailOnInvalidTimestamp()
         self._key, self._value = source.key or BytesSerde(), source.value or BytesSerde()

@@ -26,7 +26,7 @@ from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.task.binding import bind, failed_operator, in_order_of
-from kstreams.processor.task.columns.region import Bound, Region, live_regions
+from kstreams.processor.task.columns.region import Region, TaskParts, live_regions
 from kstreams.processor.task.idle import WHOLE_TASK, idle_input
 from kstreams.processor.task.inputs import TaskInputs, TopicInput
 from kstreams.processor.task.interleaved import Interleaved
@@ -127,7 +127,7 @@ class Task:
         forwards = bind(sub_topology, context, self._outputs, callbacks)
         context.is_new, context.deadlines = False, {}
         self._routes = TaskInputs(sub_topology.sources, forwards, topic_names or {}, context, self._memo)
-        self._regions = live_regions(Bound(sub_topology, context, self._outputs, callbacks.lives, forwards))
+        self._regions = live_regions(TaskParts(sub_topology, context, self._outputs, callbacks.lives, forwards))
         context.send_if_many = self._send_meanwhile
         self._complete_regions = completions = [region.complete for region in self._regions.values()]
         self._at_flush = [*completions, *in_order_of(sub_topology, callbacks.at_flush)]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from kstreams.processor.topology.java_order import java_order
-from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode, parents_of
 
 
 def describe(sub_topologies: Collection[SubTopology]) -> str:
@@ -34,7 +34,7 @@ class _Neighbours:
     by the sizes known at that moment, and keeps it when they grow.
     """
 
-    def __init__(self, nodes: Collection[Node]) -> None:
+    def __init__(self, nodes: Collection[TopologyNode]) -> None:
         self._nodes = {node.name: node for node in nodes}
         self._sizes = dict.fromkeys(self._nodes, 1)
         self.predecessors: dict[str, list[str]] = {name: [] for name in self._nodes}
@@ -56,15 +56,15 @@ class _Neighbours:
     def _rank(self, name: str) -> tuple[int, str]:
         return -self._sizes[name], name
 
-    def in_order(self) -> list[Node]:
+    def in_order(self) -> list[TopologyNode]:
         return [self._nodes[name] for name in sorted(self._nodes, key=self._rank)]
 
 
-def _describe_node(node: Node, neighbours: _Neighbours) -> Iterator[str]:
+def _describe_node(node: TopologyNode, neighbours: _Neighbours) -> Iterator[str]:
     yield f"    {_TITLES[type(node)](node)}"
-    if not isinstance(node, Sink):
+    if not isinstance(node, SinkNode):
         yield f"      --> {_joined(neighbours.successors[node.name])}"
-    if not isinstance(node, Source):
+    if not isinstance(node, SourceNode):
         yield f"      <-- {_joined(neighbours.predecessors[node.name])}"
 
 
@@ -72,19 +72,19 @@ def _joined(names: Collection[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def _source(node: Source) -> str:
+def _source(node: SourceNode) -> str:
     topics = node.pattern.pattern if node.pattern else f"[{', '.join(java_order(node.topics))}]"
     return f"Source: {node.name} (topics: {topics})"
 
 
-def _step(node: Step) -> str:
+def _step(node: ProcessorNode) -> str:
     return f"Processor: {node.name} (stores: [{', '.join(java_order(node.stores))}])"
 
 
-def _sink(node: Sink) -> str:
+def _sink(node: SinkNode) -> str:
     if isinstance(node.topic, str):
         return f"Sink: {node.name} (topic: {node.topic})"
     return f"Sink: {node.name} (extractor class: {getattr(node.topic, '__name__', type(node.topic).__name__)})"
 
 
-_TITLES: dict[type, Callable[[Any], str]] = {Source: _source, Step: _step, Sink: _sink}
+_TITLES: dict[type, Callable[[Any], str]] = {SourceNode: _source, ProcessorNode: _step, SinkNode: _sink}

@@ -16,7 +16,7 @@ from kstreams.state.api import StoreBuilder
 VERSION = 1
 
 
-class StoreShape(msgspec.Struct, frozen=True, kw_only=True):
+class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
     """A store: what it holds, where it lies, and what fills it.
 
     Parameters
@@ -50,11 +50,11 @@ class StoreShape(msgspec.Struct, frozen=True, kw_only=True):
         return self.on_disk or self.restored_from is not None
 
 
-class TopologyShape(msgspec.Struct, frozen=True, kw_only=True):
+class TopologyFingerprint(msgspec.Struct, frozen=True, kw_only=True):
     """The stores and internal topics of a topology; `notes` hold what an engine adds."""
 
     version: int = VERSION
-    stores: tuple[StoreShape, ...] = ()
+    stores: tuple[StoreFingerprint, ...] = ()
     repartition_topics: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -65,16 +65,16 @@ class TopologyShape(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.repartition_topics, *(topic for topic in changelogs if topic is not None))
 
 
-def shape_of(topology: Topology, notes: Iterable[str] = ()) -> TopologyShape:
-    """The shape of a topology.
+def fingerprint_of(topology: Topology, notes: Iterable[str] = ()) -> TopologyFingerprint:
+    """The fingerprint of a topology.
 
     Examples
     --------
     >>> from kstreams.dsl.builder import StreamsBuilder
     >>> builder = StreamsBuilder()
     >>> counts = builder.stream("words", key=str, value=str).group_by_key().count("counts")
-    >>> shape = shape_of(builder.build())
-    >>> shape.internal_topics, shape.stores[0].value, shape.stores[0].origins
+    >>> fingerprint = fingerprint_of(builder.build())
+    >>> fingerprint.internal_topics, fingerprint.stores[0].value, fingerprint.stores[0].origins
     (('counts-changelog',), 'IntSerde()', ('words',))
     """
     parts = topology.sub_topologies
@@ -85,16 +85,16 @@ def shape_of(topology: Topology, notes: Iterable[str] = ()) -> TopologyShape:
         if not part.is_global
         for store in part.stores
     )
-    return TopologyShape(stores=tuple(stores), repartition_topics=tuple(sorted(internal)), notes=tuple(notes))
+    return TopologyFingerprint(stores=tuple(stores), repartition_topics=tuple(sorted(internal)), notes=tuple(notes))
 
 
-def encode_shape(shape: TopologyShape) -> bytes:
-    """The shape as JSON."""
-    return msgspec.json.format(msgspec.json.encode(shape), indent=2)
+def encode_fingerprint(fingerprint: TopologyFingerprint) -> bytes:
+    """The fingerprint as JSON."""
+    return msgspec.json.format(msgspec.json.encode(fingerprint), indent=2)
 
 
-def decode_shape(raw: bytes, place: str) -> TopologyShape:
-    """The shape that `encode_shape` was given; `place` says in errors where it lay.
+def decode_fingerprint(raw: bytes, place: str) -> TopologyFingerprint:
+    """The fingerprint that `encode_fingerprint` was given; `place` says in errors where it lay.
 
     Raises
     ------
@@ -102,16 +102,16 @@ def decode_shape(raw: bytes, place: str) -> TopologyShape:
         When it is damaged, or a newer version wrote it.
     """
     try:
-        shape = msgspec.json.decode(raw, type=TopologyShape)
+        fingerprint = msgspec.json.decode(raw, type=TopologyFingerprint)
     except msgspec.DecodeError as error:
         raise StateError(f"{place} cannot be read: {error}. Delete it to go on without a check.") from error
-    if shape.version > VERSION:
+    if fingerprint.version > VERSION:
         raise StateError(f"{place} was written by a newer version of kstreams: use that one.")
-    return shape
+    return fingerprint
 
 
-def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreShape:
-    return StoreShape(
+def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreFingerprint:
+    return StoreFingerprint(
         name=store.name,
         kind=store.kind.value,
         key=_shown(store.key),

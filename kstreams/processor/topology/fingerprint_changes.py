@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from kstreams.processor.topology.fingerprint import StoreShape, TopologyShape
+from kstreams.processor.topology.fingerprint import StoreFingerprint, TopologyFingerprint
 
 
-class Change(NamedTuple):
+class FingerprintChange(NamedTuple):
     """One difference; `keeps` tells whether the state can be gone on with in spite of it."""
 
     keeps: bool
@@ -18,14 +18,14 @@ class Change(NamedTuple):
         return f"{'goes on' if self.keeps else 'refused'}: {self.text}"
 
 
-def changes(old: TopologyShape, new: TopologyShape, *, by_number: bool = False) -> list[Change]:
+def changes(old: TopologyFingerprint, new: TopologyFingerprint, *, by_number: bool = False) -> list[FingerprintChange]:
     """All differences that concern state, those that forbid to go on first.
 
     Parameters
     ----------
-    old : TopologyShape
+    old : TopologyFingerprint
         What the state was written with.
-    new : TopologyShape
+    new : TopologyFingerprint
         What starts now.
     by_number : bool
         Whether state lies with the number of its sub-topology for good, as on Spark.
@@ -42,7 +42,7 @@ def changes(old: TopologyShape, new: TopologyShape, *, by_number: bool = False) 
     return sorted(found)
 
 
-def moves(old: TopologyShape, new: TopologyShape) -> dict[int, int]:
+def moves(old: TopologyFingerprint, new: TopologyFingerprint) -> dict[int, int]:
     """Sub-topologies whose id has changed while their stores stayed together: old id to new id."""
     pairs = [
         (before.sub_topology, after.sub_topology)
@@ -56,7 +56,7 @@ def moves(old: TopologyShape, new: TopologyShape) -> dict[int, int]:
     return {source: target for source, target in clean.items() if source != target and came[target] == {source}}
 
 
-def refusal(found: Iterable[Change], where: str) -> str | None:
+def refusal(found: Iterable[FingerprintChange], where: str) -> str | None:
     """The text of the error when a change forbids to go on, else None."""
     found = list(found)
     if all(change.keeps for change in found):
@@ -69,22 +69,24 @@ def refusal(found: Iterable[Change], where: str) -> str | None:
     )
 
 
-def _of_store(old: StoreShape, new: StoreShape, shape: TopologyShape) -> Iterator[Change]:
+def _of_store(old: StoreFingerprint, new: StoreFingerprint, whole: TopologyFingerprint) -> Iterator[FingerprintChange]:
     store = f"store {old.name!r}"
     for what in ("kind", "key", "value", "window_size_ms"):
         if getattr(old, what) != getattr(new, what):
             shown = f"{getattr(old, what)} -> {getattr(new, what)}"
-            yield Change(False, f"{store} holds another {_WORDS[what]}: {shown}")
+            yield FingerprintChange(False, f"{store} holds another {_WORDS[what]}: {shown}")
     for what in ("retention_ms", "history_retention_ms"):
         if getattr(old, what) != getattr(new, what):
-            yield Change(True, f"{store} keeps for {getattr(new, what)} ms, before {getattr(old, what)} ms")
+            yield FingerprintChange(True, f"{store} keeps for {getattr(new, what)} ms, before {getattr(old, what)} ms")
     yield from _of_places(store, old, new)
-    lost = (set(old.reads) - set(new.reads)) & set(shape.repartition_topics)
+    lost = (set(old.reads) - set(new.reads)) & set(whole.repartition_topics)
     for topic in sorted(lost):
-        yield Change(False, f"{store} no longer reads the internal topic {topic}: what waits there would be lost")
+        yield FingerprintChange(
+            False, f"{store} no longer reads the internal topic {topic}: what waits there would be lost"
+        )
     if old.origins and new.origins and not set(old.origins) & set(new.origins):
         fed = f"{', '.join(old.origins)} -> {', '.join(new.origins)}"
-        yield Change(False, f"{store} is filled from other topics: {fed}")
+        yield FingerprintChange(False, f"{store} is filled from other topics: {fed}")
 
 
 _WORDS = {
@@ -95,57 +97,62 @@ _WORDS = {
 }
 
 
-def _of_places(store: str, old: StoreShape, new: StoreShape) -> Iterator[Change]:
+def _of_places(store: str, old: StoreFingerprint, new: StoreFingerprint) -> Iterator[FingerprintChange]:
     if old.restored_from != new.restored_from and new.restored_from is not None:
         came = old.restored_from or "the local disk alone"
-        yield Change(False, f"{store} would be restored from {new.restored_from}, before from {came}")
+        yield FingerprintChange(False, f"{store} would be restored from {new.restored_from}, before from {came}")
     elif old.restored_from != new.restored_from:
-        yield Change(new.on_disk, f"{store} is no longer restored from {old.restored_from}")
+        yield FingerprintChange(new.on_disk, f"{store} is no longer restored from {old.restored_from}")
     elif old.restored_from is None and not new.on_disk:
-        yield Change(False, f"{store} moves to memory, but is restored from nowhere")
+        yield FingerprintChange(False, f"{store} moves to memory, but is restored from nowhere")
 
 
 def _moved(
-    before: Mapping[str, StoreShape], after: Mapping[str, StoreShape], whole: Collection[int], by_number: bool
-) -> Iterator[Change]:
+    before: Mapping[str, StoreFingerprint],
+    after: Mapping[str, StoreFingerprint],
+    whole: Collection[int],
+    by_number: bool,
+) -> Iterator[FingerprintChange]:
     """Stores that go to another sub-topology: with all others of theirs, or else by way of their changelogs."""
     for name in before.keys() & after.keys():
         old, new = before[name], after[name]
         if old.sub_topology != new.sub_topology:
             keeps = old.sub_topology in whole or (new.restored_from is not None and not by_number)
             text = f"store {name!r} moves from sub-topology {old.sub_topology} to {new.sub_topology}"
-            yield Change(keeps, text)
+            yield FingerprintChange(keeps, text)
 
 
-def _gone_and_come(gone: Iterable[StoreShape], come: Iterable[StoreShape]) -> Iterator[Change]:
+def _gone_and_come(gone: Iterable[StoreFingerprint], come: Iterable[StoreFingerprint]) -> Iterator[FingerprintChange]:
     waiting = list(come)
     for old in gone:
         twin = next((new for new in waiting if _alike(old, new)), None)
         if twin is None:
-            yield Change(True, f"store {old.name!r} is removed: what it holds stays unused")
+            yield FingerprintChange(True, f"store {old.name!r} is removed: what it holds stays unused")
             continue
         waiting.remove(twin)
-        yield Change(
+        yield FingerprintChange(
             False,
             f"store {old.name!r} is renamed to {twin.name!r}, which would begin empty: "
             f'give it its old name, as in materialized="{old.name}"',
         )
     for new in waiting:
-        yield Change(True, f"store {new.name!r} is added: it begins empty, with the records that come from now on")
+        yield FingerprintChange(
+            True, f"store {new.name!r} is added: it begins empty, with the records that come from now on"
+        )
 
 
-def _late(come: Iterable[StoreShape], stateful: Collection[int]) -> Iterator[Change]:
+def _late(come: Iterable[StoreFingerprint], stateful: Collection[int]) -> Iterator[FingerprintChange]:
     for store in come:
         if store.sub_topology not in stateful:
             text = f"sub-topology {store.sub_topology} has no state yet to add the store {store.name!r} to"
-            yield Change(False, text)
+            yield FingerprintChange(False, text)
 
 
-def _alike(old: StoreShape, new: StoreShape) -> bool:
+def _alike(old: StoreFingerprint, new: StoreFingerprint) -> bool:
     same = all(getattr(old, what) == getattr(new, what) for what in ("kind", "key", "value", "window_size_ms"))
     return same and old.origins == new.origins
 
 
-def _notes(old: TopologyShape, new: TopologyShape) -> Iterator[Change]:
+def _notes(old: TopologyFingerprint, new: TopologyFingerprint) -> Iterator[FingerprintChange]:
     for note in sorted({*old.notes} ^ {*new.notes}):
-        yield Change(False, f"{note} {'no longer' if note in old.notes else 'now'}")
+        yield FingerprintChange(False, f"{note} {'no longer' if note in old.notes else 'now'}")

@@ -16,7 +16,7 @@ from kstreams.timestamps import TimestampExtractor
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceNode:
     """Reads topics (or all that match a pattern)."""
 
     name: str
@@ -32,7 +32,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProcessorNode:
     """One operator between sources and sinks (Kafka Streams: a processor node)."""
 
     name: str
@@ -44,7 +44,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class SinkNode:
     """Writes to a topic, fixed or chosen per record by `topic(key, value, RecordContext)`."""
 
     name: str
@@ -56,7 +56,7 @@ class Sink:
     declared_at: str | None = None
 
 
-Node: TypeAlias = Source | Step | Sink
+TopologyNode: TypeAlias = SourceNode | ProcessorNode | SinkNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +74,19 @@ class SubTopology:
     """A connected part of the topology: what one task runs for one partition."""
 
     id: int
-    nodes: tuple[Node, ...]  # parents before children
+    nodes: tuple[TopologyNode, ...]  # parents before children
     stores: tuple[StoreBuilder, ...]
     is_global: bool = False
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Source))
+    def sources(self) -> tuple[SourceNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
     @property
-    def sinks(self) -> tuple[Sink, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Sink))
+    def sinks(self) -> tuple[SinkNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 
 
-def parents_of(node: Node) -> tuple[str, ...]:
+def parents_of(node: TopologyNode) -> tuple[str, ...]:
     """The names of a node's parents; a source has none."""
-    return () if isinstance(node, Source) else node.parents
+    return () if isinstance(node, SourceNode) else node.parents

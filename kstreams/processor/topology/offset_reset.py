@@ -11,7 +11,7 @@ from kstreams.durations import to_ms
 from kstreams.errors import LogError
 from kstreams.log.api import Admin, Consumer
 from kstreams.offset_reset import offset_reset_of
-from kstreams.processor.topology.topology import Source, SubTopology
+from kstreams.processor.topology.topology import SourceNode, SubTopology
 
 
 def reset_of(sub_topology: SubTopology, topic: str, config: Config) -> str | timedelta:
@@ -63,7 +63,7 @@ def may_be_missed(sub_topology: SubTopology, topic: str, config: Config, *, stat
     return not stateful if decided is None else decided != "none"
 
 
-def reading(sub_topology: SubTopology, topic: str) -> Source | None:
+def reading(sub_topology: SubTopology, topic: str) -> SourceNode | None:
     """The source that names a topic, or whose pattern matches it; none does for an internal one."""
     for source in sub_topology.sources:
         if topic in source.topics or (source.pattern is not None and source.pattern.fullmatch(topic)):

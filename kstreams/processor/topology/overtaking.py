@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kstreams.processor.context.held_back import HoldingOperator
-from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.context.held_back import HoldBackOperator
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode, parents_of
 
 if TYPE_CHECKING:
     from kstreams.processor.context.held_back import HeldBack
@@ -46,7 +46,7 @@ def barrier(found: list[Barrier], delayed: Mapping[str, HeldBack[Any]]) -> Calla
     return let_pass
 
 
-def behind(sub_topology: SubTopology, start: Node) -> list[Node]:
+def behind(sub_topology: SubTopology, start: TopologyNode) -> list[TopologyNode]:
     """All that a record may reach from a node."""
     names, found = {start.name}, []
     for node in sub_topology.nodes:
@@ -56,22 +56,22 @@ def behind(sub_topology: SubTopology, start: Node) -> list[Node]:
     return found
 
 
-def places(node: Node, sub_topology: SubTopology) -> list[str]:
+def places(node: TopologyNode, sub_topology: SubTopology) -> list[str]:
     """The stores and topics that a node touches; a sink that chooses its topic may write to any."""
-    if not isinstance(node, Sink):
+    if not isinstance(node, SinkNode):
         return list(getattr(node, "stores", ()))
     if isinstance(node.topic, str):
         return [node.topic]
     return ["any topic", *(sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str))]
 
 
-def _keeps_order(node: Node) -> bool:
-    return isinstance(node, Step) and isinstance(node.operator, HoldingOperator) and node.operator.keeps_order
+def _keeps_order(node: TopologyNode) -> bool:
+    return isinstance(node, ProcessorNode) and isinstance(node.operator, HoldBackOperator) and node.operator.keeps_order
 
 
-def _met(sub_topology: SubTopology, start: Node, after: list[Node]) -> list[str]:
+def _met(sub_topology: SubTopology, start: TopologyNode, after: list[TopologyNode]) -> list[str]:
     names = {start.name, *(node.name for node in after)}
     touched = {place for node in after for place in places(node, sub_topology)}
     reached = [node.name for node in after if not names.issuperset(parents_of(node))]
-    others = (node for node in sub_topology.nodes if node.name not in names and not isinstance(node, Source))
+    others = (node for node in sub_topology.nodes if node.name not in names and not isinstance(node, SourceNode))
     return [*reached, *(node.name for node in others if not touched.isdisjoint(places(node, sub_topology)))]

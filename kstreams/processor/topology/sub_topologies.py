@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from kstreams.processor.topology.nodes import Node, Source, Step, SubTopology, parents_of
+from kstreams.processor.topology.nodes import ProcessorNode, SourceNode, SubTopology, TopologyNode, parents_of
 from kstreams.state.api import StoreBuilder
 
 
 def split_into_sub_topologies(
-    nodes: Mapping[str, Node], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
+    nodes: Mapping[str, TopologyNode], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
 ) -> tuple[SubTopology, ...]:
     """The connected parts of a topology.
 
     Parameters
     ----------
-    nodes : mapping of str to Node
+    nodes : mapping of str to TopologyNode
         Parents before children.
     stores : mapping of str to StoreBuilder
         All stores by name.
@@ -23,13 +23,13 @@ def split_into_sub_topologies(
         They connect nobody: every task may read them.
     """
     group_of = _groups(nodes, set(global_stores))
-    members: dict[str, list[Node]] = {}  # in the order in which their first nodes were added
+    members: dict[str, list[TopologyNode]] = {}  # in the order in which their first nodes were added
     for name, node in nodes.items():
         members.setdefault(group_of[name], []).append(node)
     return tuple(_sub_topology(number, part, stores, global_stores) for number, part in enumerate(members.values()))
 
 
-def _groups(nodes: Mapping[str, Node], global_stores: Collection[str]) -> dict[str, str]:
+def _groups(nodes: Mapping[str, TopologyNode], global_stores: Collection[str]) -> dict[str, str]:
     """The representative of each node's part (union-find)."""
     leader = {name: name for name in nodes}
 
@@ -44,27 +44,29 @@ def _groups(nodes: Mapping[str, Node], global_stores: Collection[str]) -> dict[s
     return {name: root(name) for name in nodes}
 
 
-def _edges(nodes: Mapping[str, Node], global_stores: Collection[str]) -> Iterator[tuple[str, str]]:
+def _edges(nodes: Mapping[str, TopologyNode], global_stores: Collection[str]) -> Iterator[tuple[str, str]]:
     owner: dict[str, str] = {}
     for name, node in nodes.items():
         for parent in parents_of(node):
             yield parent, name
-        stores = node.stores if isinstance(node, Step) else ()
+        stores = node.stores if isinstance(node, ProcessorNode) else ()
         for store in stores:
             if store not in global_stores:
                 yield owner.setdefault(store, name), name
 
 
 def _sub_topology(
-    number: int, nodes: list[Node], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
+    number: int, nodes: list[TopologyNode], stores: Mapping[str, StoreBuilder], global_stores: Collection[str]
 ) -> SubTopology:
-    used = dict.fromkeys(store for node in nodes if isinstance(node, Step) for store in node.stores)
+    used = dict.fromkeys(store for node in nodes if isinstance(node, ProcessorNode) for store in node.stores)
     # A join reads a global table without owning it: only the part that writes the table is the global one.
-    steps = [node for node in nodes if not isinstance(node, Source)]
+    steps = [node for node in nodes if not isinstance(node, SourceNode)]
     is_global = bool(steps) and all(_writes_global(node, global_stores) for node in steps)
     own = tuple(stores[name] for name in used if is_global or name not in global_stores)
     return SubTopology(number, tuple(nodes), own, is_global)
 
 
-def _writes_global(node: Node, global_stores: Collection[str]) -> bool:
-    return isinstance(node, Step) and bool(node.stores) and all(store in global_stores for store in node.stores)
+def _writes_global(node: TopologyNode, global_stores: Collection[str]) -> bool:
+    return (
+        isinstance(node, ProcessorNode) and bool(node.stores) and all(store in global_stores for store in node.stores)
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kstreams.log.topic_types import MIXED, TopicTypes
-from kstreams.processor.topology.nodes import Sink, SubTopology
+from kstreams.processor.topology.nodes import SinkNode, SubTopology
 from kstreams.serdes import Serde, SessionWindowedSerde, WindowRowSerde, type_name
 from kstreams.state.api import StoreBuilder, StoreKind
 
@@ -33,7 +33,7 @@ def types_in_changelog(store: StoreBuilder) -> TopicTypes:
     return TopicTypes() if key is None else TopicTypes(type_name(key), type_name(store.value))
 
 
-def _types_of_sink(sink: Sink) -> TopicTypes:
+def _types_of_sink(sink: SinkNode) -> TopicTypes:
     return TopicTypes(type_name(sink.key), type_name(sink.value))
 
 

@@ -14,10 +14,18 @@ from typing import Any
 from kstreams.errors import TopologyError
 from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
-from kstreams.processor.operators.process.rows import Process, UpdateGlobalStore
+from kstreams.processor.operators.process.rows import GlobalStoreOperator, ProcessOperator
 from kstreams.processor.topology.describe import describe
 from kstreams.processor.topology.internal_topics import changelog_topic
-from kstreams.processor.topology.nodes import InternalTopic, Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.topology.nodes import (
+    InternalTopic,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    SubTopology,
+    TopologyNode,
+    parents_of,
+)
 from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
 from kstreams.serdes import serde_of
 from kstreams.source_line import declared_at, operator_at
@@ -43,7 +51,7 @@ class Topology:
     """
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, TopologyNode] = {}
         self._stores: dict[str, StoreBuilder] = {}
         self._global_stores: set[str] = set()
         self._repartition_topics: dict[str, InternalTopic] = {}
@@ -55,7 +63,7 @@ class Topology:
 
     # building
 
-    def add(self, node: Node, origin: str | None = None) -> str:
+    def add(self, node: TopologyNode, origin: str | None = None) -> str:
         """Add a node whose parents are there already; returns its name.
 
         Raises
@@ -88,7 +96,7 @@ class Topology:
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = (topics,) if isinstance(topics, str) else () if isinstance(topics, re.Pattern) else tuple(topics)
         extractor, reset = extractor_of(timestamp_extractor), offset_reset_of(offset_reset)
-        self.add(Source(name, names, pattern, serde_of(key), serde_of(value), extractor, reset, declared_at()))
+        self.add(SourceNode(name, names, pattern, serde_of(key), serde_of(value), extractor, reset, declared_at()))
         return self
 
     def add_processor(
@@ -113,17 +121,17 @@ class Topology:
             When the name is taken, a parent or a store is missing, or the supplier makes no new processors.
         """
         check_supplier(supplier, Processor, name)
-        return self._add_processor(name, Process(supplier), parents, stores)
+        return self._add_processor(name, ProcessOperator(supplier), parents, stores)
 
     def _add_processor(
-        self, name: str, process: Process, parents: tuple[str, ...], stores: Iterable[str] = ()
+        self, name: str, process: ProcessOperator, parents: tuple[str, ...], stores: Iterable[str] = ()
     ) -> Topology:
         brought = stores_of(process.supplier)
         for builder in brought:
             self.add_state_store(builder)
         used = tuple(dict.fromkeys((*stores, *(builder.name for builder in brought))))
         self._refuse_global(name, used)
-        self.add(Step(name, parents, process, used, declared_at=declared_at()))
+        self.add(ProcessorNode(name, parents, process, used, declared_at=declared_at()))
         return self
 
     def add_sink(
@@ -136,7 +144,7 @@ class Topology:
         partitioner: Callable[..., Any] | None = None,
     ) -> Topology:
         """Write to a topic, or to the one that `topic(key, value, RecordContext)` names."""
-        self.add(Sink(name, parents, topic, serde_of(key), serde_of(value), partitioner, declared_at()))
+        self.add(SinkNode(name, parents, topic, serde_of(key), serde_of(value), partitioner, declared_at()))
         return self
 
     def add_state_store(self, builder: StoreBuilder, *nodes: str, is_global: bool = False) -> Topology:
@@ -160,7 +168,7 @@ class Topology:
             When the processor or a store is missing, or a store is global, which needs no connection.
         """
         step = self._nodes.get(name)
-        if not isinstance(step, Step):
+        if not isinstance(step, ProcessorNode):
             raise TopologyError(f"{name!r} is not a processor: only processors have state stores")
         if not stores:
             raise TopologyError(f"{name!r} is to be connected to no store: name at least one")
@@ -215,7 +223,9 @@ class Topology:
         check_supplier(supplier, Processor, processor)
         self.add_source(source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor)
         self.add_state_store(replace(store, logging=False, changelog_config={}), is_global=True)
-        self.add(Step(processor, (source,), UpdateGlobalStore(supplier), (store.name,), declared_at=declared_at()))
+        self.add(
+            ProcessorNode(processor, (source,), GlobalStoreOperator(supplier), (store.name,), declared_at=declared_at())
+        )
         return self
 
     def add_read_only_state_store(
@@ -240,7 +250,7 @@ class Topology:
             source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor, offset_reset="earliest"
         )
         kept = replace(store, logging=False, changelog_config={}, source_topic=topic)
-        return self._add_processor(processor, Process(supplier), (source,)).add_state_store(kept, processor)
+        return self._add_processor(processor, ProcessOperator(supplier), (source,)).add_state_store(kept, processor)
 
     def add_repartition_topic(self, topic: InternalTopic) -> None:
         """Declare an internal topic between two sub-topologies."""
@@ -253,7 +263,7 @@ class Topology:
     # what it is
 
     @property
-    def nodes(self) -> Mapping[str, Node]:
+    def nodes(self) -> Mapping[str, TopologyNode]:
         """All nodes by name, parents before children."""
         return MappingProxyType(self._nodes)
 
@@ -296,10 +306,10 @@ class Topology:
     @property
     def source_topics(self) -> tuple[str, ...]:
         """The topics of the user that are read; repartition topics are not among them."""
-        read = (topic for node in self._nodes.values() if isinstance(node, Source) for topic in node.topics)
+        read = (topic for node in self._nodes.values() if isinstance(node, SourceNode) for topic in node.topics)
         return tuple(topic for topic in dict.fromkeys(read) if topic not in self._repartition_topics)
 
-    def children(self, name: str) -> Iterator[Node]:
+    def children(self, name: str) -> Iterator[TopologyNode]:
         """The nodes that read a node, in order of declaration."""
         return (node for node in self._nodes.values() if name in parents_of(node))
 
@@ -308,33 +318,33 @@ class Topology:
         return describe(self.sub_topologies)
 
 
-def _check(topology: Topology, node: Node) -> None:
+def _check(topology: Topology, node: TopologyNode) -> None:
     if not node.name:
         raise TopologyError("an operator needs a name")
-    if not isinstance(node, Source) and not node.parents:
+    if not isinstance(node, SourceNode) and not node.parents:
         raise TopologyError(f"{node.name!r} reads nothing: name at least one source or processor as its parent")
     for parent in parents_of(node):
-        if parent not in topology.nodes or isinstance(topology.nodes[parent], Sink):
+        if parent not in topology.nodes or isinstance(topology.nodes[parent], SinkNode):
             raise TopologyError(f"{node.name!r} cannot read {parent!r}: there is no source or processor of that name")
         if _fills_global_store(topology.nodes[parent]):
             raise TopologyError(
                 f"{node.name!r} cannot read {parent!r}, which fills a global store and forwards nothing"
             )
-    if isinstance(node, Source):
+    if isinstance(node, SourceNode):
         _check_topics(topology, node)
-    if isinstance(node, Step):
+    if isinstance(node, ProcessorNode):
         _check_stores(topology, node)
 
 
-def _fills_global_store(node: Node) -> bool:
-    return isinstance(node, Step) and isinstance(node.operator, UpdateGlobalStore)
+def _fills_global_store(node: TopologyNode) -> bool:
+    return isinstance(node, ProcessorNode) and isinstance(node.operator, GlobalStoreOperator)
 
 
-def _check_topics(topology: Topology, source: Source) -> None:
+def _check_topics(topology: Topology, source: SourceNode) -> None:
     if not source.topics and source.pattern is None:
         raise TopologyError(f"{source.name!r} has no topic to read: name at least one")
     for other in topology.nodes.values():
-        taken = set(source.topics) & set(other.topics) if isinstance(other, Source) else set()
+        taken = set(source.topics) & set(other.topics) if isinstance(other, SourceNode) else set()
         if taken:
             raise TopologyError(
                 f"{operator_at(source.name, source.declared_at)} reads topic {min(taken)!r}, which "
@@ -343,11 +353,11 @@ def _check_topics(topology: Topology, source: Source) -> None:
             )
 
 
-def _check_stores(topology: Topology, step: Step) -> None:
+def _check_stores(topology: Topology, step: ProcessorNode) -> None:
     for store in step.stores:
         if store not in topology.stores:
             named = operator_at(step.name, step.declared_at)
             raise TopologyError(f"{named} needs the state store {store!r}: add it with add_state_store")
 
 
-__all__ = ["InternalTopic", "Node", "Sink", "Source", "Step", "SubTopology", "Topology"]
+__all__ = ["InternalTopic", "ProcessorNode", "SinkNode", "SourceNode", "SubTopology", "Topology", "TopologyNode"]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kstreams.config import Config
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
-from kstreams.processor.topology.nodes import Node, SubTopology, parents_of
+from kstreams.processor.topology.nodes import SubTopology, TopologyNode, parents_of
 from kstreams.processor.topology.topology import Topology
 
 
@@ -52,5 +52,5 @@ def _behind(sub: SubTopology, starts: set[str]) -> set[str]:
     return found
 
 
-def _follows(node: Node, found: set[str]) -> bool:
+def _follows(node: TopologyNode, found: set[str]) -> bool:
     return any(parent in found for parent in parents_of(node))

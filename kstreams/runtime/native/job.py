@@ -15,7 +15,7 @@ from kstreams.config import Config, MemoryShares
 from kstreams.errors import ConfigError, CorruptStateError, UnknownTopicError
 from kstreams.log import EmbeddedLog, open_log
 from kstreams.log.api import Admin, Consumer, Log, Producer
-from kstreams.processor.topology.fingerprint import shape_of
+from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import BoundedRun
@@ -114,7 +114,7 @@ def open_job(
     """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`."""
     log = given_log or resources.enter_context(_open_log(config, clock))
     admin = resources.enter_context(log.admin())
-    known, shape = TopologyFile(state_folder(config)), shape_of(topology)
+    known, shape = TopologyFile(state_folder(config)), fingerprint_of(topology)
     known.check(shape, config.application_id, admin)
     layout = prepare_topics(topology, config, admin)
     _tell_of_unmatched(unmatched(topology, layout), config, bounded=once or until_end)

@@ -10,7 +10,12 @@ from pathlib import Path
 
 from kstreams.errors import TopologyError
 from kstreams.private import private_folder, write_private
-from kstreams.processor.topology.fingerprint import TopologyShape, decode_shape, encode_shape, shape_of
+from kstreams.processor.topology.fingerprint import (
+    TopologyFingerprint,
+    decode_fingerprint,
+    encode_fingerprint,
+    fingerprint_of,
+)
 from kstreams.processor.topology.fingerprint_changes import changes, refusal
 from kstreams.processor.topology.topology import Topology
 
@@ -40,7 +45,7 @@ class Checkpoint:
         private_folder(root)
         self.id = _written_once(root / "id", uuid.uuid4().hex)
         notes = (f"sub-topology {number} is relational and windowed" for number in sorted(streaming))
-        _recognise(root, shape_of(topology, notes))
+        _recognise(root, fingerprint_of(topology, notes))
 
 
 def remove_checkpoint(root: Path) -> None:
@@ -48,20 +53,20 @@ def remove_checkpoint(root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
 
 
-def _recognise(root: Path, new: TopologyShape) -> None:
+def _recognise(root: Path, new: TopologyFingerprint) -> None:
     """Compare a topology with the one that the folder was written for, and remember it.
 
     A folder without state says nothing: nothing was processed yet.
     """
     path = root / "topology.json"
     if path.exists() and any((root / "state").glob("*")):
-        found = changes(decode_shape(path.read_bytes(), str(path)), new, by_number=True)
+        found = changes(decode_fingerprint(path.read_bytes(), str(path)), new, by_number=True)
         refused = refusal(found, str(root))
         if refused is not None:
             raise TopologyError(refused)
         for change in found:
             logger.warning("the topology has changed: %s", change.text)
-    write_private(path, encode_shape(new))
+    write_private(path, encode_fingerprint(new))
 
 
 def _written_once(path: Path, text: str) -> str:

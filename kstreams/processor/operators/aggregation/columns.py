@@ -1,4 +1,4 @@
-"""`FoldTarget`: where a region aggregates: rows are gathered, grouped at once, and merged into the store.
+"""`AggregateTarget`: where a region aggregates: rows are gathered, grouped at once, and merged into the store.
 
 With the record cache on nobody can see an update before the next flush: so rows may wait, up to `ROWS_AT_ONCE`, unless
 another operator reads the store; fewer where nearly each has a key of its own, since all updates of one merge wait for
@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 
 from kstreams.expressions import Operation
 from kstreams.expressions.exactness import Inexact
-from kstreams.processor.columns.forms import Fold
-from kstreams.processor.columns.groups import Groups, group
-from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.forms import AggregateForm
+from kstreams.processor.columns.groups import RowGroups, group
+from kstreams.processor.columns.selection import SelectedRows
 from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.partials import merge_states
-from kstreams.processor.task.columns.plan import Target, fold_of
+from kstreams.processor.task.columns.plan import Target, aggregate_of
 from kstreams.record import ValueAndTimestamp
 from kstreams.windows import TimeWindows
 
@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 250_000
 _GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again for the way there
 
 
-class LiveAggregate(Protocol):
+class AggregateHandle(Protocol):
     """What the closure of an aggregation shares with its columnar form; stream time and closing only a windowed one."""
 
     store: Any
@@ -44,14 +44,14 @@ class LiveAggregate(Protocol):
         """Emit the windows that have closed at the stream time, when final results are wanted."""
 
 
-class FoldTarget:
+class AggregateTarget:
     """One way through a region to an aggregation.
 
     Parameters
     ----------
     target : Target
         What arrives.
-    live : LiveAggregate
+    live : AggregateHandle
         Of the operator.
     context : TaskContext
         Counts what is dropped.
@@ -61,10 +61,10 @@ class FoldTarget:
 
     takes_headers = False
 
-    def __init__(self, target: Target, live: LiveAggregate, context: TaskContext, waits: bool) -> None:
-        fold = fold_of(target.node)
+    def __init__(self, target: Target, live: AggregateHandle, context: TaskContext, waits: bool) -> None:
+        fold = aggregate_of(target.node)
         assert fold is not None
-        self._fold: Fold = fold
+        self._fold: AggregateForm = fold
         self._target, self._live, self._context = target, live, context
         self._waits = waits and not fold.emit_on_close
         self._operations = [slot.operation for slot in fold.aggregation.slots]
@@ -75,7 +75,7 @@ class FoldTarget:
         self._most_groups = max(1, context.uncommitted_share() // _GROUP_BYTES)
         self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups)
 
-    def prepare(self, selected: Selected) -> Callable[[], None]:
+    def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Take the columns that arrive; the answer folds them. Raises Inexact for what columns merge differently."""
         keys, times = selected.of(self._target.view.key), selected.times()
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
@@ -148,7 +148,7 @@ class FoldTarget:
             part = rows.take(placed.rows)
             self._merge(part, group(part.keys, placed.starts))
 
-    def _merge(self, rows: _Rows, groups: Groups) -> None:
+    def _merge(self, rows: _Rows, groups: RowGroups) -> None:
         """Merge rows into the states of their groups, write these, and emit one update for each."""
         places = (groups.keys,) if groups.starts is None else (groups.keys, groups.starts)
         found = self._live.store.get_many(*places)
@@ -164,7 +164,7 @@ class FoldTarget:
         for at in groups.by_last_row():
             emit(names[at], new[at], old[at], timestamps[at], ())
 
-    def _merged(self, old: list[Any], groups: Groups, rows: _Rows) -> list[Any]:
+    def _merged(self, old: list[Any], groups: RowGroups, rows: _Rows) -> list[Any]:
         initial = self._fold.aggregation.initial()
         states = [initial if state is None else state for state in old]
         return merge_states(self._fold.aggregation, states, groups, rows.inputs)

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from kstreams.expressions import Aggregation, Operation
 from kstreams.expressions.functions import with_member
-from kstreams.processor.columns.groups import Groups
+from kstreams.processor.columns.groups import RowGroups
 from kstreams.processor.columns.windowing import Integers
 
 Old = list[Any]
-Merge = Callable[[Old, Groups, "pa.Array | None"], list[Any]]
+Merge = Callable[[Old, RowGroups, "pa.Array | None"], list[Any]]
 
 
-def merge_states(aggregation: Aggregation, old: Old, groups: Groups, inputs: Sequence[Any]) -> list[Any]:
+def merge_states(aggregation: Aggregation, old: Old, groups: RowGroups, inputs: Sequence[Any]) -> list[Any]:
     """The states of all groups after a batch; `inputs` are what each slot aggregates."""
     if aggregation.is_count:
         return merge(Operation.ROWS, old, groups, None)
@@ -30,7 +30,7 @@ def merge_states(aggregation: Aggregation, old: Old, groups: Groups, inputs: Seq
     return list(zip(*merged, strict=True))
 
 
-def merge(operation: Operation, old: Old, groups: Groups, values: pa.Array | None) -> list[Any]:
+def merge(operation: Operation, old: Old, groups: RowGroups, values: pa.Array | None) -> list[Any]:
     """The slots of all groups after a batch.
 
     Parameters
@@ -39,25 +39,25 @@ def merge(operation: Operation, old: Old, groups: Groups, values: pa.Array | Non
         An aggregation.
     old : list, one per group
         The slot before; for a new group 0 of counts and None of the others.
-    groups : Groups
+    groups : RowGroups
         Which record belongs to which group.
     values : pyarrow array, one per record, or None
         What is aggregated; `ks.len()` needs none.
 
     Examples
     --------
-    >>> groups = Groups(np.array([0, 1, 0]), ["a", "b"], None)
+    >>> groups = RowGroups(np.array([0, 1, 0]), ["a", "b"], None)
     >>> merge(Operation.SUM, [None, 5], groups, pa.array([1, 2, 3]))
     [4, 7]
     """
     return _MERGES[operation](old, groups, values)
 
 
-def _rows(old: Old, groups: Groups, _: pa.Array | None) -> list[Any]:
+def _rows(old: Old, groups: RowGroups, _: pa.Array | None) -> list[Any]:
     return _added(old, np.bincount(groups.of_row, minlength=len(groups)))
 
 
-def _count(old: Old, groups: Groups, values: pa.Array | None) -> list[Any]:
+def _count(old: Old, groups: RowGroups, values: pa.Array | None) -> list[Any]:
     of_row, _ = _present(groups, values)
     return _added(old, np.bincount(of_row, minlength=len(groups)))
 
@@ -67,14 +67,14 @@ def _added(old: Old, counts: Integers) -> list[Any]:
     return found
 
 
-def _present(groups: Groups, values: Any) -> tuple[Integers, Any]:
+def _present(groups: RowGroups, values: Any) -> tuple[Integers, Any]:
     """Groups and values of the records whose value is not null."""
     if values.null_count == 0:
         return groups.of_row, values
     return groups.of_row[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
 
 
-def _sum(old: Old, groups: Groups, values: Any) -> list[Any]:
+def _sum(old: Old, groups: RowGroups, values: Any) -> list[Any]:
     of_row, present = _present(groups, values)
     numbers = present.to_numpy()
     if pa.types.is_floating(values.type):
@@ -91,7 +91,7 @@ def _sum(old: Old, groups: Groups, values: Any) -> list[Any]:
 
 
 def _extreme(integers: Any, floats: Any, worst: int) -> Merge:
-    def rule(old: Old, groups: Groups, values: Any) -> list[Any]:
+    def rule(old: Old, groups: RowGroups, values: Any) -> list[Any]:
         of_row, present = _present(groups, values)
         if pa.types.is_floating(values.type):
             before = np.array([np.nan if slot is None else slot for slot in old])
@@ -115,19 +115,19 @@ def _where_touched(old: Old, new: list[Any], of_row: Integers) -> list[Any]:
     return [None if slot is None and not count else found for slot, count, found in zip(old, touched, new, strict=True)]
 
 
-def _first(old: Old, groups: Groups, values: Any) -> list[Any]:
+def _first(old: Old, groups: RowGroups, values: Any) -> list[Any]:
     of_row, present = _present(groups, values)
     found = _of_rows(np.minimum, len(of_row), of_row, len(groups), present)
     return [new if slot is None else slot for slot, new in zip(old, found, strict=True)]
 
 
-def _last(old: Old, groups: Groups, values: Any) -> list[Any]:
+def _last(old: Old, groups: RowGroups, values: Any) -> list[Any]:
     of_row, present = _present(groups, values)
     found = _of_rows(np.maximum, -1, of_row, len(groups), present)
     return [slot if new is None else new for slot, new in zip(old, found, strict=True)]
 
 
-def _distinct(old: Old, groups: Groups, values: Any) -> list[Any]:
+def _distinct(old: Old, groups: RowGroups, values: Any) -> list[Any]:
     of_row, present = _present(groups, values)
     pairs = dict.fromkeys(zip(of_row.tolist(), present.to_pylist(), strict=True))
     new = list(old)

@@ -1,17 +1,18 @@
 """Foreign-key join of two tables: left rows subscribe to keys of the right table, and are answered.
 
-Left side: `Subscribe` turns changes of left rows into subscriptions, which travel to the partition of their foreign
-key. There `Receive` keeps them and `Answer` answers each at once, `AnswerAll` whenever the right row changes. Back on
-the left side `Resolve` joins the answers with the left rows, unless those have changed since.
+Left side: `SubscriptionSendOperator` turns changes of left rows into subscriptions, which are sent to the partition of
+their foreign key. There `SubscriptionReceiveOperator` stores them, `SubscriptionJoinOperator` answers each at once, and
+`ForeignTableJoinOperator` answers all of them whenever the right row changes. Back on the left side,
+`ResponseJoinOperator` joins the responses with the left rows, unless those have changed since.
 
 Two things are done that Kafka Streams does not do, where results stay for ever whose rows are gone:
 
 - An inner join asks for no answer where a row was new, or kept its foreign key: what had no result has none to lose.
-  That is so when nothing is on its way. But an answer "nothing" for a row that has changed since may be the only one
-  that would have taken an earlier result back. So `Resolve` asks once more for the row as it is then, to be answered in
-  any case.
-- `Answer` gives the right row as it is, also when it waits in the record cache; of a row that came and went between two
-  commits the cache tells nobody. So `Answer` looks again at the commit.
+  That is so when no response is in flight. But a response "nothing" for a row that has changed since may be the only
+  one that would have taken an earlier result back. So `ResponseJoinOperator` asks once more for the row as it is then,
+  to be answered in any case.
+- `SubscriptionJoinOperator` responds with the right row as it is, also when it waits in the record cache, which never
+  emits a row that came and went between two commits. So the operator looks again at the commit.
 
 While answers come in time, neither changes an update.
 """
@@ -37,8 +38,8 @@ Ask = Callable[[Any, Any, int], None]
 """`ask(key, row, timestamp)`: subscribe to the foreign key of a left row, to be answered in any case."""
 
 
-class Left:
-    """What `Subscribe` and `Resolve` of one join share in a task: how to ask once more."""
+class SubscriptionRequester:
+    """What `SubscriptionSendOperator` and `ResponseJoinOperator` of one join share in a task: how to ask once more."""
 
     __slots__ = ("ask",)
 
@@ -71,7 +72,7 @@ def left_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tu
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
+class SubscriptionSendOperator:
     """Turns each change of a left row into subscriptions.
 
     Parameters
@@ -83,7 +84,7 @@ class Subscribe:
     left : bool
         Whether rows without a partner have a result.
     join : str
-        Names the join: `Resolve` has the same.
+        Names the join: `ResponseJoinOperator` has the same.
     versioned : bool
         Whether the left table has a history: an update that comes after a later one changes nothing.
     """
@@ -96,7 +97,7 @@ class Subscribe:
     versioned: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        context.shared(self.join, Left).ask = self._asking(context, forward)
+        context.shared(self.join, SubscriptionRequester).ask = self._asking(context, forward)
         foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
         write, write_row, partition = self.key_serde.serialize, self.row_serde.serialize, context.task.partition
         subscriptions = left_subscriptions if left else inner_subscriptions
@@ -132,7 +133,7 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
-class Receive:
+class SubscriptionReceiveOperator:
     """Keeps or deletes the subscriptions to a foreign key, and passes them on.
 
     Parameters
@@ -164,7 +165,7 @@ class Receive:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SubscriptionJoinOperator:
     """Answers a subscription with the right row as it is now, if an answer is asked for.
 
     Parameters
@@ -226,7 +227,7 @@ def _is_final(key: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerAll:
+class ForeignTableJoinOperator:
     """Answers all who subscribed to a right row that changes.
 
     Parameters
@@ -257,7 +258,7 @@ class AnswerAll:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolve:
+class ResponseJoinOperator:
     """Joins an answer with the left row that asked; when that has changed since, another answer is on its way.
 
     Parameters
@@ -270,11 +271,11 @@ class Resolve:
     left : bool
         Whether left rows without a partner have a result.
     foreign_key : callable
-        As that of `Subscribe`.
+        As that of `SubscriptionSendOperator`.
     key_serde : Serde
         Of keys of left rows.
     join : str
-        Names the join: `Subscribe` has the same.
+        Names the join: `SubscriptionSendOperator` has the same.
     """
 
     left_table: TableView
@@ -309,7 +310,8 @@ class Resolve:
 
         In a left join, each change of a row is answered in any case: there only what is gone must have no result.
         """
-        foreign_key, write_key, shared = self.foreign_key, self.key_serde.serialize, context.shared(self.join, Left)
+        foreign_key, write_key = self.foreign_key, self.key_serde.serialize
+        shared = context.shared(self.join, SubscriptionRequester)
         task, left, rows = context.task, self.left, dict[bytes, tuple[Any, int]]()
 
         def too_late(key: Any, timestamp: int) -> None:

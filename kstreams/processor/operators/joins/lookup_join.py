@@ -15,7 +15,7 @@ ALL_TIME = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class LookupJoin:
+class LookupJoinOperator:
     """Looks each record up in a table; updates of the table emit nothing.
 
     Parameters
@@ -58,14 +58,14 @@ class LookupJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class PatientLookupJoin:
+class GraceLookupJoinOperator:
     """Lets records wait before they are looked up, so that versions of the table that come late are found (KIP-923).
 
     They are joined in order of time. A record that comes later than the grace allows is joined at once.
 
     Parameters
     ----------
-    join : LookupJoin
+    join : LookupJoinOperator
         Of a versioned table.
     buffer : str
         The store in which records wait.
@@ -73,7 +73,7 @@ class PatientLookupJoin:
         How long each waits, in stream time.
     """
 
-    join: LookupJoin
+    join: LookupJoinOperator
     buffer: str
     grace_ms: int
 

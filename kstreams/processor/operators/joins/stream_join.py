@@ -15,7 +15,7 @@ ALL_TIME = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class StreamJoinWindow:
+class JoinWindowOperator:
     """Keeps the records of one side for the other: forwards to the join first, so that none meets itself."""
 
     store: str
@@ -71,7 +71,7 @@ class StreamJoinSide:
 
 
 @dataclass(frozen=True, slots=True)
-class InnerStreamJoin:
+class InnerStreamJoinOperator:
     """Joins a record with those of the other side that came before it: each pair once, by whichever is processed last.
 
     A late record still meets what the other side's store holds.
@@ -95,7 +95,7 @@ class InnerStreamJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class OuterStreamJoin:
+class OuterStreamJoinOperator:
     """One side of a left or outer join: rows of an outer side that found no partner wait until their window closes.
 
     Parameters

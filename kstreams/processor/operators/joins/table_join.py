@@ -17,7 +17,7 @@ Joiner: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoinSide:
+class TableJoinOperator:
     """Turns an update of one table into one of the join: looks up the other table's row as it is now.
 
     Parameters
@@ -74,7 +74,7 @@ class TableJoinSide:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepJoined:
+class TableJoinMergeOperator:
     """Keeps the rows of a join, and passes updates on."""
 
     kept: KeptRows

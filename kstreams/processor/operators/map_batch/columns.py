@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.processor.columns.selection import Selected
-from kstreams.processor.columns.view_rows import ViewRows
+from kstreams.processor.columns.selection import SelectedRows
+from kstreams.processor.columns.view_rows import ProjectedRows
 from kstreams.processor.context.held_back import HeldRecord
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.map_batch.rows import Failed, Gathered
 from kstreams.processor.task.columns.plan import Target
-from kstreams.processor.topology.nodes import Source
+from kstreams.processor.topology.nodes import SourceNode
 
 
 class BatchTarget:
@@ -25,7 +25,7 @@ class BatchTarget:
     ----------
     target : Target
         What arrives at the function's step.
-    source : Source
+    source : SourceNode
         Where the records come from.
     gathered : Gathered
         What the step does with batches, and with records that come one by one.
@@ -35,11 +35,11 @@ class BatchTarget:
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: Source, gathered: Gathered, context: TaskContext) -> None:
-        self._target, self._rows = target, ViewRows(target.view, source)
+    def __init__(self, target: Target, source: SourceNode, gathered: Gathered, context: TaskContext) -> None:
+        self._target, self._rows = target, ProjectedRows(target.view, source)
         self._gathered, self._context = gathered, context
 
-    def prepare(self, selected: Selected) -> Callable[[], None]:
+    def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Put the columns together; the answer calls the function, and lets its results go on."""
         frames, target = self._gathered.operator.frames, self._target
         columns = dict(zip(frames.fields or ("value",), map(selected.of, target.values), strict=True))
@@ -61,7 +61,7 @@ class BatchTarget:
 class _Records:
     """The records that a way lets through, as they go on; their old values are made for handlers of failures alone."""
 
-    def __init__(self, selected: Selected, rows: ViewRows, stream_time: int) -> None:
+    def __init__(self, selected: SelectedRows, rows: ProjectedRows, stream_time: int) -> None:
         self._selected, self._view = selected, rows
         self._keys, self._timestamps = rows.keys(selected), selected.times().tolist()
         self._offsets, self._stream_times = selected.offsets(), selected.stream_times(stream_time)

@@ -14,19 +14,19 @@ from kstreams.processor.operators.process.contexts import (
     ProcessorContext,
     entered,
 )
-from kstreams.processor.topology.nodes import Step, SubTopology
+from kstreams.processor.topology.nodes import ProcessorNode, SubTopology
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import FixedKeyRecord, Record
 
 
-def processor_steps(sub_topology: SubTopology) -> Iterator[Step]:
+def processor_steps(sub_topology: SubTopology) -> Iterator[ProcessorNode]:
     """The steps that run a user's own processor, which may want to be called as stream time goes on."""
-    steps = (node for node in sub_topology.nodes if isinstance(node, Step))
+    steps = (node for node in sub_topology.nodes if isinstance(node, ProcessorNode))
     return (step for step in steps if getattr(step.operator, "runs_processor", False))
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessOperator:
     """Runs a processor that `supplier()` makes, a new one for each task."""
 
     context: ClassVar[type[ProcessingContext]] = ProcessorContext
@@ -48,7 +48,7 @@ class Process:
         return process
 
 
-class ProcessValues(Process):
+class ProcessValuesOperator(ProcessOperator):
     """Runs a processor that leaves keys as they are."""
 
     __slots__ = ()
@@ -57,7 +57,7 @@ class ProcessValues(Process):
     record = FixedKeyRecord
 
 
-class UpdateGlobalStore(Process):
+class GlobalStoreOperator(ProcessOperator):
     """Runs the processor that fills a global store."""
 
     __slots__ = ()

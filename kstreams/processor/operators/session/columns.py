@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from kstreams.expressions.exactness import Inexact
 from kstreams.expressions.merging import merging
-from kstreams.processor.columns.groups import Groups
-from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.groups import RowGroups
+from kstreams.processor.columns.selection import SelectedRows
 from kstreams.processor.columns.windowing import Integers, stream_times
 from kstreams.processor.operators.aggregation.columns import check_zeros
 from kstreams.processor.operators.aggregation.partials import merge_states
-from kstreams.processor.operators.session.runs import Run, Session, Times, runs_of
-from kstreams.processor.task.columns.plan import Target, fold_of
+from kstreams.processor.operators.session.runs import Session, SessionRun, Times, runs_of
+from kstreams.processor.task.columns.plan import Target, aggregate_of
 from kstreams.record import Windowed
 from kstreams.windows import SessionWindows
 
@@ -46,7 +46,7 @@ class SessionTarget:
     takes_headers = False
 
     def __init__(self, target: Target, live: Any) -> None:
-        fold = fold_of(target.node)
+        fold = aggregate_of(target.node)
         assert fold is not None
         assert isinstance(fold.windows, SessionWindows)
         self._aggregation, self._windows, self._merge = fold.aggregation, fold.windows, merging(fold.aggregation)
@@ -54,7 +54,7 @@ class SessionTarget:
         inputs = iter(target.values)
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
 
-    def prepare(self, selected: Selected) -> Callable[[], None]:
+    def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Work out what becomes of the records; the answer does it. Raises Inexact where only records can tell."""
         keys, times = selected.of(self._view.key), selected.times()
         if not len(times):
@@ -71,7 +71,7 @@ class SessionTarget:
     def complete(self) -> None:
         """Nothing is held back."""
 
-    def _runs(self, keys: pa.Array, times: Integers) -> list[Run]:
+    def _runs(self, keys: pa.Array, times: Integers) -> list[SessionRun]:
         store, live, windows = self._live.store, self._live, self._windows
         seen = stream_times(times, store.observed_ms)
         late = stream_times(times, live.stream_time_ms) - windows.closes_after_ms
@@ -89,24 +89,24 @@ class SessionTarget:
         found = self._live.store.find_sessions(key, first_ms, last_ms, with_expired=True)
         return [Session(session.window, state) for session, state in found]
 
-    def _compute(self, runs: list[Run], inputs: list[pa.Array | None]) -> None:
+    def _compute(self, runs: list[SessionRun], inputs: list[pa.Array | None]) -> None:
         """The state of every run; those that go on from others after them."""
         for turn in range(max(run.turn for run in runs) + 1):
             now = [run for run in runs if run.turn == turn]
             rows = np.concatenate([run.rows for run in now])
-            groups = Groups(np.repeat(np.arange(len(now)), [len(run.rows) for run in now]), now, None)
+            groups = RowGroups(np.repeat(np.arange(len(now)), [len(run.rows) for run in now]), now, None)
             taken = [None if column is None else column.take(pa.array(rows)) for column in inputs]
             states = merge_states(self._aggregation, [self._before(run) for run in now], groups, taken)
             for run, state in zip(now, states, strict=True):
                 run.state = state
 
-    def _before(self, run: Run) -> Any:
+    def _before(self, run: SessionRun) -> Any:
         state = self._aggregation.initial()
         for session in run.touched:
             state = self._merge(state, _state_of(session))
         return state
 
-    def _write(self, runs: list[Run], reached_ms: int) -> None:
+    def _write(self, runs: list[SessionRun], reached_ms: int) -> None:
         changes: list[tuple[int, Windowed[Any], Any, Any]] = []
         for run in runs:
             removed = zip(run.removals, run.touched, strict=True)

@@ -24,11 +24,11 @@ class Session(NamedTuple):
 
     window: Window
     state: Any
-    run: Run | None = None
+    run: SessionRun | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class SessionRun:
     """Records that become one session.
 
     `rows` are their places in the batch; `removals` say at which of them each touched session goes. `turn` is one more
@@ -59,7 +59,7 @@ class Times(NamedTuple):
     seen: Integers
 
 
-def runs_of(keys: pa.Array, times: Times, gap_ms: int, retention_ms: int, find: Find, most: float) -> list[Run]:
+def runs_of(keys: pa.Array, times: Times, gap_ms: int, retention_ms: int, find: Find, most: float) -> list[SessionRun]:
     """All runs of a batch, those of one key in order.
 
     Raises
@@ -96,7 +96,7 @@ class _OfKey:
     gap_ms: int
     retention_ms: int
 
-    def runs(self, find: Find) -> Iterator[Run]:
+    def runs(self, find: Find) -> Iterator[SessionRun]:
         events, gap_ms = self.times.events, self.gap_ms
         sessions = find(self.key, int(events.min()) - gap_ms, int(events.max()) + gap_ms)
         steps = np.diff(events)
@@ -108,7 +108,7 @@ class _OfKey:
                 sessions = _with(sessions, run)
                 yield run
 
-    def _run(self, sessions: list[Session], start: int, end: int) -> tuple[Run, int]:
+    def _run(self, sessions: list[Session], start: int, end: int) -> tuple[SessionRun, int]:
         """The run from `start` on, and where it ends: before a record that touches what its first does not."""
         events = self.times.events[start:end]
         first = int(events[0])
@@ -127,7 +127,7 @@ class _OfKey:
         removals = [start + _removed_at(session.window, opened, events) for session in touched]
         turn = max((1 + session.run.turn for session in touched if session.run is not None), default=0)
         rows = self.rows[start:end]
-        return Run(self.key, rows, touched, window, self.rows[removals].tolist(), turn), end
+        return SessionRun(self.key, rows, touched, window, self.rows[removals].tolist(), turn), end
 
     def _check(self, touched: list[Session], start: int, end: int) -> None:
         reaches = [session.window.end_ms for session in touched]
@@ -145,6 +145,6 @@ def _removed_at(window: Window, opened: Window, events: Integers) -> int:
     return min(int(np.searchsorted(events, window.end_ms, side="right")), len(events) - 1)
 
 
-def _with(sessions: list[Session], run: Run) -> list[Session]:
+def _with(sessions: list[Session], run: SessionRun) -> list[Session]:
     kept = [session for session in sessions if session not in run.touched]
     return sorted([*kept, Session(run.window, None, run)], key=lambda session: session.window[::-1])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kstreams.processor.columns.selection import Selected
-from kstreams.processor.columns.view_rows import ViewRows
+from kstreams.processor.columns.selection import SelectedRows
+from kstreams.processor.columns.view_rows import ProjectedRows
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.task.columns.plan import Target
-from kstreams.processor.topology.nodes import Source
+from kstreams.processor.topology.nodes import SourceNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers
 
@@ -22,7 +22,7 @@ class ExitTarget:
     ----------
     target : Target
         What arrives, and at which step.
-    source : Source
+    source : SourceNode
         Where the records come from.
     forward : callable
         The closure of that step.
@@ -32,10 +32,10 @@ class ExitTarget:
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: Source, forward: Forward, context: TaskContext) -> None:
-        self._rows, self._forward, self._context = ViewRows(target.view, source), forward, context
+    def __init__(self, target: Target, source: SourceNode, forward: Forward, context: TaskContext) -> None:
+        self._rows, self._forward, self._context = ProjectedRows(target.view, source), forward, context
 
-    def prepare(self, selected: Selected) -> Callable[[], None]:
+    def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Make the rows; the answer forwards them, depth first and in order. Raises when something does not decode."""
         keys, values, headers = self._rows.keys(selected), self._rows.values(selected), selected.header_rows()
         stream_times = selected.stream_times(self._context.stream_time)

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, col, type_of, value
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.forms import Batched, Fold, LookUp, Project
+from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm
 from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.source_columns import SourceColumns
-from kstreams.processor.columns.view import View
+from kstreams.processor.columns.view import SourceProjection
 from kstreams.processor.operators.process.rows import processor_steps
-from kstreams.processor.topology.nodes import Node, Sink, Source, Step, SubTopology, parents_of
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode, parents_of
 from kstreams.processor.topology.overtaking import behind, places
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.windows import SessionWindows
@@ -32,8 +32,8 @@ class Target:
     `leaves_since` says in words why.
     """
 
-    node: Sink | Step
-    view: View
+    node: SinkNode | ProcessorNode
+    view: SourceProjection
     leaves_since: str | None = None
 
     @property
@@ -51,7 +51,7 @@ class Target:
     @property
     def values(self) -> tuple[Expr, ...]:
         """What is made of the values: the columns of a sink's value, or what the aggregations read."""
-        fold, batched = fold_of(self.node), batched_of(self.node)
+        fold, batched = aggregate_of(self.node), batched_of(self.node)
         if batched is not None and batched.fields is not None:
             return tuple(self.view.over_source(col(name)) for name in batched.fields)
         if fold is None:
@@ -65,7 +65,7 @@ class Target:
 class ColumnPlan:
     """A region: all that lies behind a source, up to where it is written or folded."""
 
-    source: Source
+    source: SourceNode
     schema: Schema
     targets: tuple[Target, ...]
 
@@ -94,16 +94,16 @@ Planned: TypeAlias = ColumnPlan | str
 """A region, or the reason why there is none."""
 
 
-def fold_of(node: Node) -> Fold | None:
+def aggregate_of(node: TopologyNode) -> AggregateForm | None:
     """The fold that a step is, if it is one."""
     columns = getattr(node, "columns", None)
-    return columns if isinstance(columns, Fold) else None
+    return columns if isinstance(columns, AggregateForm) else None
 
 
-def batched_of(node: Node) -> Batched | None:
+def batched_of(node: TopologyNode) -> BatchForm | None:
     """What a step that calls a function over batches hands to it."""
     columns = getattr(node, "columns", None)
-    return columns if isinstance(columns, Batched) else None
+    return columns if isinstance(columns, BatchForm) else None
 
 
 class _Refused(Exception):
@@ -127,14 +127,14 @@ def plan_regions(sub_topology: SubTopology, *, caching: bool = True) -> dict[str
     return {source.name: _plan(sub_topology, source, caching) for source in sub_topology.sources}
 
 
-def _plan(sub_topology: SubTopology, source: Source, caching: bool) -> Planned:
+def _plan(sub_topology: SubTopology, source: SourceNode, caching: bool) -> Planned:
     if sub_topology.is_global:
         return "global tables are read record by record"
     try:
         _check_processors(sub_topology)
         schema = Schema(_type(source.key), _type(source.value))
         ways = _Ways(sub_topology, source, schema, caching)
-        plan = ColumnPlan(source, schema, tuple(ways.behind(source, View(schema))))
+        plan = ColumnPlan(source, schema, tuple(ways.behind(source, SourceProjection(schema))))
         _check_worth(plan)
         _check_ways_apart(sub_topology, plan)
     except (_Refused, KStreamsError) as refusal:
@@ -149,26 +149,26 @@ def _type(serde: Serde[Any] | None) -> Any:
 class _Ways:
     """Finds the ways through a region; where columns cannot go on, rows do."""
 
-    def __init__(self, sub_topology: SubTopology, source: Source, schema: Schema, caching: bool) -> None:
+    def __init__(self, sub_topology: SubTopology, source: SourceNode, schema: Schema, caching: bool) -> None:
         self._nodes, self._source, self._schema, self._caching = sub_topology.nodes, source, schema, caching
 
-    def behind(self, node: Node, view: View) -> list[Target]:
+    def behind(self, node: TopologyNode, view: SourceProjection) -> list[Target]:
         """The ways of the records of `view`, which come out of `node`."""
         children = [child for child in self._nodes if node.name in parents_of(child)]
         if not children:
             raise _Refused(f"{node.name} leads nowhere")
         return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
 
-    def _through(self, child: Sink | Step, view: View) -> list[Target]:
+    def _through(self, child: SinkNode | ProcessorNode, view: SourceProjection) -> list[Target]:
         try:
             return self._in_columns(child, view)
         except (_Refused, KStreamsError) as refusal:
             return [Target(child, view, str(refusal))]
 
-    def _in_columns(self, child: Sink | Step, view: View) -> list[Target]:
+    def _in_columns(self, child: SinkNode | ProcessorNode, view: SourceProjection) -> list[Target]:
         if len(child.parents) > 1:
             raise _Refused(f"ways meet in {child.name}")
-        if isinstance(child, Sink) or isinstance(child.columns, Fold | Batched):
+        if isinstance(child, SinkNode) or isinstance(child.columns, AggregateForm | BatchForm):
             target = Target(child, view)
             self._check(target)
             return [target]
@@ -176,17 +176,17 @@ class _Ways:
         self._check_expressions((*new.dropped, *new.changed))
         return self.behind(child, new)
 
-    def _after(self, child: Step, view: View) -> View:
-        if isinstance(child.columns, LookUp):
+    def _after(self, child: ProcessorNode, view: SourceProjection) -> SourceProjection:
+        if isinstance(child.columns, LookupForm):
             joined = view.joined(child.name, child.columns)
             _check_key(child, type_of(joined.lookups[-1].place, self._schema).kind)
             return joined
-        if isinstance(child.columns, Project):
+        if isinstance(child.columns, ProjectForm):
             return view.then(child.columns)
         raise _Refused(f"{child.name} takes records one by one: it is not made of expressions")
 
     def _check(self, target: Target) -> None:
-        if isinstance(target.node, Sink):
+        if isinstance(target.node, SinkNode):
             _check_sink(target.node)
         self._check_expressions(target.expressions)
         _check_fold(target, self._schema, self._caching)
@@ -212,7 +212,7 @@ def _check_worth(plan: ColumnPlan) -> None:
             raise _Refused(str(target.leaves_since))
 
 
-def _check_sink(sink: Sink) -> None:
+def _check_sink(sink: SinkNode) -> None:
     if callable(sink.topic) or sink.partitioner is not None:
         raise _Refused(f"{sink.name} chooses topic or partition for each record")
 
@@ -247,7 +247,7 @@ def _check_types(expressions: tuple[Expr, ...], schema: Schema) -> None:
 
 
 def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
-    fold = fold_of(target.node)
+    fold = aggregate_of(target.node)
     if fold is None:
         return
     if isinstance(fold.windows, SessionWindows) and fold.emit_on_close:
@@ -262,7 +262,7 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
                 raise _Refused(f"{slot!r} of {getattr(kind, '__name__', kind)} is not columnar")
 
 
-def _check_key(node: Node, kind: Any) -> None:
+def _check_key(node: TopologyNode, kind: Any) -> None:
     if kind not in KEYS:
         raise _Refused(f"{node.name} takes keys that are not str, int or bytes")
 

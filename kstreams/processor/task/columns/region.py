@@ -12,14 +12,14 @@ from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.evaluation import Evaluation
-from kstreams.processor.columns.forms import Fold
+from kstreams.processor.columns.forms import AggregateForm
 from kstreams.processor.columns.lookups import LiveLookup
-from kstreams.processor.columns.selection import Selected
+from kstreams.processor.columns.selection import SelectedRows
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.windowing import stream_times
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
-from kstreams.processor.operators.aggregation.columns import FoldTarget
+from kstreams.processor.operators.aggregation.columns import AggregateTarget
 from kstreams.processor.operators.map_batch.columns import BatchTarget
 from kstreams.processor.operators.session.columns import SessionTarget
 from kstreams.processor.task.columns.early_filter import EarlyFilter
@@ -27,14 +27,14 @@ from kstreams.processor.task.columns.exit_target import ExitTarget
 from kstreams.processor.task.columns.plan import ColumnPlan, Target, batched_of, plan_regions
 from kstreams.processor.task.columns.sink_target import SinkTarget
 from kstreams.processor.task.outputs import OutputBuffers
-from kstreams.processor.topology.nodes import Sink, Source, SubTopology
+from kstreams.processor.topology.nodes import SinkNode, SourceNode, SubTopology
 from kstreams.processor.topology.operator import Forward
 from kstreams.windows import SessionWindows
 
-LiveTarget: TypeAlias = SinkTarget | FoldTarget | SessionTarget | BatchTarget | ExitTarget
+LiveTarget: TypeAlias = SinkTarget | AggregateTarget | SessionTarget | BatchTarget | ExitTarget
 
 
-class Bound(NamedTuple):
+class TaskParts(NamedTuple):
     """The parts of a task that a region works with.
 
     `lives` is what operators share with their columnar forms, `forwards` their closures; both by the name of the step.
@@ -54,11 +54,11 @@ class Region:
     ----------
     plan : ColumnPlan
         What to do.
-    task : Bound
+    task : TaskParts
         Of the task.
     """
 
-    def __init__(self, plan: ColumnPlan, task: Bound) -> None:
+    def __init__(self, plan: ColumnPlan, task: TaskParts) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
         self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
         self._lookups = [LiveLookup(lookup, plan.leaves, task.lives[lookup.step]) for lookup in plan.lookups]
@@ -89,7 +89,7 @@ class Region:
             columns = self._evaluation.compute(self._looked_up(self._columns.decode(batch)))
             if self._drops_some(columns):
                 return None
-            ways = [(live, Selected(batch, columns, target.view.where)) for target, live in self._ways]
+            ways = [(live, SelectedRows(batch, columns, target.view.where)) for target, live in self._ways]
             if self._early_filter is not None and not self._early_filter.pays(
                 sum(len(rows) for _, rows in ways), len(batch)
             ):
@@ -122,22 +122,22 @@ class Region:
             live.complete()
 
 
-def _live(target: Target, source: Source, task: Bound) -> LiveTarget:
+def _live(target: Target, source: SourceNode, task: TaskParts) -> LiveTarget:
     node = target.node
     if target.leaves_since is not None:
         return ExitTarget(target, source, task.forwards[node.name], task.context)
-    if isinstance(node, Sink):
+    if isinstance(node, SinkNode):
         return SinkTarget(target, source, task.outputs)
     if batched_of(node) is not None:
         return BatchTarget(target, source, task.lives[node.name], task.context)
-    if isinstance(node.columns, Fold) and isinstance(node.columns.windows, SessionWindows):
+    if isinstance(node.columns, AggregateForm) and isinstance(node.columns.windows, SessionWindows):
         return SessionTarget(target, task.lives[node.name])
     others = [other for other in task.sub_topology.nodes if other.name != node.name]
     shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in others)
-    return FoldTarget(target, task.lives[node.name], task.context, waits=not shared)
+    return AggregateTarget(target, task.lives[node.name], task.context, waits=not shared)
 
 
-def live_regions(task: Bound) -> dict[str, Region]:
+def live_regions(task: TaskParts) -> dict[str, Region]:
     """The regions of one task, by the name of the source where each begins."""
     plans = plan_regions(task.sub_topology, caching=task.context.caching)
     return {name: Region(plan, task) for name, plan in plans.items() if isinstance(plan, ColumnPlan)}

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from kstreams.expressions import Operation
 from kstreams.expressions.exactness import Inexact
-from kstreams.processor.columns.selection import Selected
-from kstreams.processor.columns.view_rows import ViewRows
+from kstreams.processor.columns.selection import SelectedRows
+from kstreams.processor.columns.view_rows import ProjectedRows
 from kstreams.processor.task.columns.plan import Target
 from kstreams.processor.task.outputs import OutputBuffers
-from kstreams.processor.topology.nodes import Sink, Source
+from kstreams.processor.topology.nodes import SinkNode, SourceNode
 from kstreams.serdes import BytesSerde, Serde
 
 
@@ -24,7 +24,7 @@ class SinkTarget:
     ----------
     target : Target
         What arrives at the sink.
-    source : Source
+    source : SourceNode
         Where the records come from.
     outputs : OutputBuffers
         Of the task.
@@ -32,15 +32,15 @@ class SinkTarget:
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: Source, outputs: OutputBuffers) -> None:
+    def __init__(self, target: Target, source: SourceNode, outputs: OutputBuffers) -> None:
         sink = target.node
-        assert isinstance(sink, Sink)
+        assert isinstance(sink, SinkNode)
         self._sink, self._view, self._outputs = sink, target.view, outputs
         self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
         self._is_opaque = (source.value or BytesSerde()).arrow_type is None
-        self._rows = ViewRows(self._view, source)
+        self._rows = ProjectedRows(self._view, source)
 
-    def prepare(self, selected: Selected) -> Callable[[], None]:
+    def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
         keys = _encoded(self._key, selected.of(self._view.key))
         values, topic = self._values(selected), str(self._sink.topic)
@@ -52,7 +52,7 @@ class SinkTarget:
     def complete(self) -> None:
         """Nothing is held back."""
 
-    def _values(self, selected: Selected) -> pa.Array:
+    def _values(self, selected: SelectedRows) -> pa.Array:
         operation = self._view.value.operation
         if operation is Operation.STRUCT or (operation is Operation.VALUE and self._is_opaque):
             return self._value.encode_rows(self._rows.values(selected))

@@ -10,7 +10,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import TopologyError
 from kstreams.log.api import Admin
 from kstreams.private import private_folder, write_private
-from kstreams.processor.topology.fingerprint import TopologyShape, decode_shape, encode_shape
+from kstreams.processor.topology.fingerprint import TopologyFingerprint, decode_fingerprint, encode_fingerprint
 from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
 
 logger = logging.getLogger(__name__)
@@ -31,11 +31,15 @@ class TopologyFile:
     def __init__(self, folder: Path) -> None:
         self._folder, self._path = folder, folder / _FILE
 
-    def read(self) -> TopologyShape:
+    def read(self) -> TopologyFingerprint:
         """What the state was written with; empty when nothing is known."""
-        return decode_shape(self._path.read_bytes(), str(self._path)) if self._path.exists() else TopologyShape()
+        return (
+            decode_fingerprint(self._path.read_bytes(), str(self._path))
+            if self._path.exists()
+            else TopologyFingerprint()
+        )
 
-    def check(self, new: TopologyShape, application_id: str, admin: Admin) -> None:
+    def check(self, new: TopologyFingerprint, application_id: str, admin: Admin) -> None:
         """Say in the log what has changed since the last run.
 
         Raises
@@ -51,7 +55,7 @@ class TopologyFile:
         for change in found:
             logger.warning("the topology has changed: %s", change.text)
 
-    def adopt(self, new: TopologyShape) -> None:
+    def adopt(self, new: TopologyFingerprint) -> None:
         """Move the folders of tasks whose sub-topology has another id now, and remember the new topology.
 
         Ids may be exchanged, so folders move in two steps, with the new description written between them: whatever
@@ -70,22 +74,22 @@ class TopologyFile:
         """The state is gone."""
         self._path.unlink(missing_ok=True)
 
-    def _write(self, shape: TopologyShape) -> None:
+    def _write(self, shape: TopologyFingerprint) -> None:
         private_folder(self._folder)
-        write_private(self._path, encode_shape(shape))
+        write_private(self._path, encode_fingerprint(shape))
 
 
-def _with_state(shape: TopologyShape, application_id: str, admin: Admin) -> TopologyShape:
+def _with_state(shape: TopologyFingerprint, application_id: str, admin: Admin) -> TopologyFingerprint:
     """The shape without what is empty: an application that has processed nothing may change as it likes."""
     if application_id not in admin.groups():
-        return TopologyShape()
+        return TopologyFingerprint()
     kept = tuple(
         store
         for store in shape.stores
         if store.restored_from != f"{store.name}-changelog" or _ends(store.restored_from, application_id, admin)
     )
     waiting = tuple(topic for topic in shape.repartition_topics if _is_waiting(topic, application_id, admin))
-    return TopologyShape(stores=kept, repartition_topics=waiting)
+    return TopologyFingerprint(stores=kept, repartition_topics=waiting)
 
 
 def _ends(topic: str, application_id: str, admin: Admin) -> dict[TopicPartition, int]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from kstreams.processor.topology.topology import Sink
+from kstreams.processor.topology.topology import SinkNode
 from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.runtime.spark.program import Program
 from kstreams.serdes import Serde
@@ -50,7 +50,7 @@ class DeltaSink:
             versioned = writer.option("txnAppId", self._application).option("txnVersion", step)
             versioned.save(str(self._folder / topic))
 
-    def _learn(self, sink: Sink) -> None:
+    def _learn(self, sink: SinkNode) -> None:
         if isinstance(sink.topic, str):
             serdes = (sink.key, sink.value)
             known = self._serdes.setdefault(sink.topic, serdes)

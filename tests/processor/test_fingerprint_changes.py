@@ -6,7 +6,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.errors import StateError
-from kstreams.processor.topology.fingerprint import decode_shape, encode_shape, shape_of
+from kstreams.processor.topology.fingerprint import decode_fingerprint, encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
 
 TEXTS = {"key": str, "value": str}
@@ -20,13 +20,13 @@ def counted(store="counts", topic="in", before=None, windows=None, builder=None,
     grouped = (words if before is None else before(words)).group_by_key()
     table = (grouped if windows is None else grouped.windowed_by(windows)).count(ks.Materialized(store, **options))
     table.to_stream().to("out")
-    return shape_of(builder.build())
+    return fingerprint_of(builder.build())
 
 
 def reduced(kind):
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=kind).group_by_key().reduce(max, materialized="store")
-    return shape_of(builder.build())
+    return fingerprint_of(builder.build())
 
 
 def told(old, new):
@@ -104,7 +104,7 @@ def test_a_repartition_that_is_no_longer_read_is_refused():
 def test_reusing_the_source_topic_as_changelog_is_refused_under_existing_state():
     builder = ks.StreamsBuilder()
     builder.table("in", **TEXTS, materialized="rows")
-    old, new = (shape_of(builder.build({"topology.optimization": setting})) for setting in ("none", "all"))
+    old, new = (fingerprint_of(builder.build({"topology.optimization": setting})) for setting in ("none", "all"))
     assert told(old, new) == ["refused: store 'rows' would be restored from in, before from rows-changelog"]
 
 
@@ -143,7 +143,9 @@ def test_where_state_lies_by_number_a_stateless_part_cannot_begin_to_keep_some()
     builder.stream("in", **TEXTS).group_by_key().count("counts").to_stream().to("out")
     builder.stream("other", **TEXTS).group_by_key().reduce(max, materialized="highest")
     refused = [
-        change.text for change in changes(counted(), shape_of(builder.build()), by_number=True) if not change.keeps
+        change.text
+        for change in changes(counted(), fingerprint_of(builder.build()), by_number=True)
+        if not change.keeps
     ]
     assert refused == ["sub-topology 1 has no state yet to add the store 'highest' to"]
 
@@ -156,7 +158,7 @@ def test_sub_topologies_that_become_one_are_restored_from_changelogs():
         right.group_by_key().count("right-counts")
         if joined:
             right.join(left, lambda a, b: a).to("out", **TEXTS)
-        return shape_of(builder.build())
+        return fingerprint_of(builder.build())
 
     assert told(two(False), two(True)) == ["goes on: store 'right-counts' moves from sub-topology 1 to 0"]
     assert moves(two(False), two(True)) == {}
@@ -171,11 +173,11 @@ def test_a_refusal_lists_everything_and_says_what_to_do():
 
 def test_a_shape_is_kept_as_json():
     shape = counted(windows=ks.TimeWindows(size=MINUTE))
-    assert decode_shape(encode_shape(shape), "it") == shape
+    assert decode_fingerprint(encode_fingerprint(shape), "it") == shape
 
 
 def test_a_damaged_or_newer_shape_is_refused():
     with pytest.raises(StateError, match="it cannot be read"):
-        decode_shape(b'{"stores": 3}', "it")
+        decode_fingerprint(b'{"stores": 3}', "it")
     with pytest.raises(StateError, match="newer version"):
-        decode_shape(b'{"version": 99}', "it")
+        decode_fingerprint(b'{"version": 99}', "it")
