@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from kstreams.processor.task.interrupt import Interrupt
 from kstreams.processor.task.outputs import Collector, OutputBuffers
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.operator import Forward
+from kstreams.processor.topology.task_id import TaskId
 from kstreams.record import Headers
 from kstreams.state.api import StateStore, TaskState
 
@@ -41,16 +42,6 @@ DELETED = "deleted before it was read"
 
 Lane: TypeAlias = tuple[RecordCursor, Forward, Iterator[Any]]
 """The records of one input, where they go, and how far they have come."""
-
-
-class TaskId(NamedTuple):
-    """Which sub-topology, and which partition of it."""
-
-    sub_topology: int
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.sub_topology}_{self.partition}"
 
 
 class Task:

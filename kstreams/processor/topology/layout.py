@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from kstreams.batch import TopicPartition
 from kstreams.errors import TopologyError, UnknownTopicError
 from kstreams.log.naming import did_you_mean
-from kstreams.processor.task.task import TaskId
 from kstreams.processor.topology.processing_order import leading_to
+from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
 from kstreams.source_line import operator_at
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kstreams.batch import TopicPartition
-from kstreams.processor.task.task import TaskId
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.processing_order import reachable, stages_of
+from kstreams.processor.topology.task_id import TaskId
 
 NextOffsets = Mapping[TopicPartition, int]
 EndOffsets = Callable[[Collection[TopicPartition]], NextOffsets]
