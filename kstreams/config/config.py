@@ -158,7 +158,7 @@ class Config(Mapping[str, Any]):
         return len(self._values)
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash(frozenset(self._explicit))  # values need not be hashable: a setting may be a list
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Config) and self._explicit == other._explicit

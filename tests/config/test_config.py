@@ -115,6 +115,13 @@ def test_the_application_id_is_needed_when_it_is_asked_for() -> None:
         Config.of().application_id
 
 
+def test_equal_configs_have_equal_hashes() -> None:
+    one, other = (Config.of({"application.id": "app", "producer.acks": ["all"]}) for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert len({one, other, Config.of(application_id="another")}) == 2
+
+
 def test_secrets_are_not_shown() -> None:
     config = Config.of({"producer.sasl.password": "hunter2", "consumer.ssl.key.password": "hunter2", "poll.ms": 3})
     assert "hunter2" not in repr(config)
