@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 import kstreams as ks
-from tests.native.world import World
+from tests.native.world import WAIT_S, World
 
 TEXTS = {"key": str, "value": str}
 
@@ -43,3 +45,44 @@ def test_a_record_that_does_not_decode_came_in_and_was_dropped(world: World) -> 
     world.write("numbers", [("a", 1, 1), ("b", "no number", 2), ("c", 3, 3)])
     progress = world.run(builder.build(), **{"deserialization.exception.handler": "continue"}).progress()
     assert (progress.records_in, progress.records_out, list(progress.dropped.values())) == (3, {"out": 2}, [1])
+
+
+class LateSensor(float):
+    """A measured number: while it is added up, the stream thread makes one more sensor."""
+
+    adding_up, made = threading.Event(), threading.Event()
+
+    def __radd__(self, other: float) -> LateSensor:
+        if threading.current_thread() is threading.main_thread():
+            self.adding_up.set()
+            assert self.made.wait(WAIT_S)
+        return LateSensor(float(self) + other)
+
+
+class Measures(ks.Processor[str, str, str, str]):
+    def init(self, context: ks.ProcessorContext[str, str]) -> None:
+        self.context = context
+
+    def process(self, record: ks.Record[str, str]) -> None:
+        metrics = self.context.metrics
+        if record.value == "late":
+            assert LateSensor.adding_up.wait(WAIT_S)
+            metrics.add_sensor("late").record(1)
+            LateSensor.made.set()
+        else:
+            metrics.add_sensor("first").record(LateSensor(2))
+
+
+def test_metrics_are_read_while_stream_threads_make_sensors(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", "first", 1), ("k", "late", 2)])
+    builder = ks.StreamsBuilder()
+    builder.stream("in", **TEXTS).process(Measures, key=str, value=str)
+    with world.streams(builder.build(), poll_ms=5) as streams:
+        streams.start()
+        while not streams.metrics():
+            streams.wait(0.01)
+        read = streams.metrics()
+        assert sorted(measured.total for measured in read.values())[-1] == 2
+        while len(streams.metrics()) < 2:
+            streams.wait(0.01)

@@ -67,7 +67,7 @@ def merged(tasks: Iterable[Mapping[tuple[str, str], Sensor]]) -> dict[tuple[str,
     """What the sensors of several tasks have seen together, by (operator, sensor)."""
     found: dict[tuple[str, str], Measured] = {}
     for sensors in tasks:
-        for name, sensor in sensors.items():
+        for name, sensor in dict(sensors).items():  # stream threads may add sensors meanwhile
             found[name] = _sum(found.get(name, Measured()), sensor.measured)
     return found
 
