@@ -178,12 +178,19 @@ class ActiveTask:
                 self.next_offsets[source] = passed
                 self.uncommitted = True
 
-    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What to commit for its inputs; the memo lies with the first of them."""
-        memo = {**self.task.metadata(), ENDED: int(self.ended), **encode_changelog_ends(self.changelog_ends)}
+    def offsets(self, written_times: Mapping[str, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit for its inputs; the task metadata is committed with the first of them.
+
+        Parameters
+        ----------
+        written_times : mapping of str to int
+            Metadata that its thread adds: up to which time the task has written merged topics.
+        """
+        changelogs = encode_changelog_ends(self.changelog_ends)
+        metadata = {**self.task.metadata(), ENDED: int(self.ended), **changelogs, **written_times}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
         first = self.plan.inputs[0]
-        found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(memo))
+        found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(metadata))
         return found
 
     def committed(self) -> None:

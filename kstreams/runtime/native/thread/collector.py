@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from kstreams.runtime.native.thread.time_merge import EncodedRows, TimeMerge, jo
 
 _MOST_ROWS = 65_536  # gathered before a topic is sent in the middle of a round
 _MOST_BYTES = 4 << 20  # of all topics
+_WRITTEN_TIME = "written_time:"
 
 
 class SinkBuffer:
@@ -95,6 +96,17 @@ class SinkBuffer:
         for topic, merge in self._merged.items():
             if pieces := merge.take():
                 self._send(topic, pieces)
+
+    def written_times(self, writer: int) -> dict[str, int]:
+        """How far in time the task of partition `writer` has come in merged topics: to be kept with each commit."""
+        times = {topic: merge.latest.get(writer) for topic, merge in self._merged.items()}
+        return {f"{_WRITTEN_TIME}{topic}": time for topic, time in times.items() if time is not None}
+
+    def restore_written_times(self, writer: int, metadata: Mapping[str, int]) -> None:
+        """Go on from the task metadata of the last commit, as if the thread had never ended."""
+        for topic, merge in self._merged.items():
+            if (time := metadata.get(f"{_WRITTEN_TIME}{topic}")) is not None:
+                merge.latest[writer] = time
 
     def _send(self, topic: str, pieces: list[EncodedRows]) -> None:
         keys, values, timestamps, headers, partitions = joined(pieces)

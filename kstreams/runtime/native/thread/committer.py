@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -112,8 +113,9 @@ class Committer:
         self._producer.flush()  # now the ends are known
         for task, end in zip(tasks, ends, strict=True):
             task.changelog_ends |= {store: end[store] for store in end.keys() & task.changelog_ends.keys()}
-        offsets = {source: at for task in tasks for source, at in task.offsets().items()}
-        self._guarantee.seal(offsets)
+        times = [self._sink_buffer.written_times(task.plan.partition) for task in tasks]
+        offsets = [task.offsets(written) for task, written in zip(tasks, times, strict=True)]
+        self._guarantee.seal(dict(ChainMap(*offsets)))
         for task, change, end in zip(tasks, changes, ends, strict=True):
             task.state.persist(change, end)
             task.committed()

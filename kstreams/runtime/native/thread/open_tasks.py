@@ -58,8 +58,8 @@ def _open(
     job: Job,
     sink_buffer: SinkBuffer,
 ) -> ActiveTask:
-    memo = committed_task_metadata(plan, committed)
-    ended = bool(memo.pop(ENDED, 0))
+    metadata = committed_task_metadata(plan, committed)
+    sink_buffer.restore_written_times(plan.partition, metadata)
     task = Task(
         plan.sub_topology,
         plan.partition,
@@ -69,14 +69,14 @@ def _open(
         clock=job.clock,
         application_id=job.config.application_id,
         global_stores=job.global_tables.stores,
-        memo=memo,
+        memo=metadata,
         topic_names=job.layout.topic_names,
     )
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = job.config["max.task.idle.ms"] if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
     most_bytes = job.per_thread(job.memory.uncommitted) // _RUNS_BEFORE_COMMIT
-    limits = job.clock, job.config["max.poll.records"], most_bytes, ended
+    limits = job.clock, job.config["max.poll.records"], most_bytes, bool(metadata.get(ENDED, 0))
     active = ActiveTask(plan, task, state, group, starts, *limits)
     for source, start in starts.items():
         if source in committed and committed[source].offset < start:

@@ -53,7 +53,8 @@ class TimeMerge:
 
     def __init__(self) -> None:
         self._pieces: dict[int, list[EncodedRows]] = {}
-        self._latest: dict[int, int] = {}
+        self.latest: dict[int, int] = {}
+        """By writer: the greatest timestamp of its rows so far. To be kept with its commits and put back on restart."""
 
     def add(self, piece: EncodedRows, writer: int) -> None:
         """Take rows that follow those of the same writer."""
@@ -74,7 +75,7 @@ class TimeMerge:
         return [EncodedRows(key, value, time, headers, whole.partitions[rows.to_numpy()])]
 
     def _running_latest(self, writer: int, piece: EncodedRows) -> np.ndarray[Any, Any]:
-        before = self._latest.get(writer, -1)
+        before = self.latest.get(writer, -1)
         latest = np.maximum(np.maximum.accumulate(piece.timestamps.to_numpy()), before)
-        self._latest[writer] = int(latest[-1])
+        self.latest[writer] = int(latest[-1])
         return latest
