@@ -73,7 +73,7 @@ class GlobalTables:
         self._consumer.assign(sources)
         ends = self._admin.end_offsets(sources)
         while any(self._consumer.position(source) < ends[source] for source in sources):
-            self._take(0.0)
+            self._take(self._poll_s)
 
     def follow(self, stopping: threading.Event) -> None:
         """Keep the tables fresh until `stopping`, or until they are closed."""
