@@ -73,6 +73,27 @@ def test_the_other_threads_go_on_while_one_is_replaced(world: World) -> None:
     assert streams.state is State.NOT_RUNNING
 
 
+def test_a_store_of_a_replaced_thread_says_to_get_it_again(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", "step", 1)])
+    streams = world.streams(counting(Stumbles(1)), poll_ms=5)
+    streams.set_uncaught_exception_handler(lambda error: Answer.REPLACE_THREAD)
+    states: list[State] = []
+    streams.set_state_listener(lambda new, old: states.append(new))
+    with streams:
+        streams.start()
+        while streams.state is not State.RUNNING:
+            streams.wait(0.01)
+        before = streams.store("counts")
+        world.write("in", [("k", "stone", 2)])
+        while states.count(State.RUNNING) < 2:
+            streams.wait(0.01)
+        assert streams.state is State.RUNNING
+        with pytest.raises(StateError, match=r"another thread .* KafkaStreams.store"):
+            before.get("k")
+        assert streams.store("counts").get("k") is not None
+
+
 @pytest.mark.parametrize("handler", [lambda error: Answer.SHUTDOWN_CLIENT, lambda error: None, None])
 def test_without_an_answer_the_client_shuts_down(world: World, handler: Any) -> None:
     world.create("in")

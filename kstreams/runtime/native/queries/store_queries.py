@@ -10,6 +10,10 @@ from typing import Any
 from kstreams.errors import CorruptStateError, StateError
 
 _WAIT_S = 30.0
+_CLOSED = (
+    "the thread of this store has ended: while the application goes on, another thread opens the store; get it again "
+    "by KafkaStreams.store"
+)
 
 
 class StoreQueries:
@@ -70,7 +74,7 @@ class StoreQueries:
 
     def _refuse(self) -> None:
         while (waiting := self._next()) is not None:
-            waiting[1].set_exception(StateError("the stores are closed: the application has stopped"))
+            waiting[1].set_exception(StateError(_CLOSED))
 
     def _next(self) -> tuple[Callable[[], Any], Future[Any]] | None:
         try:
