@@ -95,9 +95,10 @@ class Client:
     def stop(self) -> None:
         """Let the threads commit and end."""
         if self.life.move(State.PENDING_SHUTDOWN):
-            for thread in self.threads:
+            threads = self.threads
+            for thread in threads:
                 thread.stop()
-            if not self.threads:
+            if not threads:
                 self._end()
 
     def progress(self) -> Progress:
@@ -136,18 +137,20 @@ class Client:
     def _make_threads(self, job: Job) -> None:
         shares = assign(job.layout.tasks, self._config["num.stream.threads"], job.aligned)
         client = self._config["client.id"] or self._config.application_id
-        for index, plans in enumerate(shares, 1):
-            if plans:
-                self.threads.append(StreamThread(f"{client}-StreamThread-{index}", index, plans, job))
+        names = [f"{client}-StreamThread-{index}" for index in range(1, len(shares) + 1)]
+        given = enumerate(zip(names, shares, strict=True), 1)
+        # Assigned at once: a stop looks meanwhile whether there are threads.
+        self.threads = [StreamThread(name, index, plans, job) for index, (name, plans) in given if plans]
         self._alive = {thread.name for thread in self.threads}
         self._waiting = set(self._alive)
 
     def _start_threads(self) -> None:
-        for thread in list(self.threads):
+        threads = list(self.threads)  # a thread may end at once, and the tasks be assigned anew
+        for thread in threads:
             threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
-        if not self.threads and self._awaits_topics:
+        if not threads and self._awaits_topics:
             self.life.move(State.RUNNING)
-        elif not self.threads:
+        elif not threads:
             self._end()
 
     def _look_for_topics(self, topics: PatternMonitor, layout: Layout) -> None:
@@ -180,11 +183,14 @@ class Client:
         tables = self.job.global_tables
         with self._change:
             self._former.append(progress_of(self.threads, None))
-            self._is_renewed, self.threads = False, []
+            self._is_renewed = False
             self.job = shared_anew(self.job, layout, self._resources)
             self._make_threads(self.job)
         if self.job.global_tables is not tables and self.job.bounds is None:
             self._start_following(self.job.global_tables)
+        if not self.life.is_alive():  # a stop came in between
+            for thread in self.threads:
+                thread.stop()
         self._start_threads()
 
     def _run(self, thread: StreamThread) -> None:
