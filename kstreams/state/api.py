@@ -358,6 +358,14 @@ class TaskState(Protocol):
         """Roughly what uncommitted changes hold in memory; over its limit the runtime commits."""
         ...
 
+    def num_bytes_live(self) -> int:
+        """Roughly what live values hold in memory."""
+        ...
+
+    def make_room(self) -> None:
+        """Evict live values that RocksDB holds too, where the stores of the process take more than their limit."""
+        ...
+
     def close(self) -> None:
         """Flush what is persisted and release the files; uncommitted changes are dropped."""
         ...

@@ -96,6 +96,13 @@ class OpenTaskState:
     def num_bytes_pending(self) -> int:
         return sum(store.num_bytes_pending() for store in self._live.values())
 
+    def num_bytes_live(self) -> int:
+        return sum(store.num_bytes_live() for store in self._live.values())
+
+    def make_room(self) -> None:
+        for store in self._live.values():
+            store.make_room()
+
     def close(self) -> None:
         if not self._is_open:
             return

@@ -12,7 +12,7 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.log import open_log
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.progress import SparkProgress as NativeProgress
+from kstreams.runtime.native.progress import Progress as NativeProgress
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.runtime.spark.runner import SparkProgress, SparkRunner
 from kstreams.serdes import serde_of

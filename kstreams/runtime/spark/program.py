@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
-from kstreams.config import Config
+from kstreams.config import Config, MemoryShares
 from kstreams.processor.task.idle import limit_of
 from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.processing_order import leading_to
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.tasks.state_files import NO_STEP, version_number
+from kstreams.state import StateLimits
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +122,11 @@ class Program:
     @property
     def application_id(self) -> str:
         return self.config.application_id
+
+    @cached_property
+    def limits(self) -> StateLimits:
+        """Ceilings for the state of each worker process."""
+        return StateLimits.of(MemoryShares.of(self.config))
 
     @cached_property
     def upstream(self) -> dict[int, frozenset[int]]:

@@ -98,6 +98,11 @@ class LiveStore:
         count = self.num_pending()
         return count * (self._row_bytes(count) + self.pending_bytes) if count else 0
 
+    def num_bytes_live(self) -> int:
+        """Roughly what the live entries take in memory."""
+        count = self.num_live()
+        return count * self._row_bytes(count)
+
     def _row_bytes(self, count: int) -> int:
         """What a row takes in memory when there are `count` of them."""
         return self._weight.of(count) or self._least_row_bytes

@@ -15,12 +15,16 @@ import numpy as np
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError
+from kstreams.log.embedded.segments.open_files import file_limit
 from kstreams.runtime.spark.tasks.state_files import EMPTY, StateFile, StateFiles, StateVersion, TaskMetadata
-from kstreams.state import open_task_state
+from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
 
-MOST = 32
-"""Live states that one worker keeps; the one used longest ago goes first."""
+_DATABASE_BYTES = 512 * 1024
+"""What an open RocksDB takes, however little is in it."""
+
+_DATABASE_FILES = 12
+"""How many files it keeps open."""
 
 
 @dataclass
@@ -29,9 +33,19 @@ class CachedState:
 
     state: TaskState
     folder: Path
+    has_database: bool
     version: StateVersion = EMPTY
     memo: TaskMetadata | None = None
-    since_snapshot: int = 0
+    num_bytes: int = 0
+
+    def measure(self) -> None:
+        """Note how much memory its live values take now."""
+        self.num_bytes = self.state.num_bytes_live()
+
+    def make_room(self) -> None:
+        """Evict live values that RocksDB holds too, where the states together take too much memory."""
+        self.state.make_room()
+        self.measure()
 
     def apply(self, files: Sequence[StateFile]) -> None:
         """Move on by what the files hold."""
@@ -45,13 +59,25 @@ class CachedState:
 
 
 class TaskStateCache:
-    """The states of one worker process."""
+    """The states of one worker process.
+
+    They take as much memory as the live values of stores may take (`StateLimits`). Values that RocksDB holds too are
+    evicted first; then whole states are closed, and rebuilt from their files when they are needed again.
+    """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, CachedState] = OrderedDict()
+        self._used: set[str] = set()  # since they were measured
 
     def at(
-        self, name: str, files: StateFiles, builders: Sequence[StoreBuilder], version: StateVersion, *, caching: bool
+        self,
+        name: str,
+        files: StateFiles,
+        builders: Sequence[StoreBuilder],
+        version: StateVersion,
+        *,
+        caching: bool,
+        limits: StateLimits,
     ) -> CachedState:
         """The state of a task at a version: the one kept, caught up if it is behind, else rebuilt from the files.
 
@@ -67,6 +93,8 @@ class TaskStateCache:
             Which state is wanted.
         caching : bool
             Whether the record cache is on.
+        limits : StateLimits
+            Ceilings for the stores of the process.
         """
         live = self._kept.get(name)
         if live is not None and live.state.stores.keys() != {builder.name for builder in builders}:
@@ -75,7 +103,7 @@ class TaskStateCache:
         newer = files.since(live.version, version) if live is not None else None
         if live is None or newer is None:
             self.drop(name)
-            live, newer = _opened(builders, caching), files.rebuild(version)
+            live, newer = _opened(builders, caching, limits), files.rebuild(version)
             self._kept[name] = live
         try:
             live.apply(newer)
@@ -84,8 +112,27 @@ class TaskStateCache:
             raise
         live.version = version
         self._kept.move_to_end(name)
-        self._keep_within_bounds()
+        self._used.add(name)
         return live
+
+    def trim(self, limits: StateLimits) -> None:
+        """Close the states used longest ago until the others fit into memory; called when no task is running.
+
+        The state that was used last stays, however much it takes.
+        """
+        for name in self._used & self._kept.keys():
+            self._kept[name].measure()
+        self._used.clear()
+        if not self._fits(limits):
+            for kept in self._kept.values():
+                kept.make_room()
+        while len(self._kept) > 1 and not self._fits(limits):
+            self.drop(next(iter(self._kept)))
+
+    def _fits(self, limits: StateLimits) -> bool:
+        databases = sum(kept.has_database for kept in self._kept.values())
+        num_bytes = sum(kept.num_bytes for kept in self._kept.values())
+        return num_bytes <= limits.live_max_bytes and databases <= _most_databases(limits)
 
     def drop(self, name: str) -> None:
         """Forget a state that holds half a step, or another history."""
@@ -100,17 +147,19 @@ class TaskStateCache:
         for name in list(self._kept):
             self.drop(name)
 
-    def _keep_within_bounds(self) -> None:
-        while len(self._kept) > MOST:
-            self.drop(next(iter(self._kept)))
+
+def _most_databases(limits: StateLimits) -> int:
+    """How many may be open: they take no more than live values may, and half of the files of the process."""
+    return min(limits.live_max_bytes // _DATABASE_BYTES, file_limit() // 2 // _DATABASE_FILES)
 
 
-def _opened(builders: Sequence[StoreBuilder], caching: bool) -> CachedState:
+def _opened(builders: Sequence[StoreBuilder], caching: bool, limits: StateLimits) -> CachedState:
     # Spark empties its local folders when an executor ends. Here every store is logged: the files are its changelog.
     scratch = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
     folder = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=scratch))
+    has_database = any(builder.store == "rocksdb" for builder in builders)
     logged = tuple(replace(builder, logging=True) for builder in builders)
-    return CachedState(open_task_state(logged, folder, caching=caching), folder)
+    return CachedState(open_task_state(logged, folder, limits=limits, caching=caching), folder, has_database)
 
 
 STATE_CACHE = TaskStateCache()

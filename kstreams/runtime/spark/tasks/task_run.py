@@ -86,6 +86,7 @@ def run_task(
     except BaseException:
         STATE_CACHE.drop(name)  # it holds half a step
         raise
+    STATE_CACHE.trim(program.limits)
 
 
 def _attempt(
@@ -94,7 +95,7 @@ def _attempt(
     """What a task gives in one step: the same whenever it is run."""
     name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
     version = files.version_at(step.before(sub.id))
-    live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches)
+    live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
     yield from _Run(program, sub, partition, step, live).outputs(given, files)
 
 
@@ -173,6 +174,6 @@ def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     for number, made_by in step.globals.items():
         sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
         name, version = f"{program.checkpoint}/{number}_0", files.version_at(version_number(made_by))
-        live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches)
+        live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
         stores |= live.state.stores
     return stores
