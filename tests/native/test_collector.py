@@ -13,8 +13,9 @@ from kstreams.batch import Batch, TopicPartition, headers_column
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.murmur2 import partition_of
-from kstreams.runtime.native.thread.collector import SinkBuffer, TaskCollector
+from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.send_retry import SendRetry
+from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 
 Row = tuple[bytes | None, int]
 

@@ -15,7 +15,7 @@ from enum import Enum
 
 from kstreams.batch import TopicPartition
 from kstreams.processor.topology.layout import Layout, TaskPlan
-from kstreams.processor.topology.processing_order import reachable, stages_of
+from kstreams.processor.topology.processing_order import feeding_in_circles, reachable, stages_of
 from kstreams.processor.topology.task_id import TaskId
 
 NextOffsets = Mapping[TopicPartition, int]
@@ -125,3 +125,12 @@ def _stages(layout: Layout) -> list[CompletionGroup]:
 def _stage(members: frozenset[int], layout: Layout) -> CompletionGroup:
     before = frozenset().union(*(reachable(sub, layout.upstream) for sub in members)) - members
     return CompletionGroup(members, before, tuple(task for task in layout.tasks if task.id.sub_topology in members))
+
+
+def aligned_sub_topologies(layout: Layout) -> frozenset[int]:
+    """The sub-topologies whose tasks advance together: those that write repartition topics.
+
+    Sub-topologies that feed each other in a circle are not among them: they would wait for themselves.
+    """
+    writers = frozenset[int]().union(*layout.upstream.values())
+    return writers - feeding_in_circles(layout.upstream)

@@ -18,13 +18,12 @@ from kstreams.log.api import Admin, Consumer, Log, Producer
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.bounded_run import BoundedRun
+from kstreams.runtime.native.bounded_run import BoundedRun, aligned_sub_topologies
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.rebuilds import Rebuilds
 from kstreams.runtime.native.state.restore import OnRestore
 from kstreams.runtime.native.state.topology_file import TopologyFile
-from kstreams.runtime.native.thread.time_slices import aligned_sub_topologies
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught_exceptions import ShutdownSignal
 from kstreams.state import StateLimits

@@ -19,6 +19,7 @@ from kstreams.errors import CorruptStateError, LogError, TopologyError
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.native.state.read_write_lock import ReadWriteLock
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StateStore, TaskState
 
@@ -122,41 +123,6 @@ class GlobalTables:
             for task in dict.fromkeys(self._task_of.values()):
                 task.flush()
                 task.state.persist(task.state.changes(), {})
-
-
-class ReadWriteLock:
-    """Many may read at once, one may write alone; a writer that waits goes before new readers."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._readers = 0
-        self._writer = False
-
-    def acquire_shared(self) -> None:
-        """Wait until nobody writes or waits to write."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._writer)
-            self._readers += 1
-
-    def release_shared(self) -> None:
-        """Undo `acquire_shared`."""
-        with self._changed:
-            self._readers -= 1
-            self._changed.notify_all()
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Nobody else reads or writes inside."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._writer)
-            self._writer = True
-            self._changed.wait_for(lambda: self._readers == 0)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._writer = False
-                self._changed.notify_all()
 
 
 def _task(sub: SubTopology, state: TaskState, config: Config, clock: Clock) -> Task:

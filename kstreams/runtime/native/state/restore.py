@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
+from kstreams.log.api import Admin, Consumer
 from kstreams.processor.task.restore_deserializer import RestoreDeserializer
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.changelog_check import Changelog, check_changelog, decode_changelog_ends
-from kstreams.runtime.native.thread.offset_reset import committed_task_metadata
+from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import StoreBuilder, TaskState
 
@@ -43,7 +43,7 @@ def restore_task(
     state: TaskState,
     config: Config,
     clock: Clock,
-    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    committed: Offsets,
     consumer: Consumer,
     admin: Admin,
     on_restore: OnRestore,

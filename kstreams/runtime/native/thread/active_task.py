@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
@@ -13,46 +12,10 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
 from kstreams.runtime.native.state.task_metadata import encode_task_metadata
+from kstreams.runtime.native.thread.run_length import RunLength
 from kstreams.state.api import TaskState
 
-_FIRST_RUN = 100  # few, for as long as nobody knows how slow an operator is: in columns a run cannot be interrupted
-_LONG_MS, _SHORT_MS = 250, 60  # a run that takes longer is halved the next time, a shorter one doubled
 ENDED = "end_of_input"
-
-
-@dataclass
-class RunLength:
-    """How many records are processed in one go, so that commits, questions and a stop need not wait for long.
-
-    Examples
-    --------
-    >>> length = RunLength(most=50_000, most_bytes=1_000_000)
-    >>> length.learn(40, 3, 0)
-    >>> length.learn(60, 7, 0)
-    >>> length.records
-    200
-    """
-
-    most: int
-    most_bytes: int
-    records: int = _FIRST_RUN
-    _seen: int = 0
-    _took_ms: int = 0
-    _grown: int = 0
-
-    def learn(self, records: int, took_ms: int, grown: int) -> None:
-        """Adapt to a run: its records, the milliseconds it took, and how many bytes more wait for a commit after it.
-
-        Short runs are taken together.
-        """
-        self._seen, self._took_ms, self._grown = self._seen + records, self._took_ms + took_ms, self._grown + grown
-        if self._took_ms > _LONG_MS or self._grown > self.most_bytes:
-            self.records = max(1, min(self.records, self._seen) // 2)
-        elif self._seen < self.records:
-            return
-        elif self._took_ms < _SHORT_MS and self._grown * 2 < self.most_bytes:
-            self.records = min(self.most, self.records * 2)
-        self._seen = self._took_ms = self._grown = 0
 
 
 class ActiveTask:

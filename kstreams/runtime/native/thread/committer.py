@@ -3,70 +3,23 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.log.api import Admin, Delivery, OffsetAndMetadata, Producer
+from kstreams.log.api import Delivery, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.failures import Failures
 from kstreams.record import ProducerRecord
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.collector import SinkBuffer
+from kstreams.runtime.native.thread.processing_guarantee import ProcessingGuarantee
 from kstreams.runtime.native.thread.send_retry import SendRetry
+from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
 
 _CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
-
-Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-
-
-class ProcessingGuarantee(Protocol):
-    """How what was sent and the input offsets become visible."""
-
-    def begin(self) -> None:
-        """Called before anything is sent."""
-        ...
-
-    def seal(self, offsets: Offsets) -> None:
-        """Make what was sent, and is written, count: together with the offsets or before them."""
-        ...
-
-
-class AtLeastOnce:
-    """Outputs first, then offsets: after a crash between the two, records are processed again."""
-
-    def __init__(self, admin: Admin, group: str) -> None:
-        self._admin, self._group = admin, group
-
-    def begin(self) -> None:
-        """Nothing to open."""
-
-    def seal(self, offsets: Offsets) -> None:
-        """Commit the offsets."""
-        self._admin.commit(self._group, offsets)
-
-
-class ExactlyOnce:
-    """One transaction per thread and commit (KIP-447): outputs, changelogs and offsets are visible as one."""
-
-    def __init__(self, producer: Producer, group: str) -> None:
-        self._producer, self._group, self._open = producer, group, False
-
-    def begin(self) -> None:
-        """Open the transaction, if none is."""
-        if not self._open:
-            self._producer.begin_transaction()
-            self._open = True
-
-    def seal(self, offsets: Offsets) -> None:
-        """Commit the transaction."""
-        self.begin()
-        self._producer.commit_transaction(offsets, self._group)
-        self._open = False
 
 
 class Committer:
@@ -115,7 +68,7 @@ class Committer:
             task.changelog_ends |= {store: end[store] for store in end.keys() & task.changelog_ends.keys()}
         times = [self._sink_buffer.written_times(task.plan.partition) for task in tasks]
         offsets = [task.offsets(written) for task, written in zip(tasks, times, strict=True)]
-        self._guarantee.seal(dict(ChainMap(*offsets)))
+        self._guarantee.commit(dict(ChainMap(*offsets)))
         for task, change, end in zip(tasks, changes, ends, strict=True):
             task.state.persist(change, end)
             task.committed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -10,12 +10,10 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import LogError
-from kstreams.log.api import Admin, Consumer, OffsetAndMetadata
+from kstreams.log.api import Admin, Consumer
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.offset_reset import first_offset, reset_after_loss, reset_of
-from kstreams.runtime.native.state.task_metadata import decode_task_metadata
-
-Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+from kstreams.runtime.native.state.task_metadata import Offsets
 
 
 @dataclass(frozen=True)
@@ -77,14 +75,6 @@ class OffsetReset:
 
     def _first(self, source: TopicPartition, reset: str | timedelta) -> int:
         return first_offset(source, reset, self.admin, self.consumer, self.clock.now_ms())
-
-
-def committed_task_metadata(plan: TaskPlan, committed: Offsets) -> dict[str, int]:
-    """The memo that was committed with the offsets of a task; empty at first."""
-    for source in plan.inputs:
-        if source in committed and committed[source].metadata:
-            return decode_task_metadata(committed[source].metadata)
-    return {}
 
 
 def _check_end(source: TopicPartition, offset: int, end: int) -> None:

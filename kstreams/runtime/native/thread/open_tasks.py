@@ -12,9 +12,11 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.state.restore import restore_task
+from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata
 from kstreams.runtime.native.thread.active_task import ENDED, ActiveTask
-from kstreams.runtime.native.thread.collector import SinkBuffer, TaskCollector
-from kstreams.runtime.native.thread.offset_reset import OffsetReset, Offsets, committed_task_metadata
+from kstreams.runtime.native.thread.collector import TaskCollector
+from kstreams.runtime.native.thread.offset_reset import OffsetReset
+from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.state import open_task_state
 from kstreams.state.api import TaskState
 

@@ -16,12 +16,13 @@ from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.collector import SinkBuffer
-from kstreams.runtime.native.thread.committer import AtLeastOnce, Committer, ExactlyOnce
+from kstreams.runtime.native.thread.committer import Committer
 from kstreams.runtime.native.thread.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.open_tasks import open_tasks
+from kstreams.runtime.native.thread.processing_guarantee import AtLeastOnce, ExactlyOnce
 from kstreams.runtime.native.thread.purge import Purge
 from kstreams.runtime.native.thread.send_retry import SendRetry
+from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.runtime.native.thread.stall_detector import StallDetector
 from kstreams.runtime.native.thread.time_slices import TimeSlices
 

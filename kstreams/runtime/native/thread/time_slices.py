@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kstreams.batch import TopicPartition
-from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.processing_order import feeding_in_circles
 from kstreams.runtime.native.thread.active_task import ActiveTask
 
 NOTHING_MS, EVERYTHING_MS = -1, 2**63 - 1
@@ -66,12 +64,3 @@ class TimeSlices:
     def _until(self, time_ms: int) -> None:
         for task in self._tasks:
             task.until_ms = time_ms
-
-
-def aligned_sub_topologies(layout: Layout) -> frozenset[int]:
-    """The sub-topologies whose tasks advance together: those that write repartition topics.
-
-    Sub-topologies that feed each other in a circle are not among them: they would wait for themselves.
-    """
-    writers = frozenset[int]().union(*layout.upstream.values())
-    return writers - feeding_in_circles(layout.upstream)

@@ -1,0 +1,53 @@
+"""`ProcessingGuarantee`: at least once or exactly once, as `processing.guarantee` says."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kstreams.log.api import Admin, Producer
+from kstreams.runtime.native.state.task_metadata import Offsets
+
+
+class ProcessingGuarantee(Protocol):
+    """How what was sent and the input offsets become visible."""
+
+    def begin(self) -> None:
+        """Called before anything is sent."""
+        ...
+
+    def commit(self, offsets: Offsets) -> None:
+        """Make what was sent visible: together with the offsets, or before them."""
+        ...
+
+
+class AtLeastOnce:
+    """Outputs first, then offsets: after a crash between the two, records are processed again."""
+
+    def __init__(self, admin: Admin, group: str) -> None:
+        self._admin, self._group = admin, group
+
+    def begin(self) -> None:
+        """Nothing to open."""
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit the offsets."""
+        self._admin.commit(self._group, offsets)
+
+
+class ExactlyOnce:
+    """One transaction per thread and commit (KIP-447): outputs, changelogs and offsets are visible as one."""
+
+    def __init__(self, producer: Producer, group: str) -> None:
+        self._producer, self._group, self._open = producer, group, False
+
+    def begin(self) -> None:
+        """Open the transaction, if none is."""
+        if not self._open:
+            self._producer.begin_transaction()
+            self._open = True
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit the transaction."""
+        self.begin()
+        self._producer.commit_transaction(offsets, self._group)
+        self._open = False

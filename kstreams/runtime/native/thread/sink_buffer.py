@@ -1,0 +1,115 @@
+"""`SinkBuffer`: what the sinks of a thread's tasks wrote and its producer has not got yet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+
+from kstreams.batch import Batch
+from kstreams.errors import LogError
+from kstreams.log.api import Producer
+from kstreams.log.partitioning import split_by_partition
+from kstreams.runtime.native.thread.encoded_rows import EncodedRows, concatenated
+from kstreams.runtime.native.thread.send_retry import SendRetry
+from kstreams.runtime.native.thread.time_merge import TimeMerge
+
+_MOST_ROWS = 65_536  # gathered before a topic is sent in the middle of a round
+_MOST_BYTES = 4 << 20  # of all topics
+_WRITTEN_TIME = "written_time:"
+
+
+class SinkBuffer:
+    """What the tasks of one thread wrote since the last `flush`, in order per topic.
+
+    Parameters
+    ----------
+    producer : Producer
+    begin : callable
+        Called before anything is sent: opens a transaction where one is needed.
+    count_partitions : callable
+        How many partitions a topic has; raises UnknownTopicError.
+    retry : SendRetry
+        For topics that do not take records for the time being.
+    merged : collection of str
+        Topics in which what several tasks wrote is put in order of time; `flush_merged` sends them.
+    internal : collection of str
+        Repartition topics: `records_out` leaves them out.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        begin: Callable[[], None],
+        count_partitions: Callable[[str], int],
+        retry: SendRetry,
+        merged: Collection[str] = (),
+        internal: Collection[str] = (),
+    ) -> None:
+        self._producer, self._begin, self._count, self._retry = producer, begin, count_partitions, retry
+        self._merged = {topic: TimeMerge() for topic in merged}
+        self._internal = frozenset(internal)
+        self._waiting: dict[str, list[EncodedRows]] = {}
+        self._rows: Counter[str] = Counter()
+        self._bytes = 0
+        self._partitions: dict[str, int] = {}
+        self.records_out: Counter[str] = Counter()
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has, asked once."""
+        if topic not in self._partitions:
+            self._partitions[topic] = self._count(topic)
+        return self._partitions[topic]
+
+    def refused(self, batch: Batch) -> dict[int, LogError]:
+        """The rows that their topic would never take, and why."""
+        return self._producer.refused(batch)
+
+    def add(self, topic: str, rows: EncodedRows, writer: int) -> None:
+        """Take rows of one topic, with the partition of each, from the task of partition `writer`."""
+        if topic in self._merged:
+            self._merged[topic].add(rows, writer)
+            return
+        self._waiting.setdefault(topic, []).append(rows)
+        self._rows[topic] += len(rows.keys)
+        self._bytes += rows.keys.nbytes + rows.values.nbytes
+        if self._bytes >= _MOST_BYTES:
+            self.flush()
+        elif self._rows[topic] >= _MOST_ROWS:
+            self._send(topic, self._waiting.pop(topic))
+
+    def flush(self) -> None:
+        """Hand everything to the producer but what is to be merged."""
+        self._bytes = 0
+        self.flush_topics(list(self._waiting))
+
+    def flush_topics(self, topics: Collection[str]) -> None:
+        """The same for some topics."""
+        for topic in topics:
+            if parts := self._waiting.pop(topic, None):
+                self._send(topic, parts)
+
+    def flush_merged(self) -> None:
+        """Hand to the producer what was to be merged: all tasks have come equally far in time."""
+        for topic, merge in self._merged.items():
+            if parts := merge.take():
+                self._send(topic, parts)
+
+    def written_times(self, writer: int) -> dict[str, int]:
+        """How far in time the task of partition `writer` has come in merged topics: to be kept with each commit."""
+        times = {topic: merge.latest.get(writer) for topic, merge in self._merged.items()}
+        return {f"{_WRITTEN_TIME}{topic}": time for topic, time in times.items() if time is not None}
+
+    def restore_written_times(self, writer: int, metadata: Mapping[str, int]) -> None:
+        """Go on from the task metadata of the last commit, as if the thread had never ended."""
+        for topic, merge in self._merged.items():
+            if (time := metadata.get(f"{_WRITTEN_TIME}{topic}")) is not None:
+                merge.latest[writer] = time
+
+    def _send(self, topic: str, parts: list[EncodedRows]) -> None:
+        keys, values, timestamps, headers, partitions = concatenated(parts)
+        self._rows.pop(topic, None)
+        if topic not in self._internal:
+            self.records_out[topic] += len(keys)
+        self._begin()
+        for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
+            self._retry.send(self._producer, batch)
