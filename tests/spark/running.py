@@ -84,13 +84,18 @@ class Application:
 
     def rows(self, topic: str, prefix: str = "spark-", *, headers: bool = False) -> list[tuple[Any, ...]]:
         """Key, value and timestamp (and headers) of all records of a topic, partition after partition."""
+        return [row for rows in self.partitions(topic, prefix, headers=headers) for row in rows]
+
+    def partitions(self, topic: str, prefix: str = "spark-", *, headers: bool = False) -> list[list[tuple[Any, ...]]]:
+        """The same, by partition."""
         key, value = (serde_of(kind) for kind in self.types[topic])
-        found = []
+        found: list[list[tuple[Any, ...]]] = []
         with open_log(self.folder / "log") as log, log.admin() as admin, log.consumer() as consumer:
             count = admin.describe_topic(prefix + topic).partitions
             sources = [TopicPartition(prefix + topic, partition) for partition in range(count)]
             ends = admin.end_offsets(sources)
             for source in sources:
+                found.append([])
                 consumer.assign([source])
                 while consumer.position(source) < ends[source]:
                     for batch in consumer.poll(1.0):
@@ -100,7 +105,7 @@ class Application:
                                 for raw, serde in ((row.key, key), (row.value, value))
                             )
                             named = ([[name, text and text.decode()] for name, text in row.headers],) if headers else ()
-                            found.append((*decoded, row.timestamp, *named))
+                            found[-1].append((*decoded, row.timestamp, *named))
         return found
 
     def table(self, topic: str) -> dict[Any, Any]:

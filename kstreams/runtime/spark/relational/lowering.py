@@ -23,7 +23,7 @@ from kstreams.runtime.spark.plan import PathPlan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import Frame, arrow_call
 from kstreams.runtime.spark.relational.obstacles import Facts
-from kstreams.runtime.spark.relational.user_function import UserFunction, origin_column
+from kstreams.runtime.spark.relational.user_function import UserFunction, origin_column, partition_of_origin
 from kstreams.runtime.spark.reports import CONTROL_TOPIC, one_dropped
 from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
 
@@ -135,7 +135,7 @@ def _rows(output: Output, program: Program) -> DataFrame:
     key, serde = F.col("key"), output.frame.key
     if isinstance(serde, TimeWindowedSerde):
         key = key.substr(F.lit(1), F.length(key) - 8)  # windows of one key stay together: only the key inside decides
-    partition = arrow_call("int", _placed, (count,), key, F.col("offset"))
+    partition = arrow_call("int", _placed, (count,), key, partition_of_origin())
     topic, value = F.lit(output.topic), F.col("value")
     if output.drops is not None:
         has_key, told = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
@@ -149,6 +149,7 @@ def _rows(output: Output, program: Program) -> DataFrame:
     )
 
 
-def _placed(count: int, keys: pa.Array, offsets: pa.Array) -> pa.Array:
+def _placed(count: int, keys: pa.Array, own: pa.Array) -> pa.Array:
+    """Where each row goes: by its key; without one, to the partition that it came from, as a task would put it."""
     chosen = partitions_of(keys, count)
-    return pa.array(np.where(chosen < 0, offsets.to_numpy() % count, chosen), pa.int32())
+    return pa.array(np.where(chosen < 0, own.to_numpy() % count, chosen), pa.int32())

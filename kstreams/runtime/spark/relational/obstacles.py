@@ -9,6 +9,7 @@ from typing import Any
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.aggregation.emit import EmitStrategy
+from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
 from kstreams.dsl.analysis.types import TypeOf, Types, expression_aggregation, flow_types
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
@@ -33,6 +34,11 @@ class Facts:
     def types(self) -> dict[str, Types]:
         """What flows out of every node."""
         return dict(flow_types(self.graph))
+
+    @cached_property
+    def with_null_keys(self) -> frozenset[str]:
+        """The repartitions that records without a key pass."""
+        return repartitions_with_null_keys(self.graph)
 
     def of_parent(self, node: Node, position: int = 0) -> Types:
         """What flows into a node."""

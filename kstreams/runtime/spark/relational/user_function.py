@@ -24,6 +24,11 @@ def origin_column(number: int) -> Column:
     return (F.lit(number * _TOPICS * _PARTITIONS) + topic * _PARTITIONS + F.col("partition")).cast("bigint")
 
 
+def partition_of_origin() -> Column:
+    """The partition that a row comes from."""
+    return F.col("origin") % _PARTITIONS
+
+
 PLACE = ("origin", "offset")
 """The columns behind the arguments: where a row comes from."""
 

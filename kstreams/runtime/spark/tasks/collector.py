@@ -23,14 +23,17 @@ class RowCollector:
     ----------
     partitions : mapping of str to int
         Number of partitions by topic; a topic that is not known yet gets `default`.
-    origin : int
-        Names the task in the rows.
+    sub_topology, partition : int
+        Name the task in the rows; records without a key go to its own partition, as on the native engine.
     turn : int
         Which turn of the step it is: the rows of a later one are numbered on.
     """
 
-    def __init__(self, partitions: Mapping[str, int], default: int, origin: int, turn: int = 0) -> None:
-        self._partitions, self._default, self._origin = partitions, default, origin
+    def __init__(
+        self, partitions: Mapping[str, int], default: int, sub_topology: int, partition: int, turn: int = 0
+    ) -> None:
+        self._partitions, self._default, self._own = partitions, default, partition
+        self._origin = sub_topology << 20 | partition
         self._first = turn << 40
         self._written: Counter[str] = Counter()
         self._rows: list[pa.RecordBatch] = []
@@ -58,7 +61,7 @@ class RowCollector:
         numbers = np.arange(first, first + count, dtype=np.int64)
         columns = [
             pa.repeat(pa.scalar(topic, pa.string()), count),
-            pa.array(self._chosen(topic, keys, partitions, numbers), pa.int32()),
+            pa.array(self._chosen(topic, keys, partitions), pa.int32()),
             pa.array(numbers),
             timestamps,
             keys,
@@ -78,9 +81,8 @@ class RowCollector:
         rows, self._rows = self._rows, []
         return rows
 
-    def _chosen(self, topic: str, keys: pa.Array, given: np.ndarray[Any, Any] | None, numbers: Longs) -> Longs:
+    def _chosen(self, topic: str, keys: pa.Array, given: np.ndarray[Any, Any] | None) -> Longs:
         count = self.partitions(topic)
         by_key = partitions_of(keys, count)
         chosen = by_key if given is None else np.where(given == BY_KEY, by_key, given)
-        # A null key may go anywhere, but to the same place when the step is run again.
-        return np.where(chosen < 0, (numbers + self._origin) % count, chosen)
+        return np.where(chosen < 0, self._own % count, chosen)

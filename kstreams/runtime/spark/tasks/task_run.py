@@ -106,8 +106,7 @@ class _Run:
         self._program, self._step, self._live = program, step, live
         self._partition = partition
         self._memo = dict(live.memo or {})
-        origin = sub.id << 20 | partition
-        self._collector = RowCollector(program.partitions, program.default_partitions, origin, step.turn)
+        self._collector = RowCollector(program.partitions, program.default_partitions, sub.id, partition, step.turn)
         self._task = Task(
             sub,
             partition,

@@ -107,7 +107,7 @@ def repartition(node: g.Repartition, build: Lowering) -> Frame | None:
     if not build.has_parent(node):
         return build.read(node, [node.topic])
     frame = _as_declared(build.parent(node), node, build)
-    build.write(node.topic, frame, None if node.asked else node.filter)
+    build.write(node.topic, frame, None if node.name in build.facts.with_null_keys else node.filter)
     return None
 
 
