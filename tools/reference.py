@@ -89,30 +89,28 @@ def methods(handle: type) -> Iterator[tuple[str, Any]]:
 
 
 def support() -> Iterator[tuple[str, ...]]:
-    """What the rule books say of every node, one row each."""
-    from kstreams.dsl import rules  # noqa: F401 (fills the book)
-    from kstreams.dsl.lowering import topology
-    from kstreams.runtime.spark.relational import differences
-    from kstreams.runtime.spark.relational.obstacles import obstacles
+    """What the descriptors of our operators say of both engines, one row each."""
+    from kstreams.dsl.operator import operators
+    from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers how they run on Spark)
 
-    for node in topology.node_types:
-        native = answer(topology, node, "columns, records" if has_columns(topology, node) else "records")
-        final = f"final results: {differences.RELATIONAL.get(node)}" if node in differences.RELATIONAL else "exact"
-        tasks = f"exact, but: {differences.TASKS[node]}" if node in differences.TASKS else "exact"
-        relational = answer(obstacles, node, final)
-        yield f"`{node.__name__}`", first_sentence(node), native, relational, answer(topology, node, tasks)
-
-
-def answer(book: Any, node: type, yes: str) -> str:
-    return yes if book.supports(node) else f"no: {book.unsupported.get(node, 'it has no rule there')}"
+    for node in operators.node_types:
+        if node.__module__.startswith("kstreams."):
+            descriptor = operators.of_type(node)
+            form = descriptor.spark
+            native = "columns, records" if has_columns(descriptor) else "records"
+            final = "exact" if form.difference is None else f"final results: {form.difference}"
+            relational = final if form.lower else f"no: {form.reason}"
+            tasks = "exact" if form.task_difference is None else f"exact, but: {form.task_difference}"
+            yield f"`{node.__name__}`", first_sentence(node), native, relational, tasks
 
 
-def has_columns(book: Any, node: type) -> bool:
-    """Whether the rule of a node hands over a columnar form; columns begin at sources of streams and end at topics."""
+def has_columns(descriptor: Any) -> bool:
+    """Whether an operator has a columnar form; columns begin at sources of streams and end at topics."""
     from kstreams.dsl import graph
 
-    named = (names for names in book.rule_of(node).__code__.co_consts if isinstance(names, tuple))
-    return node in (graph.StreamSource, graph.Repartition, graph.To) or any("columns" in names for names in named)
+    named = (names for names in descriptor.topology.__code__.co_consts if isinstance(names, tuple))
+    begins_or_ends = descriptor.node in (graph.StreamSource, graph.Repartition, graph.To)
+    return begins_or_ends or any("columns" in names for names in named)
 
 
 OPERATORS_INTRODUCTION = """# Operators

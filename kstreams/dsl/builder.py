@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from kstreams.config import Config
-from kstreams.dsl import rules  # noqa: F401 (fills the rule book)
 from kstreams.dsl.analysis.repartitioning import repartition_required
 from kstreams.dsl.explicit_names import check_explicit_names
 from kstreams.dsl.graph import (
@@ -27,11 +26,11 @@ from kstreams.dsl.graph import (
     refuse_async,
 )
 from kstreams.dsl.handle import N
-from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import Names, check_topic, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
+from kstreams.dsl.rules import topology_of
 from kstreams.dsl.streams.kstream import KStream
 from kstreams.dsl.tables.global_ktable import GlobalKTable
 from kstreams.dsl.tables.ktable import KTable
@@ -389,7 +388,7 @@ class StreamsBuilder(Explaining):
         graph = merge_sources(source_defaults(self._graph.graph(), settings))
         graph = optimize(graph, settings["topology.optimization"])
         in_memory = settings["default.dsl.store"] == "in_memory"
-        topology = Lowering(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb").run()
+        topology = topology_of(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb")
         if settings["ensure.explicit.internal.resource.naming"]:
             check_explicit_names(topology, self._graph.names.generated)
         return topology

@@ -8,32 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from kstreams.dsl.graph import (
-    LeftStreamTableJoin,
-    Node,
-    OuterSelfJoin,
-    OuterStreamJoin,
-    SelfJoin,
-    StreamJoin,
-    StreamTableJoin,
-    Suppress,
-)
-from kstreams.dsl.graph.table_joins import ForeignKeyJoin
+from kstreams.dsl.operator import operators
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode
 from kstreams.processor.topology.topology import Topology
 
 _ENDINGS = ("-store", "-repartition", "-topic", "-Buffer")
-_NAME_A_STORE: dict[type[Node], str] = {
-    StreamJoin: "store_name=",
-    OuterStreamJoin: "store_name=",
-    SelfJoin: "store_name=",
-    OuterSelfJoin: "store_name=",
-    Suppress: "name= to its Suppressed",
-    StreamTableJoin: "name=",
-    LeftStreamTableJoin: "name=",
-    ForeignKeyJoin: "name=, and materialized= if its result is kept",
-}
 
 
 def check_explicit_names(topology: Topology, generated: Collection[str]) -> None:
@@ -66,8 +46,7 @@ def _unnamed_stores(topology: Topology, generated: Collection[str]) -> Iterator[
                 node for node in topology.nodes.values() if isinstance(node, ProcessorNode) and store in node.stores
             )
             asked = topology.graph[topology.origin[owner.name]]
-            how = _NAME_A_STORE.get(type(asked), "materialized=")
-            yield f"state store {store} of {asked}: give {how}"
+            yield f"state store {store} of {asked}: give {operators.of(asked).store_named_by}"
 
 
 def _unnamed_topics(topology: Topology, generated: Collection[str]) -> Iterator[str]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kstreams import expressions
 from kstreams.dsl.analysis.idle import idle_limits
 from kstreams.dsl.analysis.null_keys import repartitions_with_null_keys
-from kstreams.dsl.analysis.tables import TableFacts, table_facts
-from kstreams.dsl.analysis.types import Types, flow_types, naming, required_serde
+from kstreams.dsl.analysis.tables import TableFacts
+from kstreams.dsl.analysis.types import Types, naming, required_serde
 from kstreams.dsl.analysis.types_of_joins import side_types
 from kstreams.dsl.graph import Calls, Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.rule_book import RuleBook
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.processor.context.chain import StatementOperator
@@ -21,10 +20,6 @@ from kstreams.processor.topology.operator import ColumnForm, Operator, TableView
 from kstreams.processor.topology.topology import ProcessorNode, SinkNode, SourceNode, Topology
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder, StoreKind
-
-TopologyRule = Callable[[Any, "Lowering"], str]
-topology: RuleBook[TopologyRule] = RuleBook("a topology")
-"""`rule(node, build) -> name of the topology's node that the children of `node` read`."""
 
 
 class Lowering:
@@ -34,6 +29,10 @@ class Lowering:
     ----------
     graph : LogicalGraph
         What the user said, after all passes.
+    types : mapping of str to Types
+        What flows out of every operator.
+    tables : TableFacts
+        What its tables keep and send.
     stores : iterable of StoreBuilder
         Stores that the user added.
     default_store : {"rocksdb", "memory"}
@@ -41,26 +40,28 @@ class Lowering:
     """
 
     def __init__(
-        self, graph: LogicalGraph, stores: Iterable[StoreBuilder] = (), default_store: str = "rocksdb"
+        self,
+        graph: LogicalGraph,
+        types: Mapping[str, Types],
+        tables: TableFacts,
+        stores: Iterable[StoreBuilder] = (),
+        default_store: str = "rocksdb",
     ) -> None:
         self.graph, self._default_store = graph, default_store
         self.topology = Topology()
         self.topology.graph = graph
         for store in stores:
             self.topology.add_state_store(store)
-        self.types = flow_types(graph)
-        self.tables: TableFacts = table_facts(graph)
+        self.types, self.tables = types, tables
         self.with_null_keys = repartitions_with_null_keys(graph)
         self._outputs: dict[str, str] = {}
         self._views: dict[str, TableView] = {}
         self._keepers: dict[str, Node] = {}
 
-    def run(self) -> Topology:
-        """Apply the rule of every node."""
-        for node in self.graph:
-            self._current = node
-            self._outputs[node.name] = topology.rule_for(node)(node, self)
-        return self.topology
+    def apply(self, node: Node, rule: Callable[[Any, Lowering], str]) -> None:
+        """Let the rule of a node add what it becomes; its parents were there before."""
+        self._current = node
+        self._outputs[node.name] = rule(node, self)
 
     # facts
 

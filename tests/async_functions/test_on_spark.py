@@ -18,7 +18,8 @@ from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.io.rows import batches_of
 from kstreams.runtime.spark.program import Program, Step, program_of
-from kstreams.runtime.spark.relational.obstacles import Facts, obstacle
+from kstreams.runtime.spark.relational.support import unsupported_reason
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.reports import raise_first, split_reports
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.tasks.task_run import run_task
@@ -68,4 +69,4 @@ def test_a_task_in_a_worker_gives_the_same(use: Use, expected: list[str], tmp_pa
 def test_the_relational_path_says_why_it_is_not_taken(use: Use, why: str) -> None:
     graph = built(use).graph
     node = next(node for node in graph if isinstance(node, g.MapValues | g.MapBatch))
-    assert why in str(obstacle(node, Facts(graph)))
+    assert why in str(unsupported_reason(node, TypedGraph(graph)))

@@ -8,7 +8,7 @@ from typing import NewType
 import pytest
 
 import kstreams as ks
-from kstreams.dsl.analysis.types import flow_types
+from kstreams.dsl.analysis.facts import flow_types
 from kstreams.errors import TopologyError
 from kstreams.testing import TopologyTestDriver
 

@@ -1,4 +1,4 @@
-"""Every node type has a rule or a declared reason for every target, and says how types flow."""
+"""Every node type of kstreams is registered, for both engines, once."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import sys
 
 import pytest
 
-import kstreams.dsl.rules  # noqa: F401 (fills the rule books)
-from kstreams.dsl.analysis.types import types
+import kstreams.dsl.rules
+import kstreams.runtime.spark.relational.rules  # noqa: F401 (registers the forms on Spark)
 from kstreams.dsl.graph import Filter, Node
-from kstreams.dsl.lowering import topology
-from kstreams.dsl.rule_book import RuleBook
+from kstreams.dsl.operator import OperatorDescriptor, OperatorRegistry, operators, register
 from kstreams.errors import UnsupportedError
 
 
 def node_types(kind=Node):
     """All kinds of nodes. A dataclass with slots is made twice: the one that its module does not know is a shell."""
     for child in kind.__subclasses__():
-        if getattr(sys.modules[child.__module__], child.__name__) is child:
+        if child.__module__.startswith("kstreams.") and getattr(sys.modules[child.__module__], child.__name__) is child:
             yield child
             yield from node_types(child)
 
@@ -25,25 +24,23 @@ def node_types(kind=Node):
 NODE_TYPES = list(node_types())
 
 
-@pytest.mark.parametrize("book", [topology, types], ids=lambda book: book.target)
 @pytest.mark.parametrize("node_type", NODE_TYPES, ids=lambda kind: kind.__name__)
-def test_every_node_type_is_covered(book, node_type):
-    assert book.covers(node_type), f"{book.target} has neither a rule nor a declaration for {node_type.__name__}"
+def test_every_node_type_is_registered(node_type):
+    assert node_type in operators
 
 
-def test_what_is_declared_unsupported_is_refused_with_its_reason():
-    book = RuleBook("the moon")
-    book.declare_unsupported(Filter, "there is no water")
+@pytest.mark.parametrize("node_type", NODE_TYPES, ids=lambda kind: kind.__name__)
+def test_every_node_type_has_a_form_on_spark_or_a_reason_of_its_own(node_type):
+    form = operators.of_type(node_type).spark
+    assert form.lower is not None or form.reason != OperatorDescriptor.__dataclass_fields__["spark"].default.reason
+
+
+def test_a_node_that_is_not_registered_is_named_with_what_to_do():
     node = Filter(name="keep", declared_at="app.py:7", predicate=lambda k, v: True)
-    with pytest.raises(
-        UnsupportedError, match=r"keep \(declared at app.py:7\) cannot run on the moon, because there is"
-    ):
-        book.rule_for(node)
-    assert book.unsupported == {Filter: "there is no water"}
+    with pytest.raises(UnsupportedError, match=r"keep \(declared at app.py:7\) is a Filter, which is no registered op"):
+        OperatorRegistry().of(node)
 
 
-def test_a_node_type_has_one_rule():
-    book = RuleBook("the moon")
-    book.rule(Filter)(lambda node: node)
-    with pytest.raises(ValueError, match="already has a rule"):
-        book.declare_unsupported(Filter, "twice")
+def test_a_node_type_is_registered_once():
+    with pytest.raises(ValueError, match="Filter is registered already"):
+        register(operators.of_type(Filter))

@@ -11,7 +11,7 @@ import pytest
 
 import kstreams as ks
 from kstreams import expressions as ex
-from kstreams.dsl.analysis.types import flow_types
+from kstreams.dsl.analysis.facts import flow_types
 from kstreams.dsl.returned_types import returned_items, returned_pair, returned_pairs, returned_type
 from kstreams.serdes import IntSerde, TimeWindowedSerde
 

@@ -11,12 +11,9 @@ import pytest
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.dsl.lowering import topology
+from kstreams.dsl.operator import operators
 from kstreams.errors import LogError, ProcessingError
 from kstreams.runtime import spark as engine
-from kstreams.runtime.spark.relational import differences, rules  # noqa: F401 (fills the rule book)
-from kstreams.runtime.spark.relational.lowering import relational
-from kstreams.runtime.spark.relational.obstacles import obstacles
 from tests.spark.running import Application, Row, changelog
 
 pytestmark = pytest.mark.spark
@@ -185,7 +182,8 @@ def test_every_rule_of_the_relational_path_has_a_case_on_all_engines() -> None:
         made = builder.build()
         taken = {row.operator for row in engine.explain(made, app_config("relational")) if row.path == "relational"}
         compared |= {type(node) for node in made.graph if node.name in taken}
-    assert {kind for kind in topology.node_types if relational.supports(kind)} == compared
+    ours = {kind for kind in operators.node_types if kind.__module__.startswith("kstreams.")}
+    assert {kind for kind in ours if operators.of_type(kind).spark.lower} == compared
 
 
 def ordered(*rows: tuple[str, int, int]) -> list[Row]:
@@ -250,7 +248,9 @@ def test_what_is_declared_to_differ_does(spark, tmp_path: Path, what: str) -> No
 
 
 def test_every_declared_difference_is_shown() -> None:
-    assert {what.partition(":")[0] for what in DIFFERENT} == {kind.__name__ for kind in differences.RELATIONAL}
+    assert {what.partition(":")[0] for what in DIFFERENT} == {
+        kind.__name__ for kind in operators.node_types if operators.of_type(kind).spark.difference
+    }
 
 
 def test_by_default_windows_run_as_tasks_and_explain_says_what_would_differ() -> None:
@@ -344,9 +344,3 @@ def test_a_time_out_of_range_ends_the_run_and_is_named(spark, tmp_path: Path, bu
     app.write([Row("in", "a", Order("one", 1), 1), Row("in", "a", Order("two", 0), time)])
     with pytest.raises(ProcessingError, match=r"in-0@1: InvalidTimestampError: its time is (negative|after)"):
         app.run()
-
-
-def test_every_logical_node_has_a_rule_or_a_reason() -> None:
-    for kind in topology.node_types:
-        assert obstacles.covers(kind), f"{kind.__name__} has neither a check nor a declared reason"
-        assert relational.supports(kind) == obstacles.supports(kind), kind.__name__

@@ -1,4 +1,4 @@
-"""How types flow through joins and suppress."""
+"""How types flow through joins of streams."""
 
 from __future__ import annotations
 
@@ -6,31 +6,22 @@ from typing import Any
 
 from kstreams import expressions
 from kstreams.dsl.analysis.key_types import check_keys
-from kstreams.dsl.analysis.types import TypeOf, Types, naming, types, unchanged
+from kstreams.dsl.analysis.types import TypeOf, Types, naming
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
-    LeftGlobalTableJoin,
-    LeftStreamTableJoin,
-    OuterSelfJoin,
-    OuterStreamJoin,
     SelfJoin,
     StreamJoin,
     StreamTableJoin,
 )
-from kstreams.dsl.graph.suppress import Suppress
 from kstreams.dsl.returned_types import returned_type
 from kstreams.expressions import Expr
 
-types.rule(Suppress)(unchanged)
 
-
-@types.rule(StreamJoin, OuterStreamJoin, SelfJoin, OuterSelfJoin, StreamTableJoin, LeftStreamTableJoin)
 def joined(node: StreamJoin | SelfJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:
     check_keys(str(node), parents[0].key, parents[1].key)
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))
 
 
-@types.rule(GlobalTableJoin, LeftGlobalTableJoin)
 def joined_globally(node: GlobalTableJoin, parents: tuple[Types, ...]) -> Types:
     return Types(parents[0].key, TypeOf(joined_type(node, parents), node))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.dsl.analysis.types import TypeOf, Types, aggregate_type, grouped_types, required_serde, types
+from kstreams.dsl.analysis.types import TypeOf, Types, required_serde
+from kstreams.dsl.analysis.types_of_aggregates import aggregate_type, grouped_types
 from kstreams.dsl.graph import Node, WindowedAggregate
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.returned_types import returned_type
@@ -15,19 +16,16 @@ from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, Unlimi
 TO_KEEP = "to keep its aggregates"
 
 
-@types.rule(WindowedAggregate)
 def windowed(node: WindowedAggregate, parents: tuple[Types, ...]) -> Types:
     grouped = grouped_types(node, parents[0])
     key = grouped.key.or_declared(node.key, node)
     return Types(windowed_key(key, node, node.windows), aggregate_type(node, grouped))
 
 
-@types.rule(Cogroup)
 def cogrouped(node: Cogroup, parents: tuple[Types, ...]) -> Types:
     return Types(cogrouped_key(node, parents), _cogrouped_value(node))
 
 
-@types.rule(WindowedCogroup)
 def windowed_cogrouped(node: WindowedCogroup, parents: tuple[Types, ...]) -> Types:
     return Types(windowed_key(cogrouped_key(node, parents), node, node.windows), _cogrouped_value(node))
 

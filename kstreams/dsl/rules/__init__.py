@@ -1,5 +1,6 @@
-"""The rules LogicalGraph -> Topology: importing this package fills the rule book."""
+"""The operators of kstreams, a family per file; importing this package registers them all."""
 
+from kstreams.dsl.operator import register
 from kstreams.dsl.rules import (
     aggregates,
     cogroups,
@@ -16,20 +17,27 @@ from kstreams.dsl.rules import (
     tables,
     windows,
 )
+from kstreams.dsl.rules.topology import topology_of
 
-__all__ = [
-    "aggregates",
-    "cogroups",
-    "foreign_key_joins",
-    "joins",
-    "processors",
-    "self_joins",
-    "sinks",
-    "sources",
-    "stateless",
-    "suppress",
-    "table_groups",
-    "table_joins",
-    "tables",
-    "windows",
-]
+__all__ = ["topology_of"]
+
+FAMILIES = (
+    sources,
+    stateless,
+    sinks,
+    aggregates,
+    windows,
+    suppress,
+    cogroups,
+    joins,
+    self_joins,
+    tables,
+    table_groups,
+    table_joins,
+    foreign_key_joins,
+    processors,
+)
+
+for family in FAMILIES:
+    for descriptor in family.OPERATORS:
+        register(descriptor)

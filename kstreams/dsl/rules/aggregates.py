@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from kstreams import expressions
-from kstreams.dsl.analysis.types import expression_aggregation
+from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.types_of_aggregates import aggregated, expression_aggregation
 from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAggregate, WindowedAggregate
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.processor import columns
 from kstreams.processor.context.advice import Advice
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
@@ -28,7 +30,6 @@ class Lowered(NamedTuple):
     expressions: expressions.Aggregation | None
 
 
-@topology.rule(StreamAggregate)
 def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     lowered = lower(node, build)
     key = build.key_serde(node, "to keep its aggregates")
@@ -109,3 +110,8 @@ _LOWERED: dict[type, Callable[[Aggregate, Lowering], Lowered]] = {
     Fold: _fold,
     Expressions: _expressions,
 }
+
+
+OPERATORS = (
+    OperatorDescriptor(node=StreamAggregate, types=aggregated, topology=stream_aggregate, keeping=Keeping.ALWAYS),
+)

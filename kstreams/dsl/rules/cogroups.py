@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.dsl.analysis.types_of_windows import TO_KEEP, cogrouped_key
+from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.types_of_windows import TO_KEEP, cogrouped, cogrouped_key, windowed_cogrouped
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.windows import WINDOWING, window_store
@@ -18,13 +20,11 @@ from kstreams.processor.topology.operator import Operator, TableView
 from kstreams.state.api import StoreKind
 
 
-@topology.rule(Cogroup)
 def cogroup(node: Cogroup, build: Lowering) -> str:
     store = build.store(node.store, StoreKind.TIMESTAMPED_KEY_VALUE, node.materialized, **_serdes(node, build))
     return _together(node, build, StoreView(store), AggregateOperator)
 
 
-@topology.rule(WindowedCogroup)
 def windowed_cogroup(node: WindowedCogroup, build: Lowering) -> str:
     windows, merger, windowing = node.windows, node.merger, WINDOWING[type(node.windows)]
     store = window_store(node.store, windows, node.materialized, build, on_close=False, **_serdes(node, build))
@@ -53,3 +53,11 @@ def _together(
         aggregate = operator(Aggregator(node.initializer, given.aggregator, gave_nothing=gave_nothing(node)), kept)
         build.step(node, aggregate, name=given.name, parents=(parent,), stores=view.stores)
     return build.step(node, PassOperator(), parents=tuple(given.name for given in node.inputs))
+
+
+OPERATORS = (
+    OperatorDescriptor(node=Cogroup, types=cogrouped, topology=cogroup, keeping=Keeping.ALWAYS),
+    OperatorDescriptor(
+        node=WindowedCogroup, types=windowed_cogrouped, topology=windowed_cogroup, keeping=Keeping.ALWAYS
+    ),
+)

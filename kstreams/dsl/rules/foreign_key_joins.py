@@ -7,10 +7,14 @@ from typing import Any
 
 from kstreams import expressions
 from kstreams.dsl.analysis.copartition import topics_behind
+from kstreams.dsl.analysis.tables import Keeping, TableDemands
 from kstreams.dsl.analysis.types import Types, naming
+from kstreams.dsl.analysis.types_of_table_joins import tables_joined
+from kstreams.dsl.graph import Node
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, Partitioner, Passage
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.table_joins import keyed_joiner
 from kstreams.dsl.rules.tables import table_of_records
 from kstreams.errors import TopologyError
@@ -30,7 +34,6 @@ from kstreams.state.api import StoreKind
 PURPOSE = "to join by foreign key"
 
 
-@topology.rule(ForeignKeyJoin)
 def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     """The steps in the order of their numbers: send, receive, answer, resolve."""
     left, right = build.input_types(node, 0), build.input_types(node, 1)
@@ -103,3 +106,22 @@ def _foreign_key(node: ForeignKeyJoin, build: Lowering, left: Types, right: Type
         with naming(node):
             return expressions.as_function(function, ("key", "value"), **types)
     return function if node.with_key else lambda key, row: function(row)
+
+
+def both_send_old_values(node: ForeignKeyJoin, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """The old row says what was subscribed to; both tables are looked into."""
+    for parent in parents:
+        tables.send_old_values(parent, force=True)
+        tables.look_up(parent)
+
+
+OPERATORS = (
+    OperatorDescriptor(
+        node=ForeignKeyJoin,
+        types=tables_joined,
+        topology=foreign_key_join,
+        keeping=Keeping.ON_DEMAND,
+        tables=both_send_old_values,
+        store_named_by="name=, and materialized= if its result is kept",
+    ),
+)

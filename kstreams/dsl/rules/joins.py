@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.dsl.analysis.copartition import topics_behind
+from kstreams.dsl.analysis.tables import TableDemands
 from kstreams.dsl.analysis.types import Types
-from kstreams.dsl.analysis.types_of_joins import side_types
+from kstreams.dsl.analysis.types_of_joins import joined, joined_globally, side_types
 from kstreams.dsl.graph import Function
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
@@ -19,8 +20,9 @@ from kstreams.dsl.graph.joins import (
     StreamTableJoin,
 )
 from kstreams.dsl.graph.node import Node
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
@@ -39,14 +41,12 @@ from kstreams.state.api import StoreKind
 TO_KEEP = "to keep records for the join"
 
 
-@topology.rule(StreamJoin)
 def stream_join(node: StreamJoin, build: Lowering) -> str:
     _stores(node, build)
     left, right = _sides(node, build)
     return _join(node, build, InnerStreamJoinOperator(left), InnerStreamJoinOperator(right))
 
 
-@topology.rule(OuterStreamJoin)
 def outer_stream_join(node: OuterStreamJoin, build: Lowering) -> str:
     left_types, right_types = _stores(node, build)
     outer = node.names.outer_store
@@ -101,7 +101,6 @@ def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: s
     build.step(node, operator, name=name, parents=(parent,), stores=stores)
 
 
-@topology.rule(StreamTableJoin, LeftStreamTableJoin)
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     copartition(node, build)
     view, versioned = build.view_of_table(node, 1), build.is_versioned(build.parent(node, 1))
@@ -131,7 +130,6 @@ def _check_grace(node: StreamTableJoin, build: Lowering, view: TableView, grace_
         )
 
 
-@topology.rule(GlobalTableJoin, LeftGlobalTableJoin)
 def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
     select_key = build.function(node, node.key_selector, ("key", "value"))
     operator = LookupJoinOperator(build.view_of_table(node, 1), keyed(node, build), node.left, select_key)
@@ -161,3 +159,34 @@ def keyed(
     if isinstance(joiner, Expr):
         return build.join_function(node, joiner)
     return joiner if node.with_key else lambda key, left, right: joiner(left, right)
+
+
+def table_is_looked_up(node: Node, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """A join looks into its table."""
+    tables.look_up(parents[1])
+
+
+OPERATORS = (
+    OperatorDescriptor(node=StreamJoin, types=joined, topology=stream_join, store_named_by="store_name="),
+    OperatorDescriptor(node=OuterStreamJoin, types=joined, topology=outer_stream_join, store_named_by="store_name="),
+    OperatorDescriptor(
+        node=StreamTableJoin,
+        types=joined,
+        topology=stream_table_join,
+        tables=table_is_looked_up,
+        store_named_by="name=",
+    ),
+    OperatorDescriptor(
+        node=LeftStreamTableJoin,
+        types=joined,
+        topology=stream_table_join,
+        tables=table_is_looked_up,
+        store_named_by="name=",
+    ),
+    OperatorDescriptor(
+        node=GlobalTableJoin, types=joined_globally, topology=global_table_join, tables=table_is_looked_up
+    ),
+    OperatorDescriptor(
+        node=LeftGlobalTableJoin, types=joined_globally, topology=global_table_join, tables=table_is_looked_up
+    ),
+)

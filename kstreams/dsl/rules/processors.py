@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.analysis import types_of_processors  # noqa: F401 (fills the book of types)
+from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.types_of_processors import globally_stored, processed, values_processed, values_transformed
 from kstreams.dsl.graph.processors import GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.tables import TableTransformValues
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.sources import consumed
 from kstreams.dsl.rules.tables import kept_rows
 from kstreams.processor.operators.process import rows as op
@@ -13,17 +15,14 @@ from kstreams.processor.operators.process.transform import Transformation, Trans
 from kstreams.processor.topology.operator import Operator
 
 
-@topology.rule(Process)
 def process(node: Process, build: Lowering) -> str:
     return _with_stores(node, build, op.ProcessOperator(node.supplier))
 
 
-@topology.rule(ProcessValues)
 def process_values(node: ProcessValues, build: Lowering) -> str:
     return _with_stores(node, build, op.ProcessValuesOperator(node.supplier))
 
 
-@topology.rule(GlobalStore)
 def global_store(node: GlobalStore, build: Lowering) -> str:
     build.source(node, node.source, (node.topic,), **consumed(node, node.consumed, build))
     build.topology.add_state_store(node.store, is_global=True)
@@ -31,7 +30,6 @@ def global_store(node: GlobalStore, build: Lowering) -> str:
     return build.step(node, operator, parents=(node.source,), stores=(node.store.name,))
 
 
-@topology.rule(TableTransformValues)
 def transform_values(node: TableTransformValues, build: Lowering) -> str:
     transformation, sends_old = Transformation(node.supplier), build.sends_old(node)
     if node.materialized.name is not None:
@@ -56,3 +54,13 @@ def _with_stores(node: Process | TableTransformValues, build: Lowering, operator
 def _stores(node: Process | TableTransformValues) -> tuple[str, ...]:
     """The stores that a processor uses."""
     return tuple(dict.fromkeys((*node.stores, *(store.name for store in node.brought))))
+
+
+OPERATORS = (
+    OperatorDescriptor(node=Process, types=processed, topology=process),
+    OperatorDescriptor(node=ProcessValues, types=values_processed, topology=process_values),
+    OperatorDescriptor(node=GlobalStore, types=globally_stored, topology=global_store),
+    OperatorDescriptor(
+        node=TableTransformValues, types=values_transformed, topology=transform_values, keeping=Keeping.IF_NAMED
+    ),
+)

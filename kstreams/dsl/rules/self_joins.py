@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.analysis.types_of_joins import side_types
+from kstreams.dsl.analysis.types_of_joins import joined, side_types
 from kstreams.dsl.graph import OuterSelfJoin, SelfJoin
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.joins import TO_KEEP, keyed
 from kstreams.processor.operators.joins.self_join import SelfJoinOperator
 from kstreams.processor.operators.joins.stream_join import JoinWindowOperator, StreamJoinSide
 from kstreams.state.api import StoreKind
 
 
-@topology.rule(SelfJoin, OuterSelfJoin)
 def self_join(node: SelfJoin, build: Lowering) -> str:
     windows, (kept, _) = node.windows, side_types(node, build.input_types(node), build.input_types(node))
     store = build.store(
@@ -32,3 +32,9 @@ def self_join(node: SelfJoin, build: Lowering) -> str:
     return build.step(
         node, SelfJoinOperator(left, right, windows.retention_ms), parents=(node.windowed,), stores=(store,)
     )
+
+
+OPERATORS = (
+    OperatorDescriptor(node=SelfJoin, types=joined, topology=self_join, store_named_by="store_name="),
+    OperatorDescriptor(node=OuterSelfJoin, types=joined, topology=self_join, store_named_by="store_name="),
+)

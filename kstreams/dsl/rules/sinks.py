@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kstreams.dsl.analysis.types_of_streams import declared
 from kstreams.dsl.graph import Repartition, To
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
 from kstreams.processor.columns import ProjectForm
@@ -14,7 +16,6 @@ from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.timestamps import FailOnInvalidTimestamp
 
 
-@topology.rule(To)
 def to(node: To, build: Lowering) -> str:
     where = f"to write topic {node.topic!r}" if isinstance(node.topic, str) else "to write the topics it chooses"
     return build.sink(node, node.name, _topic(node, build), partitioner=node.partitioner, **build.serdes(node, where))
@@ -27,7 +28,6 @@ def _topic(node: To, build: Lowering) -> str | Callable[..., str]:
     return lambda key, value, context: choose(key, value, context.timestamp)
 
 
-@topology.rule(Repartition)
 def repartition(node: Repartition, build: Lowering) -> str:
     serdes = build.serdes(node, "to repartition its records")
     build.topology.add_repartition_topic(repartition_topic(node.topic, node.partitions))
@@ -40,3 +40,9 @@ def _filter(node: Repartition, build: Lowering) -> str:
         return build.step(node, PassOperator(), name=node.filter, columns=ProjectForm())
     columns = ProjectForm(where=~key_of_record.is_null(), counts=True)
     return build.step(node, DropNullKeysOperator(), name=node.filter, columns=columns)
+
+
+OPERATORS = (
+    OperatorDescriptor(node=To, types=declared, topology=to),
+    OperatorDescriptor(node=Repartition, types=declared, topology=repartition),
+)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.types_of_streams import source
 from kstreams.dsl.graph import Consumed, GlobalTableSource, Node, StreamSource, TableSource
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.tables import table_of_records
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView, TableSourceOperator
 from kstreams.state.api import StoreKind
 
 
-@topology.rule(StreamSource)
 def stream_source(node: StreamSource, build: Lowering) -> str:
     return build.source(node, node.name, node.topics, pattern=node.pattern, **consumed(node, node.consumed, build))
 
 
-@topology.rule(TableSource)
 def table_source(node: TableSource, build: Lowering) -> str:
     build.source(node, node.source, (node.topic,), **consumed(node, node.consumed, build))
     return table_of_records(node, build, (node.source,), node.topic if node.restored_from_source else None)
 
 
-@topology.rule(GlobalTableSource)
 def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
     settings = consumed(node, node.consumed, build)
     build.source(node, node.source, (node.topic,), **settings)
@@ -43,3 +43,10 @@ def consumed(node: Node, how: Consumed, build: Lowering) -> dict[str, Any]:
         "timestamp_extractor": how.timestamp_extractor,
         "offset_reset": how.offset_reset,
     }
+
+
+OPERATORS = (
+    OperatorDescriptor(node=StreamSource, types=source, topology=stream_source),
+    OperatorDescriptor(node=TableSource, types=source, topology=table_source, keeping=Keeping.ON_DEMAND),
+    OperatorDescriptor(node=GlobalTableSource, types=source, topology=global_table_source, keeping=Keeping.ALWAYS),
+)

@@ -6,6 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from kstreams.dsl.analysis.types import unchanged
+from kstreams.dsl.analysis.types_of_streams import (
+    batch_mapped,
+    flat_mapped,
+    mapped,
+    merged,
+    rekeyed,
+    values_flat_mapped,
+    values_mapped,
+)
 from kstreams.dsl.graph import (
     Branch,
     Filter,
@@ -22,7 +32,8 @@ from kstreams.dsl.graph import (
     SelectKey,
     Split,
 )
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.processor.columns import BatchForm, ProjectForm
 from kstreams.processor.context.advice import Advice
@@ -38,7 +49,6 @@ def takes(function: Function, *, with_key: bool) -> Takes:
     return Takes.KEY_VALUE if with_key else Takes.VALUE
 
 
-@topology.rule(Filter)
 def filter_(node: Filter, build: Lowering) -> str:
     given = takes(node.predicate, with_key=True)
     predicate = build.function(node, node.predicate, given.value)
@@ -48,7 +58,6 @@ def filter_(node: Filter, build: Lowering) -> str:
     return build.step(node, op.FilterOperator(predicate, node.negate, given), columns=columns)
 
 
-@topology.rule(MapValues)
 def map_values(node: MapValues, build: Lowering) -> str:
     given = takes(node.function, with_key=node.with_key)
     columns = None
@@ -58,7 +67,6 @@ def map_values(node: MapValues, build: Lowering) -> str:
     return build.step(node, op.MapValuesOperator(function, given), columns=columns)
 
 
-@topology.rule(MapBatch)
 def map_batch(node: MapBatch, build: Lowering) -> str:
     taken, made = build.input_types(node), build.types[node.name].value.python
     frames = replace(node.frames, key=taken.key.python, kind=taken.value.python)
@@ -66,7 +74,6 @@ def map_batch(node: MapBatch, build: Lowering) -> str:
     return build.step(node, MapBatchOperator(node.function, frames, made, node.max_rows), columns=columns)
 
 
-@topology.rule(FlatMapValues)
 def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
     given = takes(node.function, with_key=node.with_key)
     function = build.function(node, node.function, given.value)
@@ -80,7 +87,6 @@ def gave_text(node: FlatMapValues) -> Advice:
     )
 
 
-@topology.rule(SelectKey)
 def select_key(node: SelectKey, build: Lowering) -> str:
     given = takes(node.function, with_key=True)
     columns = ProjectForm(key=node.function) if isinstance(node.function, Expr) else None
@@ -88,7 +94,6 @@ def select_key(node: SelectKey, build: Lowering) -> str:
     return build.step(node, op.SelectKeyOperator(function, given), columns=columns)
 
 
-@topology.rule(Map)
 def map_(node: Map, build: Lowering) -> str:
     if not isinstance(node.function, tuple):
         return build.step(node, op.MapOperator(node.function))
@@ -99,32 +104,26 @@ def map_(node: Map, build: Lowering) -> str:
     return build.step(node, op.MapRecordOperator(*functions), columns=columns)
 
 
-@topology.rule(FlatMap)
 def flat_map(node: FlatMap, build: Lowering) -> str:
     return build.step(node, op.FlatMapOperator(node.function))
 
 
-@topology.rule(Peek)
 def peek(node: Peek, build: Lowering) -> str:
     return build.step(node, op.PeekOperator(node.function))
 
 
-@topology.rule(Foreach)
 def foreach(node: Foreach, build: Lowering) -> str:
     return build.step(node, op.ForeachOperator(node.function))
 
 
-@topology.rule(Print)
 def print_(node: Print, build: Lowering) -> str:
     return build.step(node, op.PrintOperator(node.label, node.mapper, node.file))
 
 
-@topology.rule(Merge, Branch)
 def pass_on(node: Merge | Branch, build: Lowering) -> str:
     return build.step(node, op.PassOperator(), columns=ProjectForm())
 
 
-@topology.rule(Split)
 def split(node: Split, build: Lowering) -> str:
     by_record = any(isinstance(predicate, Expr) for predicate in node.predicates)
     given = Takes.RECORD if by_record else Takes.KEY_VALUE
@@ -138,3 +137,20 @@ def split(node: Split, build: Lowering) -> str:
 
 def _without_timestamp(predicate: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:
     return lambda key, value, timestamp: predicate(key, value)
+
+
+OPERATORS = (
+    OperatorDescriptor(node=Filter, types=unchanged, topology=filter_),
+    OperatorDescriptor(node=Map, types=mapped, topology=map_),
+    OperatorDescriptor(node=MapValues, types=values_mapped, topology=map_values),
+    OperatorDescriptor(node=MapBatch, types=batch_mapped, topology=map_batch),
+    OperatorDescriptor(node=FlatMap, types=flat_mapped, topology=flat_map),
+    OperatorDescriptor(node=FlatMapValues, types=values_flat_mapped, topology=flat_map_values),
+    OperatorDescriptor(node=SelectKey, types=rekeyed, topology=select_key),
+    OperatorDescriptor(node=Peek, types=unchanged, topology=peek),
+    OperatorDescriptor(node=Foreach, types=unchanged, topology=foreach),
+    OperatorDescriptor(node=Print, types=unchanged, topology=print_),
+    OperatorDescriptor(node=Merge, types=merged, topology=pass_on),
+    OperatorDescriptor(node=Split, types=unchanged, topology=split),
+    OperatorDescriptor(node=Branch, types=unchanged, topology=pass_on),
+)

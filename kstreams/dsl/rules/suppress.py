@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.types import unchanged
 from kstreams.dsl.graph import Node, WindowedAggregate
 from kstreams.dsl.graph.cogroups import WindowedCogroup
 from kstreams.dsl.graph.suppress import Suppress
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.errors import TopologyError
 from kstreams.processor.operators.suppress import SuppressOperator
 from kstreams.state.api import StoreKind
 
 
-@topology.rule(Suppress)
 def suppress(node: Suppress, build: Lowering) -> str:
     if build.is_versioned(build.parent(node)):
         raise TopologyError(
@@ -56,3 +58,20 @@ def _is_unwindowed(node: Node) -> bool:
 
 def _grace_ms(node: Node) -> int | None:
     return node.windows.closes_after_ms if isinstance(node, WindowedAggregate | WindowedCogroup) else None
+
+
+def old_values(node: Suppress, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """What was there before an update waits with it."""
+    tables.send_old_values(parents[0], force=True)
+
+
+OPERATORS = (
+    OperatorDescriptor(
+        node=Suppress,
+        types=unchanged,
+        topology=suppress,
+        keeping=Keeping.IF_NAMED,
+        tables=old_values,
+        store_named_by="name= to its Suppressed",
+    ),
+)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.dsl.graph import TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.types import unchanged
+from kstreams.dsl.analysis.types_of_tables import regrouped, table_aggregated
+from kstreams.dsl.graph import Node, TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
@@ -17,7 +21,6 @@ from kstreams.state.api import StoreKind
 Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]]
 
 
-@topology.rule(TableGroupBy)
 def table_group_by(node: TableGroupBy, build: Lowering) -> str:
     return build.step(node, GroupRowsOperator(_grouping(node, build), build.is_versioned(build.parent(node))))
 
@@ -29,7 +32,6 @@ def _grouping(node: TableGroupBy, build: Lowering) -> Callable[[Any, Any], tuple
     return lambda row_key, row: (key(row_key, row), value(row_key, row))
 
 
-@topology.rule(TableRepartition)
 def table_repartition(node: TableRepartition, build: Lowering) -> str:
     serdes = build.serdes(node, "to repartition its rows")
     serdes["value"] = ChangeSerde(serdes["value"])
@@ -38,7 +40,6 @@ def table_repartition(node: TableRepartition, build: Lowering) -> str:
     return build.source(node, node.name, (node.topic,), **serdes)
 
 
-@topology.rule(TableAggregate)
 def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     serdes = build.serdes(node, "to keep its aggregates")
     store = build.store(node.store, StoreKind.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
@@ -74,3 +75,15 @@ def _reduce(reduce: TableReduce) -> Functions:
 
 
 _FUNCTIONS: dict[type, Callable[[Any], Functions]] = {TableCount: _count, TableFold: _fold, TableReduce: _reduce}
+
+
+def old_values(node: TableGroupBy, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """The old row must be taken from its group."""
+    tables.send_old_values(parents[0], force=True)
+
+
+OPERATORS = (
+    OperatorDescriptor(node=TableGroupBy, types=regrouped, topology=table_group_by, tables=old_values),
+    OperatorDescriptor(node=TableRepartition, types=unchanged, topology=table_repartition),
+    OperatorDescriptor(node=TableAggregate, types=table_aggregated, topology=table_aggregate, keeping=Keeping.ALWAYS),
+)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from kstreams.dsl.analysis import types_of_table_joins  # noqa: F401 (fills the book of types)
+from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.types_of_table_joins import tables_joined
+from kstreams.dsl.graph import Node
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.tables import kept_rows
 from kstreams.expressions import Expr
@@ -12,7 +15,6 @@ from kstreams.processor.operators.joins.table_join import JoinedView, Joiner, Ta
 from kstreams.processor.operators.stateless import PassOperator
 
 
-@topology.rule(TableJoin)
 def table_join(node: TableJoin, build: Lowering) -> str:
     """Each side looks into the other table; both meet in the node's own name."""
     copartition(node, build)
@@ -48,3 +50,19 @@ def keyed_joiner(node: TableJoin | ForeignKeyJoin, build: Lowering) -> Joiner:
 
 def _reversed(joiner: Joiner) -> Joiner:
     return lambda key, this, other: joiner(key, other, this)
+
+
+def both_are_looked_up(node: TableJoin, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """Each side looks into the other table; on an outer side, only a row that was there leaves a deletion behind."""
+    for parent, outer in zip(parents, (node.left_outer, node.right_outer), strict=True):
+        if outer:
+            tables.send_old_values(parent, force=True)
+    for parent in parents:
+        tables.look_up(parent)
+
+
+OPERATORS = (
+    OperatorDescriptor(
+        node=TableJoin, types=tables_joined, topology=table_join, keeping=Keeping.JOINED, tables=both_are_looked_up
+    ),
+)

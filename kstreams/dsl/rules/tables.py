@@ -5,32 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kstreams.dsl.graph import Function, TableFilter, TableMapValues, TableSource, ToStream, ToTable
+from kstreams.dsl.analysis.tables import Keeping, TableDemands
+from kstreams.dsl.analysis.types import unchanged
+from kstreams.dsl.analysis.types_of_streams import declared
+from kstreams.dsl.analysis.types_of_tables import table_values_mapped
+from kstreams.dsl.graph import Function, Node, TableFilter, TableMapValues, TableSource, ToStream, ToTable
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.processor.operators.tables import rows as op
 from kstreams.state.api import StoreKind
 
 
-@topology.rule(ToTable)
 def to_table(node: ToTable, build: Lowering) -> str:
     return table_of_records(node, build, build.outputs(node))
 
 
-@topology.rule(ToStream)
 def to_stream(node: ToStream, build: Lowering) -> str:
     return build.step(node, op.ToStreamOperator())
 
 
-@topology.rule(TableFilter)
 def table_filter(node: TableFilter, build: Lowering) -> str:
     predicate = _of_row(node, node.predicate, build, with_key=True)
     keeps = _refuse(predicate) if node.negate else _accept(predicate)
     return _view(node, build, keeps, skips_empty=True)
 
 
-@topology.rule(TableMapValues)
 def table_map_values(node: TableMapValues, build: Lowering) -> str:
     return _view(node, build, _of_row(node, node.function, build, with_key=node.with_key), skips_empty=False)
 
@@ -91,3 +92,21 @@ def _accept(predicate: Callable[..., Any]) -> op.Mapper:
 
 def _refuse(predicate: Callable[..., Any]) -> op.Mapper:
     return lambda key, value, timestamp: None if predicate(key, value, timestamp) else value
+
+
+def old_values_for_filter(node: TableFilter, tables: TableDemands, parents: tuple[Node, ...]) -> None:
+    """Old values, if they can be had without a store, spare a filter from forwarding needless tombstones."""
+    if tables.send_old_values(parents[0], force=False):
+        tables.sending_old_values.add(node.name)
+
+
+OPERATORS = (
+    OperatorDescriptor(node=ToTable, types=declared, topology=to_table, keeping=Keeping.ON_DEMAND),
+    OperatorDescriptor(node=ToStream, types=unchanged, topology=to_stream),
+    OperatorDescriptor(
+        node=TableFilter, types=declared, topology=table_filter, keeping=Keeping.IF_NAMED, tables=old_values_for_filter
+    ),
+    OperatorDescriptor(
+        node=TableMapValues, types=table_values_mapped, topology=table_map_values, keeping=Keeping.IF_NAMED
+    ),
+)

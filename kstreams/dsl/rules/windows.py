@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 from kstreams import expressions
 from kstreams.dsl.aggregation.emit import EmitStrategy
-from kstreams.dsl.analysis.types import grouped_types, required_serde
-from kstreams.dsl.analysis.types_of_windows import TO_KEEP
+from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.types import required_serde
+from kstreams.dsl.analysis.types_of_aggregates import grouped_types
+from kstreams.dsl.analysis.types_of_windows import TO_KEEP, windowed
 from kstreams.dsl.graph import Count, Expressions, Fold, Reduce, WindowedAggregate
-from kstreams.dsl.lowering import Lowering, topology
+from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
 from kstreams.processor import columns
 from kstreams.processor.operators.aggregation.rows import Aggregator
@@ -56,7 +59,6 @@ WINDOWING: dict[type, Windowing] = {
 }
 
 
-@topology.rule(WindowedAggregate)
 def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     lowered, windows, windowing = lower(node, build), node.windows, WINDOWING[type(node.windows)]
     on_close = node.emit is EmitStrategy.ON_WINDOW_CLOSE
@@ -127,3 +129,8 @@ _MERGERS: dict[type, Callable[[Any, Lowered], Merger]] = {
     Fold: lambda node, lowered: node.aggregation.merger,
     Expressions: _merged_states,
 }
+
+
+OPERATORS = (
+    OperatorDescriptor(node=WindowedAggregate, types=windowed, topology=windowed_aggregate, keeping=Keeping.ALWAYS),
+)

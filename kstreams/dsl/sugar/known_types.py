@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kstreams.dsl.analysis.types import TypeOf, Types, flow_types
+from kstreams.dsl.analysis.facts import flow_types
+from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.graph import Node
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at

@@ -11,8 +11,9 @@ from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.processor.api.error_handlers import KINDS
 from kstreams.processor.topology.processing_order import feeding_in_circles
 from kstreams.processor.topology.topology import SubTopology, Topology
-from kstreams.runtime.spark.relational import differences
-from kstreams.runtime.spark.relational.obstacles import Facts, obstacle, windowed_obstacle
+from kstreams.runtime.spark.relational.support import difference_of, unsupported_reason
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.windowed_query import unsupported_in_windowed_query
 from kstreams.runtime.spark.settings import PathChoice
 
 TASK, RELATIONAL = "task", "relational"
@@ -41,14 +42,14 @@ class PathPlan:
         The logical operators of every sub-topology on the relational path.
     streaming : frozenset of int
         Those among them for which Spark keeps state: each is a query of its own.
-    facts : Facts or None
+    facts : TypedGraph or None
         The logical graph; None for a topology put together by hand.
     """
 
     decisions: tuple[PathDecision, ...]
     nodes: Mapping[int, tuple[Node, ...]]
     streaming: frozenset[int]
-    facts: Facts | None
+    facts: TypedGraph | None
 
 
 def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | None = None) -> PathPlan:
@@ -60,7 +61,7 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
     if graph is None:
         by_hand = [_by_hand(sub) for sub in topology.sub_topologies]
         return PathPlan(tuple(decision for decisions in by_hand for decision in decisions), {}, frozenset(), None)
-    facts = Facts(graph)
+    facts = TypedGraph(graph)
     decisions: list[PathDecision] = []
     relational: dict[int, tuple[Node, ...]] = {}
     circles = feeding_in_circles(_upstream(topology))
@@ -100,11 +101,11 @@ def _upstream(topology: Topology) -> dict[int, set[int]]:
 
 
 def _reasons(
-    sub: SubTopology, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice, only_tasks: str | None
+    sub: SubTopology, nodes: tuple[Node, ...], facts: TypedGraph, choice: PathChoice, only_tasks: str | None
 ) -> dict[str, str | None]:
     if only_tasks or choice == "task":
         return {node.name: only_tasks or "spark.kstreams.path is task" for node in nodes}
-    reasons = {node.name: obstacle(node, facts) for node in nodes}
+    reasons = {node.name: unsupported_reason(node, facts) for node in nodes}
     for node in nodes:
         if reasons[node.name] is None:
             reasons[node.name] = _second_reason(sub, node, nodes, facts, choice)
@@ -112,12 +113,12 @@ def _reasons(
 
 
 def _second_reason(
-    sub: SubTopology, node: Node, nodes: tuple[Node, ...], facts: Facts, choice: PathChoice
+    sub: SubTopology, node: Node, nodes: tuple[Node, ...], facts: TypedGraph, choice: PathChoice
 ) -> str | None:
-    difference = differences.RELATIONAL.get(type(node))
+    difference = difference_of(node)
     if difference and choice == "auto":
         return f"only with a difference on the relational path: {difference}"
-    return windowed_obstacle(node, nodes, facts) if sub.stores else None
+    return unsupported_in_windowed_query(node, nodes, facts) if sub.stores else None
 
 
 def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, str | None]) -> list[PathDecision]:
@@ -125,13 +126,13 @@ def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, 
     blocking = next((name for name, reason in reasons.items() if reason), None)
     found = []
     for node in nodes:
-        why = reasons[node.name] or (f"with {blocking}, in one sub-topology" if blocking else _without_obstacle(node))
+        why = reasons[node.name] or (f"with {blocking}, in one sub-topology" if blocking else _supported(node))
         found.append(PathDecision(node.name, sub.id, path, why, node.declared_at))
     return found
 
 
-def _without_obstacle(node: Node) -> str:
-    difference = differences.RELATIONAL.get(type(node))
+def _supported(node: Node) -> str:
+    difference = difference_of(node)
     return f"final results; {difference}" if difference else "exact: columns and UDFs"
 
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from kstreams.expressions import Expr, Operation, Schema
 from kstreams.expressions.frame import to_narwhals
-from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS
+from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
 from kstreams.serdes.json_columns import JsonColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 EVENT_TIME = "_event_time"
 """The column that the watermark follows, in windowed queries."""
@@ -138,6 +139,8 @@ def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, .
     given : tuple
         What the user gave: it travels by value.
     """
+    from kstreams.runtime.spark.cluster.shipping import pack, unpack  # loads Spark
+
     packed = pack(given)
 
     def call(*arrays: pa.Array) -> pa.Array:

@@ -1,34 +1,20 @@
-"""The relational path: the rule book from logical nodes to DataFrames, and what keeps a node off it.
-
-Two books with one entry per node type: `relational` says how, `obstacles` says why not for what the user gave. A node
-type without a rule is declared unsupported, with the reason; `differences` says in words what is not exact.
-"""
+"""`RelationalLowering`: what a rule of the relational path is given to turn its node into columns of a DataFrame."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.graph import LogicalGraph, Node
-from kstreams.dsl.rule_book import RuleBook
-from kstreams.log.partitioning import partitions_of
-from kstreams.runtime.spark.plan import PathPlan
-from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.relational.frame import Frame, arrow_call
-from kstreams.runtime.spark.relational.obstacles import Facts
-from kstreams.runtime.spark.relational.user_function import UserFunction, origin_column, partition_of_origin
-from kstreams.runtime.spark.reports import CONTROL_TOPIC, one_dropped
-from kstreams.serdes import Serde, TimeWindowedSerde, serde_of
+from kstreams.dsl.operator import operators
+from kstreams.runtime.spark.relational.frame import Frame
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.user_function import UserFunction
+from kstreams.serdes import Serde, serde_of
 
-Rule = Callable[[Any, "Lowering"], Frame | None]
-relational: RuleBook[Rule] = RuleBook("Spark's relational path")
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Output(NamedTuple):
@@ -39,12 +25,12 @@ class Output(NamedTuple):
     drops: str | None = None
 
 
-class Lowering:
+class RelationalLowering:
     """The nodes of one sub-topology on their way to DataFrames.
 
     Parameters
     ----------
-    facts : Facts
+    typed : TypedGraph
         The graph and what is known of it.
     source : callable
         Gives the records of some topics, as `OUT_SCHEMA`.
@@ -56,26 +42,28 @@ class Lowering:
 
     def __init__(
         self,
-        facts: Facts,
+        typed: TypedGraph,
         source: Callable[[list[str]], DataFrame],
         topic_names: Mapping[str, str],
         topics: Sequence[str],
     ) -> None:
-        self.facts, self._source, self._topic_names, self._topics = facts, source, topic_names, tuple(topics)
+        self.typed, self._source, self._topic_names, self._topics = typed, source, topic_names, tuple(topics)
         self._frames: dict[str, Frame] = {}
         self.outputs: list[Output] = []
 
     def run(self, nodes: Sequence[Node]) -> list[Output]:
         """Apply the rule of every node, parents first."""
         for node in nodes:
-            frame = relational.rule_for(node)(node, self)
+            lower = operators.of(node).spark.lower
+            assert lower is not None, f"{node} was checked"
+            frame = lower(node, self)
             if frame is not None:
                 self._frames[node.name] = frame
         return self.outputs
 
     @property
     def graph(self) -> LogicalGraph:
-        return self.facts.graph
+        return self.typed.graph
 
     def parent(self, node: Node, position: int = 0) -> Frame:
         """The frame of a parent."""
@@ -87,7 +75,7 @@ class Lowering:
 
     def types(self, node: Node) -> Types:
         """The types that flow out of a node."""
-        return self.facts.types[node.name]
+        return self.typed.types[node.name]
 
     def serde(self, node: Node, side: str) -> Serde[Any]:
         """The serde of a node's keys or values."""
@@ -105,51 +93,3 @@ class Lowering:
     def write(self, topic: str, frame: Frame, drops: str | None = None) -> None:
         """Let a frame go to a topic; rows without a key are dropped by the operator of this name, if there is one."""
         self.outputs.append(Output(self._topic_names.get(topic, topic), frame, drops))
-
-
-def relational_rows(
-    plan: PathPlan, number: int, source: Callable[[list[str]], DataFrame], program: Program
-) -> DataFrame:
-    """What a sub-topology on the relational path writes, as `OUT_SCHEMA`.
-
-    Parameters
-    ----------
-    source : callable
-        Gives the records of some topics, as `OUT_SCHEMA` but for the origin.
-    """
-    from kstreams.runtime.spark.relational import rules  # noqa: F401 (fills the rule book)
-
-    assert plan.facts is not None
-    build = Lowering(
-        plan.facts,
-        lambda topics: source(topics).withColumn("origin", origin_column(number)),
-        program.topic_names,
-        program.inputs[number],
-    )
-    written = [_rows(output, program) for output in build.run(plan.nodes[number])]
-    return reduce(lambda left, right: left.union(right), written)
-
-
-def _rows(output: Output, program: Program) -> DataFrame:
-    count = program.partitions.get(output.topic, program.default_partitions)
-    key, serde = F.col("key"), output.frame.key
-    if isinstance(serde, TimeWindowedSerde):
-        key = key.substr(F.lit(1), F.length(key) - 8)  # windows of one key stay together: only the key inside decides
-    partition = arrow_call("int", _placed, (count,), key, partition_of_origin())
-    topic, value = F.lit(output.topic), F.col("value")
-    if output.drops is not None:
-        has_key, told = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
-        topic, value = F.when(has_key, topic).otherwise(CONTROL_TOPIC), F.when(has_key, value).otherwise(F.lit(told))
-    return output.frame.rows.select(
-        topic.alias("topic"),
-        partition.alias("partition"),
-        *("offset", "timestamp", "key"),
-        value.alias("value"),
-        *("headers", "origin"),
-    )
-
-
-def _placed(count: int, keys: pa.Array, own: pa.Array) -> pa.Array:
-    """Where each row goes: by its key; without one, to the partition that it came from, as a task would put it."""
-    chosen = partitions_of(keys, count)
-    return pa.array(np.where(chosen < 0, own.to_numpy() % count, chosen), pa.int32())

@@ -14,8 +14,8 @@ from kstreams.runtime.spark.io.source import read_stream
 from kstreams.runtime.spark.plan import PathPlan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
-from kstreams.runtime.spark.relational.lowering import relational_rows
-from kstreams.runtime.spark.relational.obstacles import window_of
+from kstreams.runtime.spark.relational.rows import relational_rows
+from kstreams.runtime.spark.relational.windowed_query import window_of
 from kstreams.runtime.spark.reports import TaskReport, split_reports
 from kstreams.runtime.spark.settings import SparkSettings
 

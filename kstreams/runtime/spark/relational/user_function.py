@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from kstreams.errors import KStreamsError, ProcessingError
 from kstreams.processor.context.advice import no_advice
 from kstreams.processor.operators.stateless import first_looked_at
+from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 _TOPICS, _PARTITIONS = 1 << 20, 1 << 20
 

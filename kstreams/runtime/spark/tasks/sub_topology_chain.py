@@ -19,7 +19,7 @@ from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, encode_ranges,
 from kstreams.runtime.spark.io.rows import OUT_SCHEMA
 from kstreams.runtime.spark.plan import PathPlan
 from kstreams.runtime.spark.program import Program, Step
-from kstreams.runtime.spark.relational.lowering import relational_rows
+from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.reports import CONTROL_TOPIC, raise_first, split_reports
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow

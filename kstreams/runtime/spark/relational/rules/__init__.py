@@ -1,5 +1,9 @@
-"""One rule per logical node, for the relational path. Importing this package fills the rule book."""
+"""How the operators of kstreams run on Spark, check and lowering together; importing this package registers it."""
 
-from kstreams.runtime.spark.relational.rules import joins, stateless, windowed
+from kstreams.dsl import rules  # noqa: F401 (registers the operators)
+from kstreams.dsl.operator import operators
+from kstreams.runtime.spark.relational.rules import joins, stateless, tasks_only, windowed
 
-__all__ = ["joins", "stateless", "windowed"]
+for family in (stateless, windowed, joins, tasks_only):
+    for node_type, form in family.FORMS.items():
+        operators.set_spark(node_type, form)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from kstreams.dsl import graph as g
+from kstreams.dsl.operator import SparkForm
+from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_call
-from kstreams.runtime.spark.relational.lowering import Lowering, relational
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.readable import unknown_type
+from kstreams.runtime.spark.relational.rules.reasons import LATE
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde, serde_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 COLUMNS = ("key", "value", "timestamp", "headers", "origin", "offset", EVENT_TIME)
 
 
-@relational.rule(g.StreamJoin)
-def stream_join(node: g.StreamJoin, build: Lowering) -> Frame:
+def stream_join(node: g.StreamJoin, build: RelationalLowering) -> Frame:
     left, right = build.parent(node, 0), build.parent(node, 1)
     pairs = _side(left, "left").join(_side(right, "right"), _within(node))
     result = serde_of(build.types(node).value.kind)
@@ -59,3 +65,24 @@ def _rows(pairs: DataFrame, joined: Column) -> DataFrame:
 
 def _joined(joiner: UserFunction, result: Serde[Any], *columns: pa.Array) -> pa.Array:
     return result.encode_rows(joiner.results(*columns))
+
+
+def check_stream_join(node: g.StreamJoin, typed: TypedGraph) -> str | None:
+    if isinstance(node.joiner, Expr):
+        return "its joiner is an expression over two frames"
+    made, left, right = typed.types[node.name], typed.of_parent(node, 0), typed.of_parent(node, 1)
+    return (
+        unknown_type(left.key, "key")
+        or unknown_type(left.value.or_declared(node.value, node), "left value")
+        or unknown_type(right.value.or_declared(node.other_value, node), "right value")
+        or unknown_type(made.value, "result")
+    )
+
+
+FORMS: dict[type[g.Node], SparkForm] = {
+    g.StreamJoin: SparkForm(
+        check=check_stream_join,
+        lower=stream_join,
+        difference=LATE.format(done="joined") + "; a record at the epoch itself is dropped",
+    )
+}

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from kstreams.dsl import graph as g
+from kstreams.dsl.operator import SparkForm
 from kstreams.dsl.rules.stateless import gave_text
-from kstreams.expressions import Expr
+from kstreams.expressions import Expr, Operation
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_call, encoded
-from kstreams.runtime.spark.relational.lowering import Lowering, relational
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.readable import first_reason, unknown_type, unreadable
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import PLACE, UserFunction
 from kstreams.serdes import Serde
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 PAIR = "struct<key: binary, value: binary>"
 
 
-@relational.rule(g.StreamSource)
-def stream_source(node: g.StreamSource, build: Lowering) -> Frame:
+def stream_source(node: g.StreamSource, build: RelationalLowering) -> Frame:
     return build.read(node, node.topics)
 
 
-@relational.rule(g.Filter)
-def filter_(node: g.Filter, build: Lowering) -> Frame:
+def filter_(node: g.Filter, build: RelationalLowering) -> Frame:
     frame, holds = condition(node.predicate, build.parent(node), node, build)
     return frame.where(~holds if node.negate else holds)
 
 
-@relational.rule(g.MapValues)
-def map_values(node: g.MapValues, build: Lowering) -> Frame:
+def map_values(node: g.MapValues, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
     if isinstance(node.function, Expr):
         frame = frame.with_computed({"_new": node.function})
@@ -41,8 +43,7 @@ def map_values(node: g.MapValues, build: Lowering) -> Frame:
     return frame.with_value(_mapped(node, node.with_key, build, serde), serde)
 
 
-@relational.rule(g.SelectKey)
-def select_key(node: g.SelectKey, build: Lowering) -> Frame:
+def select_key(node: g.SelectKey, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "key")
     if isinstance(node.function, Expr):
         frame = frame.with_computed({"_new": node.function})
@@ -50,26 +51,22 @@ def select_key(node: g.SelectKey, build: Lowering) -> Frame:
     return frame.with_key(_mapped(node, True, build, serde), serde)
 
 
-@relational.rule(g.Map)
-def map_(node: g.Map, build: Lowering) -> Frame:
+def map_(node: g.Map, build: RelationalLowering) -> Frame:
     return _with_pairs(node, build, PAIR, _map_pairs, lambda pair: pair)
 
 
-@relational.rule(g.FlatMap)
-def flat_map(node: g.FlatMap, build: Lowering) -> Frame:
+def flat_map(node: g.FlatMap, build: RelationalLowering) -> Frame:
     return _with_pairs(node, build, f"array<{PAIR}>", _flat_pairs, F.explode)
 
 
-@relational.rule(g.FlatMapValues)
-def flat_map_values(node: g.FlatMapValues, build: Lowering) -> Frame:
+def flat_map_values(node: g.FlatMapValues, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
     function = build.function(node, node.function, _reads(frame, node.with_key))
     made = arrow_call("array<binary>", _flat_values, (function, serde, gave_text(node)), *_columns(node.with_key))
     return frame.with_value(F.explode(made), serde)
 
 
-@relational.rule(g.Split)
-def split(node: g.Split, build: Lowering) -> Frame:
+def split(node: g.Split, build: RelationalLowering) -> Frame:
     frame, taken = build.parent(node), F.lit(len(node.predicates))
     for number, predicate in reversed(list(enumerate(node.predicates))):
         frame, holds = condition(predicate, frame, node, build, f"_holds_{number}")
@@ -77,15 +74,13 @@ def split(node: g.Split, build: Lowering) -> Frame:
     return replace(frame, rows=frame.rows.withColumn("_branch", taken))
 
 
-@relational.rule(g.Branch)
-def branch(node: g.Branch, build: Lowering) -> Frame:
+def branch(node: g.Branch, build: RelationalLowering) -> Frame:
     parent = build.graph[node.parents[0]]
     assert isinstance(parent, g.Split)
     return build.parent(node).where(F.col("_branch") == parent.branches.index(node.name))
 
 
-@relational.rule(g.Merge)
-def merge(node: g.Merge, build: Lowering) -> Frame:
+def merge(node: g.Merge, build: RelationalLowering) -> Frame:
     frames = [build.parent(node, position) for position in range(len(node.parents))]
     timed = [EVENT_TIME] if EVENT_TIME in frames[0].rows.columns else []
     names = ("origin", "offset", "timestamp", "key", "value", "headers", *timed)
@@ -96,23 +91,21 @@ def merge(node: g.Merge, build: Lowering) -> Frame:
     return Frame(rows, frames[0].key, frames[0].value)
 
 
-@relational.rule(g.To)
-def to(node: g.To, build: Lowering) -> None:
+def to(node: g.To, build: RelationalLowering) -> None:
     build.write(str(node.topic), _as_declared(build.parent(node), node, build))
 
 
-@relational.rule(g.Repartition)
-def repartition(node: g.Repartition, build: Lowering) -> Frame | None:
+def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
     """Written by the sub-topology before it, read by the one after it."""
     if not build.has_parent(node):
         return build.read(node, [node.topic])
     frame = _as_declared(build.parent(node), node, build)
-    build.write(node.topic, frame, None if node.name in build.facts.with_null_keys else node.filter)
+    build.write(node.topic, frame, None if node.name in build.typed.with_null_keys else node.filter)
     return None
 
 
 def condition(
-    predicate: Any, frame: Frame, node: g.Node, build: Lowering, name: str = "_holds"
+    predicate: Any, frame: Frame, node: g.Node, build: RelationalLowering, name: str = "_holds"
 ) -> tuple[Frame, Column]:
     """A predicate as a column that is never null."""
     if isinstance(predicate, Expr):
@@ -121,7 +114,7 @@ def condition(
     return frame, arrow_call("boolean", _predicate, (function,), *_columns(True))
 
 
-def _as_declared(frame: Frame, node: g.To | g.Repartition, build: Lowering) -> Frame:
+def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowering) -> Frame:
     """A sink may write another serde than its parent's values have."""
     key, value = build.serde(node, "key"), build.serde(node, "value")
     if key != frame.key:
@@ -131,14 +124,14 @@ def _as_declared(frame: Frame, node: g.To | g.Repartition, build: Lowering) -> F
     return frame
 
 
-def _mapped(node: g.MapValues | g.SelectKey, with_key: bool, build: Lowering, serde: Serde[Any]) -> Column:
+def _mapped(node: g.MapValues | g.SelectKey, with_key: bool, build: RelationalLowering, serde: Serde[Any]) -> Column:
     function = build.function(node, node.function, _reads(build.parent(node), with_key))
     return arrow_call("binary", _map, (function, serde), *_columns(with_key))
 
 
 def _with_pairs(
     node: g.Map | g.FlatMap,
-    build: Lowering,
+    build: RelationalLowering,
     returned: str,
     work: Callable[..., pa.Array],
     each: Callable[[Column], Column],
@@ -199,3 +192,74 @@ def _ends(lists: list[list[Any]]) -> pa.Array:
 
 def _again(old: Serde[Any], new: Serde[Any], column: pa.Array) -> pa.Array:
     return new.encode_rows(old.decode_rows(column))
+
+
+def check_source(node: g.StreamSource, typed: TypedGraph) -> str | None:
+    if node.pattern is not None:
+        return "topics that match a pattern are found by the task path"
+    if node.consumed.timestamp_extractor is not None:
+        return "its timestamp extractor takes records one after the other"
+    return unknown_type(typed.types[node.name].key, "key") or unknown_type(typed.types[node.name].value, "value")
+
+
+def check_filter(node: g.Filter, typed: TypedGraph) -> str | None:
+    return unreadable(node.predicate, typed.of_parent(node))
+
+
+def check_one_to_one(node: g.MapValues, typed: TypedGraph) -> str | None:
+    made = typed.types[node.name]
+    if isinstance(node.function, Expr) and node.function.operation is Operation.STRUCT:
+        return "ks.struct builds objects"
+    side = "value" if isinstance(node, g.MapValues) else "key"
+    return unreadable(node.function, typed.of_parent(node)) or unknown_type(getattr(made, side), side)
+
+
+def check_any_number(node: g.Map, typed: TypedGraph) -> str | None:
+    if isinstance(node.function, tuple):
+        return "its key and value are two expressions: select_key and map_values in turn have a form in Spark"
+    made = typed.types[node.name]
+    return (
+        unreadable(node.function, typed.of_parent(node))
+        or unknown_type(made.key, "key")
+        or unknown_type(made.value, "value")
+    )
+
+
+def check_split(node: g.Split, typed: TypedGraph) -> str | None:
+    return first_reason(unreadable(predicate, typed.of_parent(node)) for predicate in node.predicates)
+
+
+def check_merge(node: g.Merge, typed: TypedGraph) -> str | None:
+    made = typed.types[node.name]
+    return unknown_type(made.key, "key") or unknown_type(made.value, "value")
+
+
+def check_to(node: g.To, typed: TypedGraph) -> str | None:
+    if not isinstance(node.topic, str):
+        return "its topic is chosen per record"
+    if node.partitioner is not None:
+        return "its partitioner takes records one by one"
+    return None
+
+
+def check_repartition(node: g.Repartition, typed: TypedGraph) -> str | None:
+    if node.partitioner is not None:
+        return "its partitioner takes records one by one"
+    made = typed.types[node.name]
+    return unknown_type(made.key, "key") or unknown_type(made.value, "value")
+
+
+FORMS: dict[type[g.Node], SparkForm] = {
+    g.StreamSource: SparkForm(check=check_source, lower=stream_source),
+    g.Filter: SparkForm(check=check_filter, lower=filter_),
+    g.MapValues: SparkForm(check=check_one_to_one, lower=map_values),
+    g.SelectKey: SparkForm(check=check_one_to_one, lower=select_key),
+    g.Map: SparkForm(check=check_any_number, lower=map_),
+    g.FlatMap: SparkForm(check=check_any_number, lower=flat_map),
+    g.FlatMapValues: SparkForm(check=check_any_number, lower=flat_map_values),
+    g.Split: SparkForm(check=check_split, lower=split),
+    g.Branch: SparkForm(lower=branch),
+    g.Merge: SparkForm(check=check_merge, lower=merge),
+    g.To: SparkForm(check=check_to, lower=to),
+    g.Repartition: SparkForm(check=check_repartition, lower=repartition),
+}

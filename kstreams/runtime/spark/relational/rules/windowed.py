@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from kstreams.dsl import graph as g
-from kstreams.expressions import Aggregation, Expr, Operation
+from kstreams.dsl.aggregation.emit import EmitStrategy
+from kstreams.dsl.analysis.types import Types
+from kstreams.dsl.analysis.types_of_aggregates import expression_aggregation
+from kstreams.dsl.operator import SparkForm
+from kstreams.expressions import Aggregation, Expr, Operation, counting
+from kstreams.expressions.frame import refusal
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_call
-from kstreams.runtime.spark.relational.lowering import Lowering, relational
-from kstreams.runtime.spark.relational.obstacles import slots_of
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
+from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, LATE
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import Serde
-from kstreams.windows import TimeWindows
+from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
-_AGGREGATES: dict[Operation, Callable[[Column], Column]] = {
-    Operation.ROWS: F.count,
-    Operation.COUNT: F.count,
-    Operation.SUM: F.sum,
-    Operation.MIN: F.min,
-    Operation.MAX: F.max,
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_AGGREGATES = {
+    Operation.ROWS: "count",
+    Operation.COUNT: "count",
+    Operation.SUM: "sum",
+    Operation.MIN: "min",
+    Operation.MAX: "max",
 }
+"""Spark's function for a slot."""
 
 
-@relational.rule(g.WindowedAggregate)
-def windowed_aggregate(node: g.WindowedAggregate, build: Lowering) -> Frame:
-    windows, aggregation = node.windows, slots_of(node, build.facts.of_parent(node))
+def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
+    windows, aggregation = node.windows, slots_of(node, build.typed.of_parent(node))
     assert isinstance(windows, TimeWindows)
     read = {f"_slot_{i}": slot.inputs[0] for i, slot in enumerate(aggregation.slots) if slot.inputs}
     frame = build.parent(node).with_computed(read)
@@ -41,17 +50,17 @@ def windowed_aggregate(node: g.WindowedAggregate, build: Lowering) -> Frame:
     return _finished(node, build, grouped.where(keyed).where(since_epoch), aggregation)
 
 
-@relational.rule(g.Suppress, g.ToStream)
-def pass_on(node: g.Suppress | g.ToStream, build: Lowering) -> Frame:
+def pass_on(node: g.Suppress | g.ToStream, build: RelationalLowering) -> Frame:
     """Only final results come this way."""
     return build.parent(node)
 
 
 def _slot(number: int, slot: Expr) -> Column:
-    return _AGGREGATES[slot.operation](F.col(f"_slot_{number}") if slot.inputs else F.lit(1))
+    aggregate: Callable[[Column], Column] = getattr(F, _AGGREGATES[slot.operation])
+    return aggregate(F.col(f"_slot_{number}") if slot.inputs else F.lit(1))
 
 
-def _finished(node: g.WindowedAggregate, build: Lowering, grouped: Any, aggregation: Aggregation) -> Frame:
+def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any, aggregation: Aggregation) -> Frame:
     """Keys and values as bytes, made of the windows and of what was aggregated."""
     key, value = build.serde(node, "key"), build.serde(node, "value")
     start = F.unix_millis(F.col("_window.start"))
@@ -85,3 +94,68 @@ def _result(aggregation: Aggregation, serde: Serde[Any], *slots: pa.Array) -> pa
 
 def _of(kept: Any, empty: Any) -> Any:
     return empty if kept is None else kept
+
+
+def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
+    if not isinstance(node.windows, TimeWindows):
+        return _WINDOWS[type(node.windows)]
+    if not isinstance(node.aggregation, g.Count | g.Expressions):
+        return "it aggregates by a Python function"
+    if node.emit is not EmitStrategy.ON_WINDOW_CLOSE and not _suppressed(node, typed):
+        return "every update of a window is asked for"
+    made, taken = typed.types[node.name], typed.of_parent(node)
+    slots = _slots(node, taken)
+    refused = first_reason(refusal(slot) for slot in slots)
+    if refused is not None:
+        return refused
+    reads = (undecodable(leaf, taken) for slot in slots for leaf in slot.leaves)
+    return first_reason(reads) or unknown_type(made.key, "key") or unknown_type(made.value, "value")
+
+
+def check_suppress(node: g.Suppress, typed: TypedGraph) -> str | None:
+    if not _ends_windows(node, typed):
+        return "what is held back is a change stream"
+    return None
+
+
+def check_to_stream(node: g.ToStream, typed: TypedGraph) -> str | None:
+    parent = typed.graph[node.parents[0]]
+    final = isinstance(parent, g.Suppress) and _ends_windows(parent, typed)
+    if final or (isinstance(parent, g.WindowedAggregate) and parent.emit is EmitStrategy.ON_WINDOW_CLOSE):
+        return None
+    return CHANGE_STREAM
+
+
+def slots_of(node: g.WindowedAggregate, taken: Types) -> Aggregation:
+    """The aggregation of a node that has one of expressions."""
+    return counting() if isinstance(node.aggregation, g.Count) else expression_aggregation(node, taken)
+
+
+def _slots(node: g.WindowedAggregate, taken: Types) -> tuple[Expr, ...]:
+    return slots_of(node, taken).slots
+
+
+def _suppressed(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
+    children = typed.graph.children(node)
+    return bool(children) and all(isinstance(child, g.Suppress) and _ends_windows(child, typed) for child in children)
+
+
+def _ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
+    parent = typed.graph[node.parents[0]]
+    return node.suppressed.time_limit_ms is None and isinstance(parent, g.WindowedAggregate)
+
+
+_WINDOWS: dict[type, str] = {
+    UnlimitedWindows: "its windows have no end",
+    SlidingWindows: "Spark has no windows that lie around each record",
+    SessionWindows: "Spark's sessions leave out the gap itself, know no grace, and emit no deletions",
+}
+"""Why windows have no form in Spark."""
+
+FORMS: dict[type[g.Node], SparkForm] = {
+    g.WindowedAggregate: SparkForm(
+        check=check_windowed_aggregate, lower=windowed_aggregate, difference=LATE.format(done="counted")
+    ),
+    g.Suppress: SparkForm(check=check_suppress, lower=pass_on),
+    g.ToStream: SparkForm(check=check_to_stream, lower=pass_on),
+}

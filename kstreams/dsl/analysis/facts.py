@@ -1,0 +1,31 @@
+"""What is known of a whole graph: the types that flow through it, and what its tables keep and send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kstreams.dsl.analysis.tables import TableDemands, TableFacts, versioned_tables
+from kstreams.dsl.analysis.types import Types
+from kstreams.dsl.graph import LogicalGraph
+from kstreams.dsl.operator import operators
+
+
+def flow_types(graph: LogicalGraph) -> Mapping[str, Types]:
+    """The types of every operator's output, by name."""
+    flow: dict[str, Types] = {}
+    for node in graph:
+        flow[node.name] = operators.of(node).types(node, tuple(flow[parent] for parent in node.parents))
+    return flow
+
+
+def table_facts(graph: LogicalGraph) -> TableFacts:
+    """What the tables of a graph must keep and send."""
+    keeping = {node.name: operators.of(node).keeping for node in graph}
+    tables = TableDemands(graph, keeping)
+    for node in graph:
+        tables.declare(node)
+        rule = operators.of(node).tables
+        if rule is not None:
+            rule(node, tables, graph.parents(node))
+    kept = frozenset(tables.materialized)
+    return TableFacts(kept, frozenset(tables.sending_old_values), versioned_tables(graph, keeping, kept))

@@ -1,0 +1,52 @@
+"""Why Spark cannot read what an operator's functions take, or write what they give. None: it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kstreams.dsl.analysis.types import TypeOf, Types
+from kstreams.errors import KStreamsError
+from kstreams.expressions import Expr, Operation
+from kstreams.expressions.frame import refusal
+from kstreams.serdes import serde_of
+from kstreams.serdes.json_columns import JsonColumns
+
+
+def unknown_type(kind: TypeOf, side: str) -> str | None:
+    """Why bytes of a side cannot become objects, nor objects bytes."""
+    if kind.kind is None:
+        return f"the type of its {side} is not known"
+    try:
+        serde_of(kind.kind)
+    except KStreamsError as error:
+        return str(error)
+    return None
+
+
+def unreadable(function: Any, types: Types) -> str | None:
+    """Why an expression's columns, or a function's arguments, cannot be had from the bytes."""
+    if not isinstance(function, Expr):
+        return unknown_type(types.key, "key") or unknown_type(types.value, "value")
+    return refusal(function) or first_reason(undecodable(leaf, types) for leaf in function.leaves)
+
+
+def undecodable(leaf: Expr, types: Types) -> str | None:
+    """Why what an expression reads of a record has no column."""
+    if leaf.operation is Operation.TIMESTAMP:
+        return None
+    try:
+        if leaf.operation is Operation.FIELD:
+            JsonColumns(types.value.python, [str(leaf.detail)])
+            return None
+        side = {Operation.KEY: types.key, Operation.VALUE: types.value}.get(leaf.operation)
+        if side is None or side.kind is None or serde_of(side.kind).arrow_type is None:
+            return f"{leaf!r} has no columnar form"
+    except KStreamsError as error:
+        return str(error)
+    return None
+
+
+def first_reason(reasons: Iterable[str | None]) -> str | None:
+    """The first reason that there is."""
+    return next((reason for reason in reasons if reason is not None), None)

@@ -1,0 +1,11 @@
+"""Reasons and differences that several operators share, in words."""
+
+from __future__ import annotations
+
+LATE = (
+    "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
+    "be {done}, and one of a partition that lags may not; what is dropped there is not counted"
+)
+"""Of the final results of windows, with `done` for what happens to a record."""
+
+CHANGE_STREAM = "a change stream with tombstones has no form in Spark"

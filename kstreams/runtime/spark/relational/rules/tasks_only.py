@@ -1,0 +1,58 @@
+"""Operators without a form in Spark's columns: why, and what is not exact when they run in tasks."""
+
+from __future__ import annotations
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
+from kstreams.dsl.graph.tables import TableTransformValues
+from kstreams.dsl.operator import SparkForm
+from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM
+
+LIVES = "wall-clock punctuators fire with the steps, and a processor's attributes live for one step"
+LOADED = "it is read to the end of its topic before each step, not as records come"
+ACROSS = "records of stream and table are ordered by time within a step, not across steps"
+ROWS_WITHIN = "the rows of both tables are ordered by time within a step: results in between may differ, not the last"
+
+EFFECT = SparkForm(reason="its function is called for its effect")
+RECORDS = SparkForm(reason="a processor takes records one by one", task_difference=LIVES)
+UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=LIVES)
+BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
+CHANGES = SparkForm(reason=CHANGE_STREAM)
+TABLE_LOOKUP = SparkForm(reason="Spark has batches, no time between stream and table", task_difference=ACROSS)
+GLOBAL_LOOKUP = SparkForm(reason="a static side is frozen when the query starts")
+ONE_STREAM = SparkForm(reason="Spark keeps the records of both sides")
+ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function")
+
+FORMS: dict[type[g.Node], SparkForm] = {
+    g.MapBatch: SparkForm(reason="batches are cut by tasks"),
+    g.Peek: EFFECT,
+    g.Foreach: EFFECT,
+    g.Print: SparkForm(reason="it prints record by record"),
+    g.Process: RECORDS,
+    g.ProcessValues: RECORDS,
+    TableTransformValues: UPDATES,
+    g.GlobalStore: BEFORE_ALL,
+    g.GlobalTableSource: BEFORE_ALL,
+    g.StreamTableJoin: TABLE_LOOKUP,
+    g.LeftStreamTableJoin: TABLE_LOOKUP,
+    g.GlobalTableJoin: GLOBAL_LOOKUP,
+    g.LeftGlobalTableJoin: GLOBAL_LOOKUP,
+    g.OuterStreamJoin: SparkForm(
+        reason="unmatched rows wait for the watermarks of both sides, and an idle side holds them back"
+    ),
+    g.SelfJoin: ONE_STREAM,
+    g.OuterSelfJoin: ONE_STREAM,
+    g.StreamAggregate: CHANGES,
+    g.TableSource: CHANGES,
+    g.TableFilter: CHANGES,
+    g.TableMapValues: CHANGES,
+    g.ToTable: CHANGES,
+    g.TableAggregate: CHANGES,
+    g.TableGroupBy: CHANGES,
+    g.TableRepartition: CHANGES,
+    TableJoin: SparkForm(reason=CHANGE_STREAM, task_difference=ROWS_WITHIN),
+    ForeignKeyJoin: CHANGES,
+    Cogroup: ONE_STATE,
+    WindowedCogroup: ONE_STATE,
+}
