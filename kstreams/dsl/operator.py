@@ -112,7 +112,7 @@ class OperatorRegistry:
         """
         if type(node) not in self:
             raise UnsupportedError(
-                f"{node} is a {type(node).__name__}, which is no registered operator: call "
+                f"{node or type(node).__name__} is a {type(node).__name__}, which is no registered operator: call "
                 "kstreams.dsl.operator.register(OperatorDescriptor(...)) first"
             )
         return self._descriptors[type(node)]

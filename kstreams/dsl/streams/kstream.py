@@ -12,6 +12,7 @@ from kstreams.dsl.graph import (
     Declared,
     Grouped,
     Merge,
+    Node,
     Print,
     Process,
     ProcessValues,
@@ -24,6 +25,7 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import check_topic
+from kstreams.dsl.operator import operators
 from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.stream_functions import StreamFunctions
 from kstreams.dsl.streams.stream_joins import StreamJoins
@@ -345,6 +347,35 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         check_supplier(supplier, FixedKeyProcessor, place)
         node = ProcessValues(supplier=supplier, stores=store_names(stores, place), value=value)
         return KStream(self._graph, self._then(node, "KSTREAM-PROCESSVALUES-", name))
+
+    def apply(self, operator: Node, *, name: str | None = None) -> KStream[Any, Any]:
+        """What an operator of your own makes of the records: see `kstreams.dsl.operator.register`.
+
+        Parameters
+        ----------
+        operator : Node
+            What you say of it. Its type rule gives the types of the new stream.
+        name : str, optional
+            Names the operator; `KSTREAM-<TYPE OF NODE>-<number>` by default.
+
+        Raises
+        ------
+        UnsupportedError
+            When the type of node is not registered.
+        TypeError
+            When it is no node.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> from kstreams.dsl.graph import Peek
+        >>> words = ks.StreamsBuilder().stream("words", key=str, value=str)
+        >>> seen = words.apply(Peek(function=print), name="seen")
+        """
+        if not isinstance(operator, Node):
+            raise TypeError(f"apply() at {declared_at()} takes a node that was registered, not {operator!r}")
+        operators.of(operator)
+        return KStream(self._graph, self._then(operator, f"KSTREAM-{type(operator).__name__.upper()}-", name))
 
     def _branch(self, split: Split, name: str) -> list[KStream[K, V]]:
         node = self._graph.add(split, name, (self._node.name,))
