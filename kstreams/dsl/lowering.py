@@ -15,8 +15,8 @@ from kstreams.dsl.graph import Calls, Function, LogicalGraph, Node
 from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
-from kstreams.processor.context.chain import StatementOperator
-from kstreams.processor.topology.operator import ColumnForm, Operator, TableView
+from kstreams.processor.context.table_view import TableView
+from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.processor.topology.topology import ProcessorNode, SinkNode, SourceNode, Topology
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder, StoreKind
@@ -122,7 +122,7 @@ class Lowering:
     def step(
         self,
         node: Node,
-        operator: Operator | StatementOperator,
+        operator: Operator,
         *,
         name: str | None = None,
         parents: tuple[str, ...] | None = None,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kstreams.processor.operators.process.rows import processor_steps
-from kstreams.processor.topology.nodes import SubTopology
+from kstreams.processor.topology.nodes import SubTopology, processor_nodes
 
 
 def batches_keep_order(sub_topologies: Sequence[SubTopology]) -> bool:
@@ -47,4 +46,4 @@ def _chooses_topics(sub_topologies: Sequence[SubTopology]) -> bool:
 
 
 def _has_processors(sub_topologies: Sequence[SubTopology]) -> bool:
-    return any(True for part in sub_topologies for _ in processor_steps(part))
+    return any(True for part in sub_topologies for _ in processor_nodes(part))

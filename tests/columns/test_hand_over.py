@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams.batch import Batch, Row
 from kstreams.errors import ProcessingError, SerdeError
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.task.columns import early_filter as thinning
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.region import Region
@@ -107,7 +108,7 @@ def test_rows_leave_beside_a_way_that_stays_in_columns(
 
 
 @dataclass(frozen=True)
-class Watch:
+class Watch(ClosureOperator):
     """Writes down all that a step may ask of its context."""
 
     def bind(self, context: Any, forward: Any) -> Any:

@@ -13,9 +13,9 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.processor import columns
 from kstreams.processor.context.advice import Advice
+from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
-from kstreams.processor.topology.operator import TableView
 from kstreams.serdes import MsgpackSerde, Serde
 from kstreams.state.api import StoreKind
 

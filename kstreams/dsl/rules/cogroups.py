@@ -13,10 +13,11 @@ from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.dsl.rules.joins import copartition
 from kstreams.dsl.rules.windows import WINDOWING, window_store
+from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator
 from kstreams.processor.operators.stateless import PassOperator
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
-from kstreams.processor.topology.operator import Operator, TableView
+from kstreams.processor.topology.operator import Operator
 from kstreams.state.api import StoreKind
 
 

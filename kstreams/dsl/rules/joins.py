@@ -27,6 +27,7 @@ from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.expressions import key as key_of_record
 from kstreams.processor.columns import LookupForm
+from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.joins.lookup_join import GraceLookupJoinOperator, LookupJoinOperator
 from kstreams.processor.operators.joins.stream_join import (
     InnerStreamJoinOperator,
@@ -35,7 +36,6 @@ from kstreams.processor.operators.joins.stream_join import (
     StreamJoinSide,
 )
 from kstreams.processor.operators.stateless import PassOperator
-from kstreams.processor.topology.operator import TableView
 from kstreams.state.api import StoreKind
 
 TO_KEEP = "to keep records for the join"

@@ -10,23 +10,23 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.sources import consumed
 from kstreams.dsl.rules.tables import kept_rows
-from kstreams.processor.operators.process import rows as op
 from kstreams.processor.operators.process.transform import Transformation, TransformedView, TransformOperator
 from kstreams.processor.topology.operator import Operator
+from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
 
 
 def process(node: Process, build: Lowering) -> str:
-    return _with_stores(node, build, op.ProcessOperator(node.supplier))
+    return _with_stores(node, build, ProcessOperator(node.supplier))
 
 
 def process_values(node: ProcessValues, build: Lowering) -> str:
-    return _with_stores(node, build, op.ProcessValuesOperator(node.supplier))
+    return _with_stores(node, build, ProcessOperator(node.supplier, ProcessorKind.FIXED_KEY))
 
 
 def global_store(node: GlobalStore, build: Lowering) -> str:
     build.source(node, node.source, (node.topic,), **consumed(node, node.consumed, build))
     build.topology.add_state_store(node.store, is_global=True)
-    operator = op.GlobalStoreOperator(node.supplier)
+    operator = ProcessOperator(node.supplier, ProcessorKind.GLOBAL_STORE)
     return build.step(node, operator, parents=(node.source,), stores=(node.store.name,))
 
 

@@ -17,12 +17,13 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
 from kstreams.processor import columns
+from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
 from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
-from kstreams.processor.topology.operator import Operator, TableView
+from kstreams.processor.topology.operator import Operator
 from kstreams.state.api import StoreKind
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 

@@ -14,7 +14,7 @@ from kstreams.expressions import Expr, Operation, Schema, Typed, as_function, co
 from kstreams.expressions.arrow import TYPES
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.source_columns import Columns
-from kstreams.processor.topology.operator import ValueGetter
+from kstreams.processor.context.table_view import ValueGetter
 
 
 @dataclass(frozen=True, slots=True)

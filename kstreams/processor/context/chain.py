@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import Any, NamedTuple, TypeAlias
 
-from kstreams.processor.topology.operator import Forward
+from kstreams.processor.topology.operator import Forward, Operator
 
 OnError: TypeAlias = Callable[[Exception, Any, Any, int], None]
 """`on_error(error, key, value, timestamp)`, of the step that failed; the others of the chain are left out."""
@@ -47,8 +47,10 @@ class Link(NamedTuple):
     statement: Statement
 
 
-class StatementOperator(ABC):
-    """An operator that keeps nothing and is told by one statement."""
+class StatementOperator(Operator, ABC):
+    """An operator without state that is one statement in the closure of a chain."""
+
+    __slots__ = ()
 
     @abstractmethod
     def statement(self) -> Statement:

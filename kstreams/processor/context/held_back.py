@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.topology.barriers import Barrier
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers
 
@@ -86,11 +88,12 @@ class HeldBack(ABC, Generic[W]):
         task.run, task.headers = run, headers  # after a failure they stay: it is told of the record that failed
 
 
-@runtime_checkable
-class HoldBackOperator(Protocol):
-    """An operator that holds records back."""
+def release_before(barriers: Sequence[Barrier], held: Mapping[str, HeldBack[Any]]) -> Callable[[], None]:
+    """What is called before a node takes a record that must not overtake those held back."""
 
-    @property
-    def keeps_order(self) -> bool:
-        """Whether no record may come before one that is held back, whichever way it takes."""
-        ...
+    def release() -> None:
+        for step, within in barriers:
+            if held[step].waiting and not any(held[name].is_releasing for name in within):
+                held[step].release_all()
+
+    return release

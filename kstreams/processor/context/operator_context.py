@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from kstreams.errors import TopologyError
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-from kstreams.processor.context.chain import Link, StatementOperator, passing_on
+from kstreams.processor.context.chain import Link, Statement
 from kstreams.processor.context.checked_store import checked
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
@@ -74,13 +74,13 @@ class OperatorContext:
         found: S = self.task.shared[name]
         return found
 
-    def bound(self, operator: Any, forward: Forward) -> Forward:
-        """The closure of an operator under this node's name, of which handlers are told what goes wrong in it."""
-        if isinstance(operator, StatementOperator):
-            statements = operator.statement(), passing_on(forward)
-            return self._callbacks.chained([Link(self.node, statement) for statement in statements])
-        closure: Forward = self.named(operator.bind(self, forward))
-        failures = self.task.failures
+    def chained(self, *statements: Statement) -> Forward:
+        """Statements of this operator as one closure."""
+        return self._callbacks.chained([Link(self.node, statement) for statement in statements])
+
+    def guarded(self, closure: Forward) -> Forward:
+        """The closure of this operator under its name, of which handlers are told what goes wrong in it."""
+        closure, failures = self.named(closure), self.task.failures
         return failures.guarded(self.node, closure, self.task.failure) if failures.guards_processing else closure
 
     def at_flush(self, callback: Callable[[], None]) -> None:
@@ -130,7 +130,7 @@ class OperatorContext:
         copy.__kwdefaults__ = function.__kwdefaults__
         return cast("F", copy)
 
-    def _guarded(self, callback: Callable[[int], None]) -> Callable[[int], None]:
+    def _guarded_callback(self, callback: Callable[[int], None]) -> Callable[[int], None]:
         failures = self.task.failures
         return failures.guarded_call(self.node, callback, self.task.failure) if failures.guards_processing else callback
 
@@ -152,7 +152,7 @@ class OperatorContext:
         first_ms = 0 if stream_time else self.task.clock.now_ms() + interval_ms
         key = f"{self.node}:punctuator:{len(self.task.schedules)}"
         first_ms = self.task.deadlines.get(key, first_ms)
-        schedule = punctuations.schedule(first_ms, interval_ms, self._guarded(self.named(callback)))
+        schedule = punctuations.schedule(first_ms, interval_ms, self._guarded_callback(self.named(callback)))
         if self.task.is_new:
             self.task.schedules[key] = schedule
         return schedule

@@ -14,6 +14,7 @@ from typing import Any, TextIO, TypeAlias
 
 from kstreams.processor.context.advice import no_advice
 from kstreams.processor.context.chain import Statement, StatementOperator
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 
@@ -57,7 +58,7 @@ class MapValuesOperator(StatementOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMapValuesOperator:
+class FlatMapValuesOperator(ClosureOperator):
     """Any number of new values for each record."""
 
     function: Callable[..., Any]
@@ -173,7 +174,7 @@ class MapRecordOperator(StatementOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMapOperator:
+class FlatMapOperator(ClosureOperator):
     """Any number of new keys and values for each record."""
 
     function: Callable[[Any, Any], Any]
@@ -209,7 +210,7 @@ class ForeachOperator(StatementOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class PrintOperator:
+class PrintOperator(ClosureOperator):
     """Prints each record as `[label]: key, value`, to standard output unless a file or its path is given.
 
     `mapper(key, value)` gives what stands behind the label.
@@ -254,7 +255,7 @@ class DropNullKeysOperator(StatementOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class SplitOperator:
+class SplitOperator(ClosureOperator):
     """Forwards each record to the child of the first predicate that holds.
 
     Parameters

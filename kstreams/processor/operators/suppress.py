@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import StateError
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change
@@ -16,7 +17,7 @@ ALL_TIME = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class SuppressOperator:
+class SuppressOperator(ClosureOperator):
     """Holds updates back; of each key the last one is emitted.
 
     Parameters

@@ -7,14 +7,17 @@ from functools import partial, singledispatch
 from types import TracebackType
 from typing import Any
 
+import kstreams.processor.operators.process.rows  # noqa: F401 (registers how processors are bound)
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
+from kstreams.processor.context.held_back import release_before
+from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.task.outputs import OutputBuffers
+from kstreams.processor.topology.barriers import barriers
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode
 from kstreams.processor.topology.operator import Forward
-from kstreams.processor.topology.overtaking import barrier, barriers
 
 
 def bind(
@@ -35,7 +38,8 @@ class _Closures(dict[str, Forward]):
     ) -> None:
         self._context, self._outputs, self._callbacks = context, outputs, callbacks
         self._children = children_of(sub_topology)
-        self._barriers = {name: barrier(found, context.delayed) for name, found in barriers(sub_topology).items()}
+        waits = barriers(sub_topology)
+        self._barriers = {name: release_before(found, context.delayed) for name, found in waits.items()}
         self._chains: dict[str, tuple[Link, ...]] = {}
         for node in reversed(sub_topology.nodes):
             self._add(node)
@@ -112,7 +116,7 @@ def _(node: SourceNode, context: OperatorContext, outputs: OutputBuffers) -> For
 @_closure.register
 def _(node: ProcessorNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
     assert not isinstance(node.operator, StatementOperator)  # those stand in chains
-    closure = context.bound(node.operator, forward_to_all(list(context.children.values())))
+    closure = bind_operator(node.operator, context, forward_to_all(list(context.children.values())))
     context.share()
     return closure
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from kstreams.config import Config
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
-from kstreams.processor.topology.overtaking import behind
+from kstreams.processor.topology.reach import nodes_after
 
 NEVER_IDLE = -1
 _SINCE, _MOVED = "idle_since:", "idle_moved:"
@@ -99,5 +99,5 @@ def _feeding(sub_topology: SubTopology, step: str) -> set[str]:
     return {
         source.name
         for source in sub_topology.sources
-        if step not in nodes or together & {node.name for node in behind(sub_topology, source)}
+        if step not in nodes or together & {node.name for node in nodes_after(sub_topology, source)}
     }

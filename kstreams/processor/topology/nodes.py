@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from kstreams.processor.context.chain import StatementOperator
 from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder
@@ -37,7 +36,7 @@ class ProcessorNode:
 
     name: str
     parents: tuple[str, ...]
-    operator: Operator | StatementOperator
+    operator: Operator
     stores: tuple[str, ...] = ()
     columns: ColumnForm | None = None
     declared_at: str | None = None
@@ -90,3 +89,9 @@ class SubTopology:
 def parents_of(node: TopologyNode) -> tuple[str, ...]:
     """The names of a node's parents; a source has none."""
     return () if isinstance(node, SourceNode) else node.parents
+
+
+def processor_nodes(sub_topology: SubTopology) -> Iterator[ProcessorNode]:
+    """The nodes that run a processor of the user, which may want to be called as stream time goes on."""
+    steps = (node for node in sub_topology.nodes if isinstance(node, ProcessorNode))
+    return (step for step in steps if step.operator.runs_processor)

@@ -1,56 +1,43 @@
-"""`Operator`: one step of a topology as data, and how it becomes a closure of a task.
+"""`Operator`: what a processor node does with records, as data that all tasks share.
 
-A chain of operators is built from its sinks upwards: each `bind` gets the closure of what follows and returns its
-own. A record is three positional arguments; what belongs to the whole input record lies in the `TaskContext`.
+How it becomes a closure of a task is told by the subclasses: a `ClosureOperator` makes a closure of its own, a
+`StatementOperator` is a statement in the closure of a chain, a `ProcessOperator` runs a processor of the user.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-
-if TYPE_CHECKING:
-    from kstreams.processor.context.operator_context import OperatorContext
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 Forward: TypeAlias = Callable[[Any, Any, int], None]
 """Takes key, value and timestamp (ms); between tables the value is a `Change`."""
 
-ValueGetter: TypeAlias = Callable[..., Any]
-"""Looks up a key of a table: a `ValueAndTimestamp`, or None; that of a versioned table also takes a time in ms."""
 
+class Operator:
+    """What a processor node does with records: immutable, shared by all tasks.
 
-class Operator(Protocol):
-    """One step, immutable and shared by all tasks; `bind` makes the live closure for one task."""
+    Attributes
+    ----------
+    runs_processor : bool
+        Whether it runs a processor of the user, which may be called as stream time goes on.
+    keeps_order : bool
+        Whether it holds records back, and no record may overtake those.
+    fills_global_store : bool
+        Whether it keeps a global store, and so forwards nothing.
+    """
 
-    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        """The closure of this step.
+    __slots__ = ()
 
-        Parameters
-        ----------
-        context : OperatorContext
-            Stores, headers and metadata of the current input record, cache, punctuation, callbacks at flush and end of
-            input; `context.children` holds the closures of the children one by one, for steps that choose among them.
-        forward : callable
-            Passes (key, value, timestamp) to all children, in order of declaration.
-        """
-        ...
-
-
-class TableView(Protocol):
-    """How a join looks into a table, materialized or not."""
+    runs_processor: ClassVar[bool] = False
 
     @property
-    def stores(self) -> tuple[str, ...]:
-        """The stores that the lookup needs: whoever looks in must be connected to them."""
-        ...
+    def keeps_order(self) -> bool:
+        return False
 
-    def bind(self, context: OperatorContext) -> ValueGetter:
-        """The live lookup for one task."""
-        ...
+    @property
+    def fills_global_store(self) -> bool:
+        return False
 
 
 class ColumnForm(Protocol):
     """The columnar form of an operator: takes a run of rows at once (see `processor/columns`)."""
-
-
-Children: TypeAlias = Mapping[str, Forward]

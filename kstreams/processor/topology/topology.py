@@ -14,7 +14,6 @@ from typing import Any
 from kstreams.errors import TopologyError
 from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
-from kstreams.processor.operators.process.rows import GlobalStoreOperator, ProcessOperator
 from kstreams.processor.topology.describe import describe
 from kstreams.processor.topology.internal_topics import changelog_topic
 from kstreams.processor.topology.nodes import (
@@ -26,6 +25,7 @@ from kstreams.processor.topology.nodes import (
     TopologyNode,
     parents_of,
 )
+from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
 from kstreams.processor.topology.sub_topologies import split_into_sub_topologies
 from kstreams.serdes import serde_of
 from kstreams.source_line import declared_at, operator_at
@@ -223,9 +223,8 @@ class Topology:
         check_supplier(supplier, Processor, processor)
         self.add_source(source, topic, key=key, value=value, timestamp_extractor=timestamp_extractor)
         self.add_state_store(replace(store, logging=False, changelog_config={}), is_global=True)
-        self.add(
-            ProcessorNode(processor, (source,), GlobalStoreOperator(supplier), (store.name,), declared_at=declared_at())
-        )
+        operator = ProcessOperator(supplier, ProcessorKind.GLOBAL_STORE)
+        self.add(ProcessorNode(processor, (source,), operator, (store.name,), declared_at=declared_at()))
         return self
 
     def add_read_only_state_store(
@@ -337,7 +336,7 @@ def _check(topology: Topology, node: TopologyNode) -> None:
 
 
 def _fills_global_store(node: TopologyNode) -> bool:
-    return isinstance(node, ProcessorNode) and isinstance(node.operator, GlobalStoreOperator)
+    return isinstance(node, ProcessorNode) and node.operator.fills_global_store
 
 
 def _check_topics(topology: Topology, source: SourceNode) -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.advice import no_advice
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emitter, make_tuple
 from kstreams.processor.operators.tables.rows import KeptRows
-from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
 
 
@@ -90,7 +92,7 @@ class LiveAggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateOperator:
+class AggregateOperator(ClosureOperator):
     """Aggregates the records of each key; those with a null key or value are dropped."""
 
     aggregator: Aggregator

@@ -14,16 +14,16 @@ from operator import attrgetter
 from threading import Event
 from typing import Any, TypeAlias
 
-from kstreams.processor.context.chain import StatementOperator
 from kstreams.processor.context.held_back import HeldBack, HeldRecord, Order
+from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.stateless import Takes
-from kstreams.processor.topology.operator import Forward, Operator
+from kstreams.processor.topology.operator import Forward
 
 
 @dataclass(frozen=True, slots=True)
-class AsyncOperator:
+class AsyncOperator(ClosureOperator):
     """Does what a plain operator does with the result of a call, once it is there.
 
     Parameters
@@ -51,8 +51,7 @@ class AsyncOperator:
         most = self.concurrency or config["async.concurrency"]
         timeout_ms = config["async.timeout.ms"] if self.timeout_ms is None else self.timeout_ms
         calls = AsyncCalls(context, _NEXT[self.ordered])
-        plain: Operator | StatementOperator = replace(self.plain, function=calls.result)
-        calls.pass_on = context.bound(plain, forward)
+        calls.pass_on = bind_operator(replace(self.plain, function=calls.result), context, forward)
         function, timeout_s = _awaitable(self.plain.function), timeout_ms / 1000 if timeout_ms >= 0 else None
         only_value = getattr(self.plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
 

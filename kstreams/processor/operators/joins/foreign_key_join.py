@@ -24,9 +24,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.murmur3 import hash128
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER
-from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
 from kstreams.serdes import Serde
 from kstreams.serdes.subscriptions import Instruction, Subscription, SubscriptionResponse, subscribers_prefix
@@ -72,7 +74,7 @@ def left_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tu
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionSendOperator:
+class SubscriptionSendOperator(ClosureOperator):
     """Turns each change of a left row into subscriptions.
 
     Parameters
@@ -133,7 +135,7 @@ class SubscriptionSendOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionReceiveOperator:
+class SubscriptionReceiveOperator(ClosureOperator):
     """Keeps or deletes the subscriptions to a foreign key, and passes them on.
 
     Parameters
@@ -165,7 +167,7 @@ class SubscriptionReceiveOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionJoinOperator:
+class SubscriptionJoinOperator(ClosureOperator):
     """Answers a subscription with the right row as it is now, if an answer is asked for.
 
     Parameters
@@ -227,7 +229,7 @@ def _is_final(key: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignTableJoinOperator:
+class ForeignTableJoinOperator(ClosureOperator):
     """Answers all who subscribed to a right row that changes.
 
     Parameters
@@ -258,7 +260,7 @@ class ForeignTableJoinOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class ResponseJoinOperator:
+class ResponseJoinOperator(ClosureOperator):
     """Joins an answer with the left row that asked; when that has changed since, another answer is on its way.
 
     Parameters

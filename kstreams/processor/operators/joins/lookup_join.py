@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.topology.operator import Forward, TableView
+from kstreams.processor.context.table_view import TableView
+from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import RecordBuffer
 
 NULL_KEY_OR_VALUE = "null key or value"
@@ -15,7 +17,7 @@ ALL_TIME = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class LookupJoinOperator:
+class LookupJoinOperator(ClosureOperator):
     """Looks each record up in a table; updates of the table emit nothing.
 
     Parameters
@@ -58,7 +60,7 @@ class LookupJoinOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class GraceLookupJoinOperator:
+class GraceLookupJoinOperator(ClosureOperator):
     """Lets records wait before they are looked up, so that versions of the table that come late are found (KIP-923).
 
     They are joined in order of time. A record that comes later than the grace allows is joined at once.

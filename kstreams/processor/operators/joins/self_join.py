@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.joins.stream_join import NULL_KEY_OR_VALUE, StreamJoinSide
 from kstreams.processor.topology.operator import Forward
 
 
 @dataclass(frozen=True, slots=True)
-class SelfJoinOperator:
+class SelfJoinOperator(ClosureOperator):
     """Joins a record as the left one, then as the right one, with those before it; and once with itself.
 
     A record that is older than what two sides would still keep does not meet itself.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import OuterJoinStore
@@ -15,7 +16,7 @@ ALL_TIME = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class JoinWindowOperator:
+class JoinWindowOperator(ClosureOperator):
     """Keeps the records of one side for the other: forwards to the join first, so that none meets itself."""
 
     store: str
@@ -71,7 +72,7 @@ class StreamJoinSide:
 
 
 @dataclass(frozen=True, slots=True)
-class InnerStreamJoinOperator:
+class InnerStreamJoinOperator(ClosureOperator):
     """Joins a record with those of the other side that came before it: each pair once, by whichever is processed last.
 
     A late record still meets what the other side's store holds.
@@ -95,7 +96,7 @@ class InnerStreamJoinOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class OuterStreamJoinOperator:
+class OuterStreamJoinOperator(ClosureOperator):
     """One side of a left or outer join: rows of an outer side that found no partner wait until their window closes.
 
     Parameters

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import emitter
 from kstreams.processor.operators.tables.rows import LATEST, OUT_OF_ORDER, TOO_OLD, KeptRows
-from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 
 Joiner: TypeAlias = Callable[[Any, Any, Any], Any]
@@ -17,7 +19,7 @@ Joiner: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoinOperator:
+class TableJoinOperator(ClosureOperator):
     """Turns an update of one table into one of the join: looks up the other table's row as it is now.
 
     Parameters
@@ -74,7 +76,7 @@ class TableJoinOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoinMergeOperator:
+class TableJoinMergeOperator(ClosureOperator):
     """Keeps the rows of a join, and passes updates on."""
 
     kept: KeptRows

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
 from kstreams.processor.context.held_back import HeldBack, HeldRecord
+from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.map_batch.frames import Frames, rows_of
 from kstreams.processor.operators.stateless import MapValuesOperator
@@ -17,7 +18,7 @@ from kstreams.processor.topology.operator import Forward
 
 
 @dataclass(frozen=True, slots=True)
-class MapBatchOperator:
+class MapBatchOperator(ClosureOperator):
     """Gathers records up to `max_rows`, or until nothing more comes for now, and calls the function once for all.
 
     Parameters
@@ -31,16 +32,18 @@ class MapBatchOperator:
     max_rows : int
     """
 
-    keeps_order: ClassVar[bool] = True
-
     function: Callable[[Any], Any]
     frames: Frames
     result: Any
     max_rows: int
 
+    @property
+    def keeps_order(self) -> bool:
+        return True
+
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         gathered = Gathered(context, self)
-        gathered.pass_on = context.bound(MapValuesOperator(gathered.value), forward)
+        gathered.pass_on = bind_operator(MapValuesOperator(gathered.value), context, forward)
         waiting, hold, max_rows = gathered.waiting, gathered.hold, self.max_rows
 
         def gather(key: Any, value: Any, timestamp: int) -> None:

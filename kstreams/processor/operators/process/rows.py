@@ -1,11 +1,10 @@
-"""A user's own processor as a step."""
+"""How a processor of the user's own is bound: the one place that knows which context each kind is given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
+from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.process.contexts import (
     FixedKeyProcessorContext,
@@ -14,52 +13,32 @@ from kstreams.processor.operators.process.contexts import (
     ProcessorContext,
     entered,
 )
-from kstreams.processor.topology.nodes import ProcessorNode, SubTopology
 from kstreams.processor.topology.operator import Forward
+from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
 from kstreams.record import FixedKeyRecord, Record
 
-
-def processor_steps(sub_topology: SubTopology) -> Iterator[ProcessorNode]:
-    """The steps that run a user's own processor, which may want to be called as stream time goes on."""
-    steps = (node for node in sub_topology.nodes if isinstance(node, ProcessorNode))
-    return (step for step in steps if getattr(step.operator, "runs_processor", False))
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessOperator:
-    """Runs a processor that `supplier()` makes, a new one for each task."""
-
-    context: ClassVar[type[ProcessingContext]] = ProcessorContext
-    record: ClassVar[type] = Record
-    runs_processor: ClassVar[bool] = True
-
-    supplier: Callable[[], Any]
-
-    def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        processor, own = self.supplier(), self.context(context, forward)
-        context.task.follows_time = True
-        processor.init(own)
-        context.at_close(processor.close)
-        take, make, task = entered(own, processor.process), self.record, context.task
-
-        def process(key: Any, value: Any, timestamp: int) -> None:
-            take(make(key=key, value=value, timestamp=timestamp, headers=task.headers))
-
-        return process
+_GIVEN: dict[ProcessorKind, tuple[type[ProcessingContext], type]] = {
+    ProcessorKind.ANY_KEY: (ProcessorContext, Record),
+    ProcessorKind.FIXED_KEY: (FixedKeyProcessorContext, FixedKeyRecord),
+    ProcessorKind.GLOBAL_STORE: (GlobalStoreContext, Record),
+}
+"""By kind of processor: its context, and the type of record that it takes."""
 
 
-class ProcessValuesOperator(ProcessOperator):
-    """Runs a processor that leaves keys as they are."""
-
-    __slots__ = ()
-
-    context = FixedKeyProcessorContext
-    record = FixedKeyRecord
+@bind_operator.register
+def _(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
+    return context.guarded(_process(operator, context, forward))
 
 
-class GlobalStoreOperator(ProcessOperator):
-    """Runs the processor that fills a global store."""
+def _process(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
+    made, make = _GIVEN[operator.kind]
+    processor, own = operator.supplier(), made(context, forward)
+    context.task.follows_time = True
+    processor.init(own)
+    context.at_close(processor.close)
+    take, task = entered(own, processor.process), context.task
 
-    __slots__ = ()
+    def process(key: Any, value: Any, timestamp: int) -> None:
+        take(make(key=key, value=value, timestamp=timestamp, headers=task.headers))
 
-    context = GlobalStoreContext
+    return process

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 from kstreams.durations import Duration, to_ms
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, entered
 from kstreams.processor.operators.tables.rows import KeptRows, Mapper, keeper
-from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, FixedKeyRecord, Headers, ValueAndTimestamp
 
 
@@ -55,7 +57,7 @@ class Transformation:
 
 
 @dataclass(frozen=True, slots=True)
-class TransformOperator:
+class TransformOperator(ClosureOperator):
     """Transforms each update, and what was there before if that is wanted and not kept."""
 
     runs_processor: ClassVar[bool] = True

@@ -13,14 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.table_view import ValueGetter
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.operators.windowed.rows import LATE
-from kstreams.processor.topology.operator import Forward, ValueGetter
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 from kstreams.windows import SessionWindows
 from kstreams.windows.session import merged
@@ -30,7 +32,7 @@ Merger = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class SessionAggregateOperator:
+class SessionAggregateOperator(ClosureOperator):
     """Aggregates the records of each key by session; those with a null key or late for their session are dropped."""
 
     aggregator: Aggregator

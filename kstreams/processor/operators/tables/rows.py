@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.chain import Statement, StatementOperator
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import emitter, make_tuple
-from kstreams.processor.topology.operator import Forward, TableView, ValueGetter
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
 
 LATEST = -1
@@ -85,7 +87,7 @@ def _keep_versions(context: OperatorContext, forward: Forward, kept: KeptRows, s
 
 
 @dataclass(frozen=True, slots=True)
-class TableSourceOperator:
+class TableSourceOperator(ClosureOperator):
     """Records become updates of a table: a null value deletes, a null key has no place."""
 
     kept: KeptRows
@@ -95,7 +97,7 @@ class TableSourceOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class UnkeptTableSourceOperator:
+class UnkeptTableSourceOperator(ClosureOperator):
     """Records become updates of a table that nobody looks into: nothing is kept."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
@@ -123,7 +125,7 @@ Mapper = Callable[[Any, Any, int], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ViewOperator:
+class ViewOperator(ClosureOperator):
     """A view of a table that keeps nothing: maps new values, and old ones if they are wanted.
 
     Parameters
@@ -160,7 +162,7 @@ class ViewOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptViewOperator:
+class KeptViewOperator(ClosureOperator):
     """A view of a table with a store of its own, from which old values are taken."""
 
     mapper: Mapper

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.processor.context.advice import no_advice
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import emitter
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, KeptRows
@@ -17,7 +18,7 @@ Pair = tuple[Any, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRowsOperator:
+class GroupRowsOperator(ClosureOperator):
     """Forwards each change by the new keys: as one if old and new row are of the same group, else the old one first.
 
     Parameters
@@ -58,7 +59,7 @@ class GroupRowsOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class TableAggregateOperator:
+class TableAggregateOperator(ClosureOperator):
     """Keeps one aggregate per group.
 
     Parameters

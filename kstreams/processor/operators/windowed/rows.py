@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.table_view import ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.tables.rows import KeptRows
-from kstreams.processor.topology.operator import Forward, ValueGetter
+from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, Headers, ValueAndTimestamp, Window, Windowed
 
 Step = Callable[[Any, Any, Any], Any]
@@ -98,7 +100,7 @@ def _nothing_closes(timestamp: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedAggregateOperator:
+class WindowedAggregateOperator(ClosureOperator):
     """Aggregates the records of each key and window; those with a null key or late for a window are dropped."""
 
     aggregator: Aggregator

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
@@ -27,7 +28,7 @@ Place = Callable[[Any, Any, int, int, ValueAndTimestamp[Any] | None, bool], None
 
 
 @dataclass(frozen=True, slots=True)
-class SlidingAggregateOperator:
+class SlidingAggregateOperator(ClosureOperator):
     """Aggregates the records of each key by sliding windows; those with a null key or value or late are dropped."""
 
     aggregator: Aggregator

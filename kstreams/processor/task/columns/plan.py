@@ -14,9 +14,16 @@ from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupFor
 from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.view import SourceProjection
-from kstreams.processor.operators.process.rows import processor_steps
-from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode, parents_of
-from kstreams.processor.topology.overtaking import behind, places
+from kstreams.processor.topology.nodes import (
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    SubTopology,
+    TopologyNode,
+    parents_of,
+    processor_nodes,
+)
+from kstreams.processor.topology.reach import nodes_after, places_of
 from kstreams.serdes import BytesSerde, Serde
 from kstreams.windows import SessionWindows
 
@@ -134,7 +141,7 @@ def _plan(sub_topology: SubTopology, source: SourceNode, caching: bool) -> Plann
         _check_processors(sub_topology)
         schema = Schema(_type(source.key), _type(source.value))
         ways = _Ways(sub_topology, source, schema, caching)
-        plan = ColumnPlan(source, schema, tuple(ways.behind(source, SourceProjection(schema))))
+        plan = ColumnPlan(source, schema, tuple(ways.targets_after(source, SourceProjection(schema))))
         _check_worth(plan)
         _check_ways_apart(sub_topology, plan)
     except (_Refused, KStreamsError) as refusal:
@@ -152,7 +159,7 @@ class _Ways:
     def __init__(self, sub_topology: SubTopology, source: SourceNode, schema: Schema, caching: bool) -> None:
         self._nodes, self._source, self._schema, self._caching = sub_topology.nodes, source, schema, caching
 
-    def behind(self, node: TopologyNode, view: SourceProjection) -> list[Target]:
+    def targets_after(self, node: TopologyNode, view: SourceProjection) -> list[Target]:
         """The ways of the records of `view`, which come out of `node`."""
         children = [child for child in self._nodes if node.name in parents_of(child)]
         if not children:
@@ -174,7 +181,7 @@ class _Ways:
             return [target]
         new = self._after(child, view)
         self._check_expressions((*new.dropped, *new.changed))
-        return self.behind(child, new)
+        return self.targets_after(child, new)
 
     def _after(self, child: ProcessorNode, view: SourceProjection) -> SourceProjection:
         if isinstance(child.columns, LookupForm):
@@ -201,7 +208,7 @@ class _Ways:
 
 
 def _check_processors(sub_topology: SubTopology) -> None:
-    for step in processor_steps(sub_topology):
+    for step in processor_nodes(sub_topology):
         raise _Refused(f"{step.name} may want to be called as stream time goes on, between any two records")
 
 
@@ -224,8 +231,9 @@ def _check_ways_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
     """
     met: Counter[str] = Counter()
     for target in plan.targets:
-        reached = [target.node, *behind(sub_topology, target.node)]
-        met.update(dict.fromkeys(name for node in reached for name in (node.name, *places(node, sub_topology))).keys())
+        reached = [target.node, *nodes_after(sub_topology, target.node)]
+        names = (name for node in reached for name in (node.name, *places_of(node, sub_topology)))
+        met.update(dict.fromkeys(names).keys())
     for name, times in met.items():
         if times > 1:
             raise _Refused(f"ways meet in {name}")

@@ -1,0 +1,24 @@
+"""What the records of a node may reach: the nodes that follow it, and the stores and topics that those touch."""
+
+from __future__ import annotations
+
+from kstreams.processor.topology.nodes import SinkNode, SubTopology, TopologyNode, parents_of
+
+
+def nodes_after(sub_topology: SubTopology, start: TopologyNode) -> list[TopologyNode]:
+    """All nodes that a record may reach from a node, parents before children."""
+    names, found = {start.name}, []
+    for node in sub_topology.nodes:
+        if not names.isdisjoint(parents_of(node)):
+            names.add(node.name)
+            found.append(node)
+    return found
+
+
+def places_of(node: TopologyNode, sub_topology: SubTopology) -> list[str]:
+    """The stores and topics that a node touches; a sink that chooses its topic may write to any."""
+    if not isinstance(node, SinkNode):
+        return list(getattr(node, "stores", ()))
+    if isinstance(node.topic, str):
+        return [node.topic]
+    return ["any topic", *(sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str))]
