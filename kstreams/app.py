@@ -170,12 +170,17 @@ class StopSignal(threading.Event):
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignal]:
-    """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect."""
+    """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect.
+
+    A signal that is ignored stays ignored: a script starts `kstreams run app.py &` with SIGINT ignored, so that Ctrl-C
+    ends the script and not what it left in the background.
+    """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # signals reach the main thread only: whoever owns it stops the application
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def restore() -> None:
         for number, handler in before.items():

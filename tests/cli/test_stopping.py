@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,10 @@ def slow(kstreams: Any) -> Any:
     return kstreams
 
 
-def stopped(folder: Path, kind: str, *signals: signal.Signals) -> tuple[int, int]:
+def stopped(folder: Path, kind: str, *signals: signal.Signals, started_by: Sequence[str] = ()) -> tuple[int, int]:
     """Run, send signals beside the tenth record; the exit status, and how many records began after that."""
     (folder / "slow.py").write_text(SLOW + KINDS[kind] + "\n")
-    command = [COMMAND, "run", "slow.py"]
+    command = [*started_by, COMMAND, "run", "slow.py"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stderr is not None
@@ -122,6 +123,14 @@ def test_ctrl_c_commits_as_well_and_ends_with_130(slow: Any) -> None:
     status, after = stopped(slow.folder, "plain", signal.SIGINT)
     assert status == 130
     assert after < 200
+    committed, written = positions(slow.folder)
+    assert committed == written > 0
+
+
+def test_a_run_in_the_background_leaves_ctrl_c_to_the_foreground(slow: Any) -> None:
+    background = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # as `command &` in a script starts it
+    status, _ = stopped(slow.folder, "plain", signal.SIGINT, signal.SIGTERM, started_by=background)
+    assert status == 0  # that of the first signal that counts
     committed, written = positions(slow.folder)
     assert committed == written > 0
 
