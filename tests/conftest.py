@@ -1,7 +1,11 @@
-"""Settings of all tests: what hypothesis prints, and how signals reach child processes."""
+"""Settings of all tests: what hypothesis prints, how files are shared among processes, how signals reach children."""
+
+from __future__ import annotations
 
 import signal
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 # A failure prints how to repeat it; none comes from the slowness of the machine.
@@ -17,3 +21,21 @@ def ignore(number: int, frame: object) -> None:
 # wait for ever. A handler is not inherited: this process goes on ignoring the signal, its children do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, ignore)
+
+
+@pytest.hookimpl(trylast=True)  # after `-m` has chosen
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that need Spark first, and those that take longest at both ends."""
+    from tests.order import in_order
+
+    items[:] = in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share files from both ends of their order, where files are shared at all (`--dist loadfile`)."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.order import BothEnds
+
+    return BothEnds(config, log)

@@ -1,0 +1,53 @@
+"""The order of the test files, and how the processes of a parallel run share them.
+
+One process begins at the front, with the files that need Spark; the others begin at the back, with those that take
+longest. So only one process starts a Spark session, and what is left for last is short.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+LONG = (
+    "tests/memory/",
+    "tests/columns/",
+    "tests/faults/",
+    "tests/examples/",
+    "tests/crash/",
+    "tests/docs/",
+)
+"""What takes tens of seconds without Spark, the longest last."""
+
+
+def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests by file: those on Spark, then the others; of each kind the files with most work at the outer end."""
+    on_spark = Counter(file_of(item) for item in items if item.get_closest_marker("spark"))
+    return sorted(items, key=lambda item: _place(file_of(item), on_spark))
+
+
+def file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _place(file: str, on_spark: Counter[str]) -> tuple[int, int, str]:
+    if on_spark[file]:
+        return 0, -on_spark[file], file
+    return 1, next((at for at, folder in enumerate(LONG) if file.startswith(folder)), -1), file
+
+
+class BothEnds(LoadFileScheduling):  # type: ignore[misc]
+    """Gives the first process files from the front, all others files from the back."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False  # the number of tests says little about their time
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if node is not self.nodes[0]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
