@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from kstreams.batch import Batch, TopicPartition, headers_column
 from kstreams.clock import ManualClock
-from kstreams.config import Config
 from kstreams.murmur2 import partition_of
 from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.send_retry import SendRetry
@@ -43,7 +42,7 @@ class Sent:
 
 
 def sink_buffer(sent: Sent, partitions: int) -> SinkBuffer:
-    retry = SendRetry(Config.of({"application.id": "app"}), ManualClock())
+    retry = SendRetry("fail", 300_000, ManualClock())
     return SinkBuffer(sent, sent.begin, lambda topic: partitions, retry)  # type: ignore[arg-type]
 
 

@@ -10,7 +10,6 @@ import kstreams as ks
 from kstreams import ErrorHandlerContext, ProducerRecord, Response
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
-from kstreams.config import Config
 from kstreams.errors import BufferFullError, LogError
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from tests.native.world import WAIT_S, World
@@ -132,10 +131,9 @@ class Full:
 
 def send(handler: Any, tries: int, timeout_ms: int = 10_000) -> int:
     clock = ManualClock()
-    settings = {"production.exception.handler": handler, "task.timeout.ms": timeout_ms, "application.id": "app"}
     full = Full(clock, tries)
     batch = Batch.of_rows(TopicPartition("out", 0), [Row(b"k", b"v", 1, ())])
-    SendRetry(Config.of(settings), clock).send(full, batch)  # type: ignore[arg-type]
+    SendRetry(handler, timeout_ms, clock).send(full, batch)  # type: ignore[arg-type]
     return full.sent
 
 

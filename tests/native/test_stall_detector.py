@@ -8,7 +8,6 @@ import pytest
 
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
-from kstreams.config import Config
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
@@ -28,33 +27,33 @@ def waiting_task(clock: ManualClock) -> ActiveTask:
 
 def test_a_stall_is_reported_once_with_what_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    watch, task = StallDetector("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
-    watch.look([task])
+    detector, task = StallDetector("thread-1", 1000, 0, clock), waiting_task(clock)
+    detector.check([task])
     clock.advance(999)
-    watch.look([task])
-    assert watch.stalls == 0
+    detector.check([task])
+    assert detector.stalls == 0
     clock.advance(1)
-    watch.look([task])
-    watch.look([task])
-    assert watch.stalls == 1
+    detector.check([task])
+    detector.check([task])
+    assert detector.stalls == 1
     assert "task 0_0 has made no progress for 1000 ms: it holds records of left-0 and waits for right-0" in caplog.text
 
 
 def test_progress_ends_a_stall(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    watch, task = StallDetector("thread-1", Config.of(task_timeout_ms=1000), clock), waiting_task(clock)
+    detector, task = StallDetector("thread-1", 1000, 0, clock), waiting_task(clock)
     for _ in range(5):
-        watch.look([task])
+        detector.check([task])
         clock.advance(999)
         task.processed += 1
-    assert watch.stalls == 0
+    assert detector.stalls == 0
 
 
 def test_a_summary_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     clock = ManualClock()
-    watch, task = StallDetector("thread-1", Config.of({"log.summary.interval.ms": 2000}), clock), waiting_task(clock)
+    detector, task = StallDetector("thread-1", 300_000, 2000, clock), waiting_task(clock)
     task.processed = 7
     clock.advance(2000)
-    watch.look([task])
+    detector.check([task])
     assert "thread-1: 1 tasks processed 7 records in 2 s" in caplog.text

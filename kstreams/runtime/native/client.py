@@ -1,4 +1,4 @@
-"""`Client`: the threads of an application in this process, started, replaced, shared out anew and ended."""
+"""`Client`: the threads of an application in this process, started, replaced, reassigned and ended."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kstreams.errors import CorruptStateError
 from kstreams.log.api import Log
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.job import Job, open_job, shared_anew
+from kstreams.runtime.native.job import Job, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.pattern_topics import PatternMonitor
-from kstreams.runtime.native.progress import Progress, progress_of, together
+from kstreams.runtime.native.progress import Progress, progress_of, with_former
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_application
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
@@ -45,27 +45,27 @@ class Client:
     log : Log, optional
         Home of the topics; default: the embedded log in `log.dir`.
     on_restore : callable
-        Told of every batch of a restore.
+        Called with the progress of a restore after every batch.
 
     Attributes
     ----------
     life : Lifecycle
-        The state, and who is told of its changes.
+        The state, and the listener of its changes.
     threads : list of StreamThread
-        Those that run now.
+        The threads that run now.
     job : Job or None
         What they share; None before the start.
     error : BaseException or None
         What ended the application in state ERROR.
     exception_handler : callable
-        Asked when an error ends a thread.
+        Called when an error ends a thread.
     """
 
     def __init__(
         self, topology: Topology, config: Config, clock: Clock, log: Log | None, on_restore: OnRestore
     ) -> None:
         self._topology, self._config, self._clock, self._given_log = topology, config, clock, log
-        self._tell_of_restore = on_restore
+        self._on_restore = on_restore
         self._restored: dict[tuple[str, str], int] = {}
         self.life, self.threads = Lifecycle(), list[StreamThread]()
         self.job: Job | None = None
@@ -78,7 +78,7 @@ class Client:
         self._stop_globals = threading.Event()
         self._resources = ExitStack()
         self._former: list[Progress] = []  # of threads that were replaced
-        self._awaits_topics = self._is_renewed = False
+        self._has_patterns = self._is_reassigning = False
 
     def start(self, once: bool, until_end: bool) -> None:
         """Check and create topics, load global tables, and start the threads."""
@@ -111,11 +111,11 @@ class Client:
     def _count(self) -> Progress:
         job, restored = self.job, sum(self._restored.values())
         now = progress_of(self.threads, job.admin, restored, job.rebuilds.count) if job else progress_of([], None)
-        return together(now, self._former)
+        return with_former(now, self._former)
 
     def _restoring(self, progress: RestoreProgress) -> None:
         self._restored[progress.task, progress.store] = progress.restored
-        self._tell_of_restore(progress)
+        self._on_restore(progress)
 
     def _prepare(self, once: bool, until_end: bool) -> None:
         self._config.warn_of_unused()
@@ -126,9 +126,9 @@ class Client:
         self._make_threads(job)
         if job.bounds is None:
             self._start_following(job.global_tables)
-            topics = PatternMonitor(self._topology, self._config, job.log)
-            self._awaits_topics = topics.are_awaited
-            if self._awaits_topics:
+            topics = PatternMonitor(self._topology, self._config["metadata.max.age.ms"] / 1000, job.log)
+            self._has_patterns = topics.has_patterns
+            if self._has_patterns:
                 threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
 
     def _start_following(self, tables: GlobalTables) -> None:
@@ -148,14 +148,14 @@ class Client:
         threads = list(self.threads)  # a thread may end at once, and the tasks be assigned anew
         for thread in threads:
             threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
-        if not threads and self._awaits_topics:
+        if not threads and self._has_patterns:
             self.life.move(State.RUNNING)
         elif not threads:
             self._end()
 
     def _look_for_topics(self, topics: PatternMonitor, layout: Layout) -> None:
         try:
-            topics.watch(layout, self._stop_globals, self._begin_anew)
+            topics.watch(layout, self._stop_globals, self._reassign)
         except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the search for new topics failed: %s", error)
@@ -163,18 +163,18 @@ class Client:
                 if not self._alive:
                     self._end()
 
-    def _begin_anew(self) -> None:
-        """Stop the threads, which commit, and share out what there is now: other topics, other global tables."""
-        logger.info("the tasks are shared out anew")
+    def _reassign(self) -> None:
+        """Stop the threads, which commit, and assign the tasks again: topics or global tables have changed."""
+        logger.info("the tasks are assigned anew")
         with self._change:
-            self._is_renewed = True
+            self._is_reassigning = True
             idle = not self._alive
             for thread in self.threads:
                 thread.stop()
-        if idle and self.life.is_alive() and not self._has_gone_on():
+        if idle and self.life.is_alive() and not self._has_restarted():
             self._end()
 
-    def _go_on(self) -> None:
+    def _restart_threads(self) -> None:
         """Run the tasks of the topics that there are now."""
         assert self.job is not None
         self.life.move(State.REBALANCING)
@@ -183,8 +183,8 @@ class Client:
         tables = self.job.global_tables
         with self._change:
             self._former.append(progress_of(self.threads, None))
-            self._is_renewed = False
-            self.job = shared_anew(self.job, layout, self._resources)
+            self._is_reassigning = False
+            self.job = with_layout(self.job, layout, self._resources)
             self._make_threads(self.job)
         if self.job.global_tables is not tables and self.job.bounds is None:
             self._start_following(self.job.global_tables)
@@ -205,7 +205,7 @@ class Client:
             self._thread_ended(thread)
 
     def _dies(self, thread: StreamThread) -> bool:
-        """Run a thread to its end; whether an error ended it and another thread is to go on."""
+        """Run a thread to its end; whether an error ended it and another thread is to take over."""
         try:
             return self._rebuilding(lambda: thread.run(lambda: self._is_running(thread)), thread.plans)
         except BaseException as error:
@@ -215,20 +215,20 @@ class Client:
             return replace
 
     def _rebuilding(self, work: Callable[[], None], plans: Sequence[TaskPlan]) -> bool:
-        """Do work; whether it came upon damaged stores and is to begin anew, since they are restored then."""
+        """Do work; whether it found damaged stores and is to be started again, which restores them."""
         try:
             work()
         except CorruptStateError as damage:
             assert self.job is not None
             clear_frames(damage)
-            self.job.rebuilds.clear_away(damage, plans, self.job.global_tables)
+            self.job.rebuilds.delete_damaged(damage, plans, self.job.global_tables)
             if self.job.global_tables.is_damaged:
-                self._begin_anew()  # all threads work with them
+                self._reassign()  # all threads work with them
             return self.life.is_alive() and not self.job.global_tables.is_damaged
         return False
 
     def _answer(self, error: BaseException) -> bool:
-        """Do what the user's handler says; whether the thread is to be replaced."""
+        """Ask the user's handler and do what it says; whether the thread is to be replaced."""
         response = response_to(error, self.exception_handler)
         if response is StreamThreadExceptionResponse.REPLACE_THREAD and self.life.is_alive():
             return True
@@ -238,7 +238,7 @@ class Client:
         return False
 
     def _replacement(self, thread: StreamThread) -> StreamThread:
-        """A thread with the same tasks, built anew; it goes on from the last commit."""
+        """A new thread with the same tasks; it resumes from the last commit."""
         assert self.job is not None
         new = StreamThread(thread.name, thread.index, thread.plans, self.job)
         with self._change:
@@ -268,15 +268,15 @@ class Client:
     def _thread_ended(self, thread: StreamThread) -> None:
         with self._change:
             self._alive.discard(thread.name)
-            last, goes_on = not self._alive, self._is_renewed and self.life.is_alive()
-        if last and not (goes_on and self._has_gone_on()):
+            last, goes_on = not self._alive, self._is_reassigning and self.life.is_alive()
+        if last and not (goes_on and self._has_restarted()):
             self._end()
 
-    def _has_gone_on(self) -> bool:
+    def _has_restarted(self) -> bool:
         try:
-            self._go_on()
+            self._restart_threads()
         except BaseException as error:
-            logger.error("the tasks cannot be shared out anew: %s", error)
+            logger.error("the tasks cannot be assigned anew: %s", error)
             self._fail(error)
             return False
         return True

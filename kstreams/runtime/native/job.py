@@ -19,6 +19,7 @@ from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import BoundedRun, aligned_sub_topologies
+from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.rebuilds import Rebuilds
@@ -45,21 +46,21 @@ class Job:
     admin : Admin
     layout : Layout
     state_folder : Path
-    memory : MemoryShares
-        What all threads may take together.
+    settings : ThreadSettings
+        The part of the configuration that stream threads read.
     limits : StateLimits
-        The part of it that is for stores.
+        The memory for stores.
     global_tables : GlobalTables
     bounds : BoundedRun or None
         Where the run ends; None when it does not.
     aligned : frozenset of int
         The sub-topologies whose tasks advance together in time; none unless the run is bounded.
     on_restore : callable
-        Told how restores go.
+        Called with the progress of restores.
     shutdown : ShutdownSignal
-        The call to all members to stop.
+        The request to all members to stop.
     rebuilds : Rebuilds
-        Clears damaged stores away.
+        Deletes damaged stores.
     """
 
     config: Config
@@ -68,7 +69,7 @@ class Job:
     admin: Admin
     layout: Layout
     state_folder: Path
-    memory: MemoryShares
+    settings: ThreadSettings
     limits: StateLimits
     global_tables: GlobalTables
     bounds: BoundedRun | None
@@ -82,10 +83,6 @@ class Job:
         """Whether outputs, state and offsets commit as one."""
         return bool(self.config["processing.guarantee"] == "exactly_once_v2")
 
-    def per_thread(self, share: int) -> int:
-        """A thread's part of a share of the memory."""
-        return max(1, share // int(self.config["num.stream.threads"]))
-
     def consumer(self, role: str) -> Consumer:
         """A consumer with the settings for its role: main, restore or global."""
         return self.log.consumer(consumer_settings(self.config, role))
@@ -95,7 +92,7 @@ class Job:
         settings = self.config.prefixed("producer.")
         if self.exactly_once:
             settings["transactional.id"] = f"{self.config.application_id}-{thread}"
-        settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.per_thread(self.memory.buffered) // 2))
+        settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.settings.buffered_bytes // 2))
         return self.log.producer(settings)
 
 
@@ -116,21 +113,20 @@ def open_job(
     known, shape = TopologyFile(state_folder(config)), fingerprint_of(topology)
     known.check(shape, config.application_id, admin)
     layout = prepare_topics(topology, config, admin)
-    _tell_of_unmatched(unmatched(topology, layout), config, bounded=once or until_end)
+    _report_unmatched(unmatched(topology, layout), config, bounded=once or until_end)
     known.adopt(shape)
     bounds = _bounds(layout, admin, until_end) if once or until_end else None
-    memory, folder = MemoryShares.of(config), state_folder(config)
-    limits = StateLimits.of(memory)
+    limits, folder = StateLimits.of(MemoryShares.of(config)), state_folder(config)
     tables = _open_global_tables(layout, config, limits, clock, log, admin, resources)
     rebuilds = Rebuilds(config.application_id, folder)
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
     shutdown = ShutdownSignal(admin, config.application_id, clock)
     shared = tables, bounds, aligned, on_restore, shutdown, rebuilds
-    return Job(config, clock, log, admin, layout, folder, memory, limits, *shared)
+    return Job(config, clock, log, admin, layout, folder, ThreadSettings.of(config), limits, *shared)
 
 
-def shared_anew(job: Job, layout: Layout, resources: ExitStack) -> Job:
-    """The job over a new layout; global tables whose stores were damaged are loaded anew."""
+def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:
+    """The job with another layout; global tables whose stores were damaged are loaded again."""
     if not job.global_tables.is_damaged:
         return replace(job, layout=layout)
     with suppress(CorruptStateError):
@@ -150,7 +146,7 @@ def _open_global_tables(
     return tables
 
 
-def _tell_of_unmatched(said: str | None, config: Config, *, bounded: bool) -> None:
+def _report_unmatched(said: str | None, config: Config, *, bounded: bool) -> None:
     """A pattern without topics: a run that ends cannot wait for one."""
     if said is not None and bounded:
         raise UnknownTopicError(said)
@@ -161,7 +157,7 @@ def _tell_of_unmatched(said: str | None, config: Config, *, bounded: bool) -> No
 def consumer_settings(config: Config, role: str) -> dict[str, Any]:
     """The settings of a consumer. Where to begin is not among them: tasks decide that, source by source.
 
-    The main consumer does not go on by itself behind records that were deleted before it read them.
+    The main consumer does not skip records by itself that were deleted before it read them.
     """
     settings = {**config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
     settings.pop("auto.offset.reset", None)

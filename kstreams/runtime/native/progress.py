@@ -46,7 +46,7 @@ class Progress:
     rebuilt: int = 0
 
 
-def together(now: Progress, former: Iterable[Progress]) -> Progress:
+def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
     """The counters of threads that were replaced, added to those of the threads there are."""
     for before in former:
         now = Progress(

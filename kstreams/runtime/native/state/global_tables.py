@@ -1,4 +1,4 @@
-"""Global tables: each holds a whole topic, is loaded before the tasks start, and is kept fresh by one thread."""
+"""`GlobalTables`: each table holds a whole topic, is loaded before the tasks start, and is updated by one thread."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class GlobalTables:
     ) -> None:
         self._consumer, self._admin, self._poll_s = consumer, admin, config["poll.ms"] / 1000
         self._folder, self._closed = folder, threading.Event()
-        self.is_damaged = False
-        """Whether they are to be opened anew."""
+        self._is_damaged = False
         self._lock = ReadWriteLock()
         self._task_of: dict[str, Task] = {}
         self._states: list[TaskState] = []
@@ -77,13 +76,22 @@ class GlobalTables:
             self._take(self._poll_s)
 
     def follow(self, stopping: threading.Event) -> None:
-        """Keep the tables fresh until `stopping`, or until they are closed."""
+        """Apply new records until `stopping`, or until they are closed."""
         while self._task_of and not (stopping.is_set() or self._closed.is_set()):
             self._take(self._poll_s)
 
-    def own(self, damage: CorruptStateError) -> bool:
+    def owns(self, damage: CorruptStateError) -> bool:
         """Whether it is their stores that are damaged."""
         return damage.folder is not None and self._folder in damage.folder.parents
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether they are to be opened again."""
+        return self._is_damaged
+
+    def mark_damaged(self) -> None:
+        """Note that their stores are damaged."""
+        self._is_damaged = True
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""`Rebuilds`: clears damaged stores away, so that they are restored when their task is opened anew."""
+"""`Rebuilds`: deletes damaged stores, so that they are restored when their task is opened again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Rebuilds:
-    """Of one running application.
+    """The rebuilds of one running application.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class Rebuilds:
         self.count = 0
         """How often stores were rebuilt."""
 
-    def clear_away(self, damage: CorruptStateError, plans: Sequence[TaskPlan], tables: GlobalTables) -> None:
-        """Delete the damaged files of a task, or say that the global tables are damaged.
+    def delete_damaged(self, damage: CorruptStateError, plans: Sequence[TaskPlan], tables: GlobalTables) -> None:
+        """Delete the damaged files of a task, or mark the global tables as damaged.
 
         Parameters
         ----------
@@ -42,7 +42,7 @@ class Rebuilds:
         plans : sequence of TaskPlan
             One of them owns the files, unless they belong to the global tables.
         tables : GlobalTables
-            Their topics hold everything: they are loaded anew from there whenever they are opened.
+            They are loaded from their topics whenever they are opened.
 
         Raises
         ------
@@ -52,13 +52,13 @@ class Rebuilds:
         if damage.folder is None:
             raise damage
         with self._lock:
-            if not tables.own(damage):
+            if not tables.owns(damage):
                 self._refuse_lost(damage, damage.folder.parent, plans)
                 self._note(damage, damage.folder.parent)
                 shutil.rmtree(damage.folder)
             elif not tables.is_damaged:
                 self._note(damage, damage.folder.parent)
-                tables.is_damaged = True
+                tables.mark_damaged()
 
     def _refuse_lost(self, damage: CorruptStateError, task: Path, plans: Sequence[TaskPlan]) -> None:
         lost = [name for plan in plans if self._folder(plan) == task for name in self._not_restorable(plan)]
@@ -79,7 +79,7 @@ class Rebuilds:
         logger.warning("%s. They are rebuilt from their topics", damage)
 
     def committed(self, plans: Iterable[TaskPlan]) -> None:
-        """These tasks have got on."""
+        """These tasks have committed: their stores are sound."""
         self._unproven.difference_update(map(self._folder, plans))
 
     def _folder(self, plan: TaskPlan) -> Path:

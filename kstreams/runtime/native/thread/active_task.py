@@ -19,7 +19,7 @@ ENDED = "end_of_input"
 
 
 class ActiveTask:
-    """One task of a thread.
+    """One task of a thread. Kafka Streams: `StreamTask`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class ActiveTask:
     most_bytes : int
         How large a run's input may be, and roughly what it may add to uncommitted changes.
     ended : bool
-        Whether the end of input was already told to it, in an earlier run over the same input.
+        Whether it has processed the end of its input already, in an earlier run over the same input.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ActiveTask:
         """Buffer records of one of the inputs."""
         self.group.add(batch)
 
-    def lose(self, source: TopicPartition, start: int, end: int) -> None:
+    def count_deleted(self, source: TopicPartition, start: int, end: int) -> None:
         """The records [start, end) of an input were deleted before they were read: they count as dropped."""
         self.task.count_deleted(source, start, end)
         self.uncommitted = True
@@ -117,17 +117,17 @@ class ActiveTask:
             self.uncommitted = True
 
     def pass_time(self) -> None:
-        """Let stream time go on where input is idle."""
+        """Advance stream time where input is idle."""
         if self.task.pass_time(source.topic for source in self.group.awake_partitions()):
             self.uncommitted = True
 
     def end_input(self) -> None:
-        """Bounded input is over."""
+        """Process the end of a bounded input."""
         self.uncommitted = self.ended = True
         self.task.end_of_input()
 
-    def settle(self, position: Callable[[TopicPartition], int]) -> None:
-        """Move past offsets at which nothing was left to process: gaps, dropped rows, aborted transactions.
+    def skip_gaps(self, position: Callable[[TopicPartition], int]) -> None:
+        """Skip offsets at which nothing is to be processed: gaps, dropped rows, aborted transactions.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class ActiveTask:
         return found
 
     def committed(self) -> None:
-        """All that it did is committed."""
+        """Note that all it did is committed."""
         self.uncommitted, self.bytes_pending = False, 0
 
     def close(self) -> None:

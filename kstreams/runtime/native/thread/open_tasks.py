@@ -1,4 +1,4 @@
-"""Opens the tasks of a thread: stores, restore, committed positions and memo, live closures."""
+"""Opens the tasks of a thread: stores, restore, committed offsets and task metadata."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def _open(
         topic_names=job.layout.topic_names,
     )
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
-    idle_ms = job.config["max.task.idle.ms"] if job.bounds is None else 0
+    idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
-    most_bytes = job.per_thread(job.memory.uncommitted) // _RUNS_BEFORE_COMMIT
-    limits = job.clock, job.config["max.poll.records"], most_bytes, bool(metadata.get(ENDED, 0))
+    most_bytes = job.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
+    limits = job.clock, job.settings.max_poll_records, most_bytes, bool(metadata.get(ENDED, 0))
     active = ActiveTask(plan, task, state, group, starts, *limits)
     for source, start in starts.items():
         if source in committed and committed[source].offset < start:
-            active.lose(source, committed[source].offset, start)
+            active.count_deleted(source, committed[source].offset, start)
     return active

@@ -1,4 +1,4 @@
-"""Deletes from repartition topics what has been processed, now and then after a commit."""
+"""`Purge`: deletes from repartition topics what has been processed and committed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
-from kstreams.config import Config
 from kstreams.log.api import Admin
 from kstreams.runtime.native.thread.active_task import ActiveTask
 
@@ -19,15 +18,14 @@ class Purge:
     admin : Admin
     topics : collection of str
         Real names of the repartition topics.
-    config : Config
-        `repartition.purge.interval.ms`.
+    interval_ms : int
+        Least time between two purges.
     clock : Clock
     """
 
-    def __init__(self, admin: Admin, topics: Collection[str], config: Config, clock: Clock) -> None:
+    def __init__(self, admin: Admin, topics: Collection[str], interval_ms: int, clock: Clock) -> None:
         self._admin, self._topics, self._clock = admin, topics, clock
-        self._interval_ms: int = config["repartition.purge.interval.ms"]
-        self._last_ms = clock.now_ms()
+        self._interval_ms, self._last_ms = interval_ms, clock.now_ms()
         self._purged: dict[TopicPartition, int] = {}
 
     def after_commit(self, tasks: Iterable[ActiveTask]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from kstreams.batch import Batch
 from kstreams.clock import Clock
-from kstreams.config import Config
 from kstreams.errors import BufferFullError
 from kstreams.log.api import OnDelivery, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, Result, handler_of
@@ -17,20 +16,21 @@ logger = logging.getLogger(__name__)
 
 
 class SendRetry:
-    """Of one thread.
+    """The retries of one thread.
 
     Parameters
     ----------
-    config : Config
-        `production.exception.handler` says whether to try again, `task.timeout.ms` for how long. Leaving a record out
-        is for those that can never be written: what has no room now is tried again, or ends the thread.
+    production_handler : object
+        The setting `production.exception.handler`; its handler says whether to try again. Only records that can never
+        be written are left out: what has no room now is tried again, or ends the thread.
+    timeout_ms : int
+        For how long to try again.
     clock : Clock
     """
 
-    def __init__(self, config: Config, clock: Clock) -> None:
-        self._handler = handler_of(config["production.exception.handler"], None)
-        self._timeout_ms: int = config["task.timeout.ms"]
-        self._clock = clock
+    def __init__(self, production_handler: Any, timeout_ms: int, clock: Clock) -> None:
+        self._handler = handler_of(production_handler, None)
+        self._timeout_ms, self._clock = timeout_ms, clock
 
     def send(self, producer: Producer, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
         """Send a batch; each try takes the producer's `max.block.ms`.

@@ -1,4 +1,4 @@
-"""Says in the log how a thread is doing, and when one of its tasks makes no progress: nothing fails silently."""
+"""`StallDetector`: logs when a task makes no progress, and at intervals a summary of its thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kstreams.clock import Clock
-from kstreams.config import Config
 from kstreams.runtime.native.thread.active_task import ActiveTask
 
 logger = logging.getLogger(__name__)
@@ -15,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class _Seen:
-    """What a task had processed when it was last seen to move."""
+    """What a task had processed when it last made progress."""
 
     records: int
     at_ms: int
@@ -23,34 +22,35 @@ class _Seen:
 
 
 class StallDetector:
-    """Watches the tasks of one thread.
+    """Observes the tasks of one thread.
 
     Parameters
     ----------
     name : str
         Of the thread.
-    config : Config
-        `task.timeout.ms`: after how long without progress a task is reported; `log.summary.interval.ms`.
+    timeout_ms : int
+        After how long without progress a task is reported.
+    summary_ms : int
+        Interval of the summaries; 0: none.
     clock : Clock
     """
 
-    def __init__(self, name: str, config: Config, clock: Clock) -> None:
+    def __init__(self, name: str, timeout_ms: int, summary_ms: int, clock: Clock) -> None:
         self._name, self._clock = name, clock
-        self._timeout_ms: int = config["task.timeout.ms"]
-        self._summary_ms: int = config["log.summary.interval.ms"]
+        self._timeout_ms, self._summary_ms = timeout_ms, summary_ms
         self._summarized_ms, self._summarized_records = clock.now_ms(), 0
         self._seen: dict[str, _Seen] = {}
         self.stalls = 0
 
-    def look(self, tasks: Sequence[ActiveTask]) -> None:
-        """Compare with the last look."""
+    def check(self, tasks: Sequence[ActiveTask]) -> None:
+        """Compare with what the last check found."""
         now_ms = self._clock.now_ms()
         for task in tasks:
-            self._look_at(task, now_ms)
+            self._check(task, now_ms)
         if 0 < self._summary_ms <= now_ms - self._summarized_ms:
             self._summarize(tasks, now_ms)
 
-    def _look_at(self, task: ActiveTask, now_ms: int) -> None:
+    def _check(self, task: ActiveTask, now_ms: int) -> None:
         seen = self._seen.setdefault(task.id, _Seen(task.processed, now_ms))
         waiting = [source for source in task.plan.inputs if task.group.buffered(source)]
         if task.processed != seen.records or not waiting:

@@ -1,0 +1,74 @@
+"""`ThreadSettings`: what the configuration says to stream threads, read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.config import Config, MemoryShares
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSettings:
+    """The settings of each stream thread.
+
+    Parameters
+    ----------
+    commit_interval_ms : int
+        `commit.interval.ms`.
+    poll_s : float
+        `poll.ms`, in seconds: how long a thread waits for input.
+    max_poll_records : int
+        `max.poll.records`: most records of one poll, and of one run of a task.
+    max_buffered_records : int
+        `buffered.records.per.partition`: a partition of which more is buffered is not read further.
+    max_task_idle_ms : int
+        `max.task.idle.ms`: how long a task waits for an input that is empty.
+    task_timeout_ms : int
+        `task.timeout.ms`: for how long a send is tried again, and after which time without progress a task is reported.
+    summary_interval_ms : int
+        `log.summary.interval.ms`.
+    purge_interval_ms : int
+        `repartition.purge.interval.ms`.
+    production_handler : object
+        `production.exception.handler`.
+    uncommitted_bytes : int
+        The thread's part of the memory for uncommitted changes.
+    buffered_bytes : int
+        Its part of the memory for input that waits and output on its way.
+
+    Examples
+    --------
+    >>> ThreadSettings.of(Config.of({"poll.ms": 50, "num.stream.threads": 2})).poll_s
+    0.05
+    """
+
+    commit_interval_ms: int
+    poll_s: float
+    max_poll_records: int
+    max_buffered_records: int
+    max_task_idle_ms: int
+    task_timeout_ms: int
+    summary_interval_ms: int
+    purge_interval_ms: int
+    production_handler: Any
+    uncommitted_bytes: int
+    buffered_bytes: int
+
+    @classmethod
+    def of(cls, config: Config) -> ThreadSettings:
+        """The settings in a configuration."""
+        memory, threads = MemoryShares.of(config), int(config["num.stream.threads"])
+        return cls(
+            commit_interval_ms=config["commit.interval.ms"],
+            poll_s=config["poll.ms"] / 1000,
+            max_poll_records=config["max.poll.records"],
+            max_buffered_records=config["buffered.records.per.partition"],
+            max_task_idle_ms=config["max.task.idle.ms"],
+            task_timeout_ms=config["task.timeout.ms"],
+            summary_interval_ms=config["log.summary.interval.ms"],
+            purge_interval_ms=config["repartition.purge.interval.ms"],
+            production_handler=config["production.exception.handler"],
+            uncommitted_bytes=max(1, memory.uncommitted // threads),
+            buffered_bytes=max(1, memory.buffered // threads),
+        )

@@ -1,0 +1,132 @@
+"""`InputReader`: reads the inputs of one thread's tasks, as far as there is room and the run goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import LogError, UnknownTopicError
+from kstreams.log.api import Admin, Consumer
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.offset_reset import OffsetReset
+
+_BOUNDED_POLL_S = 0.005  # a bounded run waits only for its own threads, and not for long
+
+
+class InputReader:
+    """The consumer of one thread, and the task that each partition belongs to.
+
+    Parameters
+    ----------
+    consumer : Consumer
+    admin : Admin
+    job : Job
+    """
+
+    def __init__(self, consumer: Consumer, admin: Admin, job: Job) -> None:
+        self._consumer, self._admin, self._job, self._bounds = consumer, admin, job, job.bounds
+        self._tasks: Sequence[ActiveTask] = ()
+        self._task_of: dict[TopicPartition, ActiveTask] = {}
+        self._internal = frozenset(job.layout.topic_names.values())
+        self._poll_s = job.settings.poll_s if job.bounds is None else _BOUNDED_POLL_S
+        self._most_records = job.settings.max_poll_records
+        self._most_buffered_records = job.settings.max_buffered_records
+        self._most_buffered_bytes = job.settings.buffered_bytes // 2  # the other half is for output
+        self._is_memory_full = False
+
+    def open(self, tasks: Sequence[ActiveTask]) -> None:
+        """Read the inputs of these tasks, each from where its task goes on."""
+        self._tasks = tasks
+        self._task_of = {source: task for task in tasks for source in task.plan.inputs}
+        self._consumer.assign(list(self._task_of))
+        for source, task in self._task_of.items():
+            self._consumer.seek(source, task.next_offsets[source])
+
+    def poll(self, *, is_busy: bool) -> bool:
+        """Buffer records, and report to every task how much its empty inputs lag; whether there were records.
+
+        Parameters
+        ----------
+        is_busy : bool
+            Whether the tasks have work: then it does not wait for records.
+        """
+        self._pause_full()
+        most = self._most_polled()
+        batches = self._fetched(0.0 if is_busy else self._poll_s, most)
+        for batch in batches:
+            if len(rows := self._within_bounds(batch)):
+                self._task_of[batch.source].add(rows)
+        everything = sum(map(len, batches)) < most
+        for task in self._tasks:
+            for source in task.group.empty_partitions():
+                task.group.set_lag(source, 0 if self._is_at_end(source, task, everything) else 1)
+        return bool(batches)
+
+    def is_full(self, source: TopicPartition) -> bool:
+        """Whether enough is buffered of a partition, or some of it where the memory for input is full."""
+        waiting = self._task_of[source].group.buffered(source)
+        return waiting > self._most_buffered_records or (waiting > 0 and self._is_memory_full)
+
+    def is_all_buffered(self, source: TopicPartition) -> bool:
+        """Whether a partition holds no more, in a bounded run, than what was read of it."""
+        return self._is_at_end(source, self._task_of[source], False)
+
+    def read_up_to(self, source: TopicPartition) -> int:
+        """The offset up to which a partition has been read."""
+        end, position = self._end_of(source), self._consumer.position(source)
+        return position if end is None else min(position, end)
+
+    def _fetched(self, timeout: float, most: int) -> list[Batch]:
+        try:
+            return self._consumer.poll(timeout, most)
+        except UnknownTopicError:
+            raise
+        except LogError:
+            if not self._skip_deleted():
+                raise
+            return self._fetched(timeout, most)
+
+    def _skip_deleted(self) -> bool:
+        """Read on behind records that were deleted before they were read, as sources say; whether there were any."""
+        begins = self._admin.beginning_offsets(list(self._task_of))
+        behind = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
+        job = self._job
+        with job.consumer("restore") as consumer:
+            reset = OffsetReset(self._admin, consumer, job.config, job.clock, job.layout.stateful)
+            for source, at in behind.items():
+                task = self._task_of[source]
+                next_offset = reset.after_loss(task.plan, source, at, begins[source])
+                self._consumer.seek(source, next_offset)
+                task.count_deleted(source, at, next_offset)
+        return bool(behind)
+
+    def _pause_full(self) -> None:
+        """Read on only from partitions that have room."""
+        self._is_memory_full = sum([task.group.buffered_bytes() for task in self._tasks]) > self._most_buffered_bytes
+        full = set(filter(self.is_full, self._task_of))
+        self._consumer.resume([source for source in self._task_of if source not in full])
+        self._consumer.pause(full)
+
+    def _most_polled(self) -> int:
+        """How many records a poll may give: as many as are allowed, fewer where they are large."""
+        row_bytes = max([task.group.row_bytes() for task in self._tasks], default=1)
+        return min(self._most_records, max(1, self._most_buffered_bytes // row_bytes))
+
+    def _within_bounds(self, batch: Batch) -> Batch:
+        end = self._end_of(batch.source)
+        if end is None or batch.offsets[-1] < end:
+            return batch
+        return batch.slice(0, int(batch.offsets.searchsorted(end)))
+
+    def _is_at_end(self, source: TopicPartition, task: ActiveTask, everything: bool) -> bool:
+        """Whether an empty input has no more to come: now, or in a bounded run ever."""
+        if self._bounds is None:
+            return everything
+        end = self._bounds.end_of(source, task.plan.id.sub_topology)
+        return end is not None and self._consumer.position(source) >= end
+
+    def _end_of(self, source: TopicPartition) -> int | None:
+        if self._bounds is None or source.topic in self._internal:
+            return None  # internal topics hold nothing but what follows from the input: all of it is read
+        return self._bounds.end_of(source, self._task_of[source].plan.id.sub_topology)
