@@ -27,11 +27,11 @@ from kstreams.dsl.graph import (
 )
 from kstreams.dsl.handle import N
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import Names, check_topic, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.dsl.rules import topology_of
 from kstreams.dsl.streams.kstream import KStream
+from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.dsl.tables.global_ktable import GlobalKTable
 from kstreams.dsl.tables.ktable import KTable
 from kstreams.durations import Duration, to_ms
@@ -94,7 +94,7 @@ class GraphBuilder:
     def repartition_of(self, node: Node, topic: str) -> Repartition | None:
         """The repartition of a node through a topic that an aggregation or join has asked for already."""
         found = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
-        return next((other for other in found if other.parents == (node.name,) and not other.asked), None)
+        return next((other for other in found if other.parents == (node.name,) and not other.explicit), None)
 
     def repartition_required(self, node: Node) -> bool:
         """Whether the output of a node must be repartitioned before it is grouped or joined."""
@@ -105,7 +105,7 @@ class GraphBuilder:
         return LogicalGraph(self._nodes.values())
 
 
-class StreamsBuilder(Explaining):
+class StreamsBuilder(SuggestsNames):
     """Declares streams and tables of topics, and builds the topology. Kafka Streams: `StreamsBuilder`.
 
     Parameters

@@ -45,16 +45,16 @@ def _unnamed_stores(topology: Topology, generated: Collection[str]) -> Iterator[
             owner = next(
                 node for node in topology.nodes.values() if isinstance(node, ProcessorNode) and store in node.stores
             )
-            asked = topology.graph[topology.origin[owner.name]]
-            yield f"state store {store} of {asked}: give {operators.of(asked).store_named_by}"
+            operator = topology.graph[topology.origin[owner.name]]
+            yield f"state store {store} of {operator}: give {operators.of(operator).store_named_by}"
 
 
 def _unnamed_topics(topology: Topology, generated: Collection[str]) -> Iterator[str]:
     for topic in (topic.name for topic in topology.repartition_topics):
         if _is_generated(topic, generated):
             sinks = (node for node in topology.nodes.values() if isinstance(node, SinkNode) and node.topic == topic)
-            asked = topology.graph[topology.origin[next(sinks).name]]
-            yield f"repartition topic {topic} of {asked}: give name= to the grouping, join or repartition"
+            operator = topology.graph[topology.origin[next(sinks).name]]
+            yield f"repartition topic {topic} of {operator}: give name= to the grouping, join or repartition"
 
 
 def _is_generated(name: str, generated: Collection[str]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstreams.dsl.graph import Grouped, Node, Repartition
-from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import repartition_nodes, repartition_topic
+from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 N = TypeVar("N", bound=Node)
 
 
-class Handle(Explaining):
+class Handle(SuggestsNames):
     """Immutable; every operator makes a new one. Two handles of one node are the same stream or table."""
 
     __slots__ = ("_graph", "_node")

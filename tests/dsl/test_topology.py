@@ -98,7 +98,7 @@ def test_every_node_knows_the_operator_it_came_from():
     topology = builder.build()
     source = "again-repartition-source"
     assert {topology.origin[f"again-repartition-{part}"] for part in ("filter", "sink", "source")} == {source}
-    assert topology.graph[source].asked
+    assert topology.graph[source].explicit
 
 
 def test_tables_are_kept_only_if_something_looks_into_them():

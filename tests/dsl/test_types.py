@@ -12,7 +12,7 @@ import pytest
 import kstreams as ks
 from kstreams import expressions as ex
 from kstreams.dsl.analysis.facts import flow_types
-from kstreams.dsl.returned_types import returned_items, returned_pair, returned_pairs, returned_type
+from kstreams.dsl.return_annotations import return_items, return_pair, return_pairs, return_type
 from kstreams.serdes import IntSerde, TimeWindowedSerde
 
 
@@ -86,10 +86,10 @@ def test_what_functions_say_about_themselves():
     def anything(value) -> Any: ...
     def unresolvable(value) -> NoSuchType: ...  # noqa: F821
 
-    assert returned_type(Callable()) is int
-    assert returned_type(partial(delay)) is int
-    assert [returned_type(f) for f in (unknown, anything, unresolvable, len)] == [None] * 4
-    assert returned_pair(by_origin) == (str, Flight)
-    assert returned_pair(delay) == (None, None)
-    assert returned_items(parts) is str
-    assert returned_pairs(parts) == (None, None)
+    assert return_type(Callable()) is int
+    assert return_type(partial(delay)) is int
+    assert [return_type(f) for f in (unknown, anything, unresolvable, len)] == [None] * 4
+    assert return_pair(by_origin) == (str, Flight)
+    assert return_pair(delay) == (None, None)
+    assert return_items(parts) is str
+    assert return_pairs(parts) == (None, None)

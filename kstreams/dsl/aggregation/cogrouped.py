@@ -9,8 +9,8 @@ from kstreams.dsl.aggregation.windowed import checked_retention, refuse_windows
 from kstreams.dsl.graph.cogroups import Cogroup, CogroupedInput, WindowedCogroup
 from kstreams.dsl.graph.node import Declared, Typing
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import validate_name
+from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.record import Windowed
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -26,7 +26,7 @@ B = TypeVar("B")
 Aggregator = Callable[[Any, Any, Any], Any]
 
 
-class CogroupedKStream(Explaining, Generic[K, A]):
+class CogroupedKStream(SuggestsNames, Generic[K, A]):
     """What `KGroupedStream.cogroup` gives: streams, each with an aggregator of its own.
 
     Kafka Streams: `CogroupedKStream`.
@@ -154,7 +154,7 @@ class CogroupedKStream(Explaining, Generic[K, A]):
         return KTable(graph, graph.add(made, table, parents))
 
 
-class TimeWindowedCogroupedKStream(Explaining, Generic[K, A]):
+class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
     """What `CogroupedKStream.windowed_by` gives for windows of a fixed size.
 
     Kafka Streams: `TimeWindowedCogroupedKStream`.
@@ -201,7 +201,7 @@ class TimeWindowedCogroupedKStream(Explaining, Generic[K, A]):
         )
 
 
-class SessionWindowedCogroupedKStream(Explaining, Generic[K, A]):
+class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
     """What `CogroupedKStream.windowed_by` gives for sessions. Kafka Streams: `SessionWindowedCogroupedKStream`."""
 
     __slots__ = ("_cogrouped", "_windows")

@@ -9,7 +9,7 @@ from kstreams.dsl.aggregation.aggregation import fold_or_expressions
 from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.meant_names import Explaining
+from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
@@ -26,7 +26,7 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
-class WindowedKStream(Explaining, Generic[K, V]):
+class WindowedKStream(SuggestsNames, Generic[K, V]):
     """A grouped stream and its windows: what does not depend on the kind of windows."""
 
     __slots__ = ("_emit", "_grouped", "_windows")

@@ -8,7 +8,7 @@ from kstreams.dsl.graph.node import Keys, Node
 
 
 def repartition_required(nodes: Mapping[str, Node], node: Node) -> bool:
-    """Whether a key was changed on any way to `node` since keys were last in place.
+    """Whether a key was changed on any path to `node` since keys were last in place.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kstreams import expressions
 from kstreams.dsl.graph import Function, Node, PairFunction, Typing
-from kstreams.dsl.returned_types import returned_pair, returned_type
+from kstreams.dsl.return_annotations import return_pair, return_type
 from kstreams.errors import KStreamsError, SerdeError, TopologyError
 from kstreams.expressions import Expr
 from kstreams.serdes import Serde, serde_of
@@ -78,7 +78,7 @@ def _unknown(what: TypeOf, node: Node, side: str, purpose: str) -> str:
 def type_given_by(function: Function, parent: Types) -> Any:
     """The type of what a function of key or value says it gives, or an expression over both gives; None: not known."""
     if not isinstance(function, Expr):
-        return returned_type(function)
+        return return_type(function)
     return expressions.result_type(function, key=parent.key.python, value=parent.value.python)
 
 
@@ -100,7 +100,7 @@ def returned_by(node: Node, function: Function, parent: Types) -> Any:
 def pair_returned_by(node: Node, function: PairFunction, parent: Types) -> tuple[Any, Any]:
     """The types of the key and value that a function of a node gives."""
     if not isinstance(function, tuple):
-        return returned_pair(function)
+        return return_pair(function)
     key, value = function
     return returned_by(node, key, parent), returned_by(node, value, parent)
 

@@ -8,7 +8,7 @@ from typing import Any
 from kstreams import expressions
 from kstreams.dsl import graph as g
 from kstreams.dsl.analysis.types import TypeOf, Types, naming
-from kstreams.dsl.returned_types import returned_type
+from kstreams.dsl.return_annotations import return_type
 from kstreams.serdes import Serde
 
 
@@ -46,7 +46,7 @@ def aggregate_type(node: g.StreamAggregate | g.WindowedAggregate, grouped: Types
 def _fold_type(node: g.StreamAggregate | g.WindowedAggregate, grouped: Types) -> Any:
     fold = node.aggregation
     assert isinstance(fold, g.Fold)
-    return returned_type(fold.aggregator) or returned_type(fold.initializer)
+    return return_type(fold.aggregator) or return_type(fold.initializer)
 
 
 _AGGREGATE_TYPES: dict[type, Callable[[Any, Types], Any]] = {

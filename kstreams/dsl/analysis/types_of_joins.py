@@ -13,7 +13,7 @@ from kstreams.dsl.graph.joins import (
     StreamJoin,
     StreamTableJoin,
 )
-from kstreams.dsl.returned_types import returned_type
+from kstreams.dsl.return_annotations import return_type
 from kstreams.expressions import Expr
 
 
@@ -31,7 +31,7 @@ def joined_type(node: Any, parents: tuple[Types, ...]) -> Any:
     if node.result is not None:
         return node.result
     if not isinstance(node.joiner, Expr):
-        return returned_type(node.joiner)
+        return return_type(node.joiner)
     left, right = side_types(node, parents[0], parents[1])
     with naming(node):
         return expressions.result_type(

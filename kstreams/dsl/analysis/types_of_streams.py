@@ -6,7 +6,7 @@ from typing import Any
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.analysis.types import TypeOf, Types, pair_returned_by, returned_by
-from kstreams.dsl.returned_types import returned_items, returned_pairs
+from kstreams.dsl.return_annotations import return_items, return_pairs
 from kstreams.expressions import Expr
 
 
@@ -32,7 +32,7 @@ def mapped(node: g.Map, parents: tuple[Types, ...]) -> Types:
 
 
 def flat_mapped(node: g.FlatMap, parents: tuple[Types, ...]) -> Types:
-    return _of_pair(node, returned_pairs(node.function))
+    return _of_pair(node, return_pairs(node.function))
 
 
 def _of_pair(node: g.Map | g.FlatMap, returned: tuple[Any, Any]) -> Types:
@@ -50,7 +50,7 @@ def batch_mapped(node: g.MapBatch, parents: tuple[Types, ...]) -> Types:
 
 
 def values_flat_mapped(node: g.FlatMapValues, parents: tuple[Types, ...]) -> Types:
-    annotated = None if isinstance(node.function, Expr) else returned_items(node.function)
+    annotated = None if isinstance(node.function, Expr) else return_items(node.function)
     return Types(parents[0].key, TypeOf(node.value or annotated, node))
 
 

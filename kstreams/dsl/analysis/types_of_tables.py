@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.analysis.types import TypeOf, Types, pair_returned_by, returned_by
-from kstreams.dsl.returned_types import returned_type
+from kstreams.dsl.return_annotations import return_type
 
 
 def table_values_mapped(node: g.TableMapValues, parents: tuple[Types, ...]) -> Types:
@@ -28,4 +28,4 @@ def table_aggregated(node: g.TableAggregate, parents: tuple[Types, ...]) -> Type
     if isinstance(node.aggregation, g.TableCount):
         return Types(key, TypeOf(int, node))
     fold = node.aggregation
-    return Types(key, TypeOf(returned_type(fold.adder) or returned_type(fold.initializer), node))
+    return Types(key, TypeOf(return_type(fold.adder) or return_type(fold.initializer), node))

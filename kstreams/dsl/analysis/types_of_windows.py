@@ -9,7 +9,7 @@ from kstreams.dsl.analysis.types import TypeOf, Types, required_serde
 from kstreams.dsl.analysis.types_of_aggregates import aggregate_type, grouped_types
 from kstreams.dsl.graph import Node, WindowedAggregate
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
-from kstreams.dsl.returned_types import returned_type
+from kstreams.dsl.return_annotations import return_type
 from kstreams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -38,7 +38,7 @@ def cogrouped_key(node: Cogroup, parents: tuple[Types, ...]) -> TypeOf:
 
 def _cogrouped_value(node: Cogroup) -> TypeOf:
     functions: list[Callable[..., Any]] = [*(given.aggregator for given in node.inputs), node.initializer]
-    annotated = (returned_type(function) for function in functions)
+    annotated = (return_type(function) for function in functions)
     return TypeOf(node.value or next((kind for kind in annotated if kind is not None), None), node)
 
 

@@ -60,7 +60,7 @@ class Grouped:
 class StreamAggregate(Node):
     """One aggregate per key."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     aggregation: Aggregation
     store: str
@@ -74,7 +74,7 @@ class StreamAggregate(Node):
 class WindowedAggregate(Node):
     """One aggregate per key and window."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     aggregation: Aggregation
     windows: Windows

@@ -26,7 +26,7 @@ class CogroupedInput:
 class Cogroup(Node):
     """One aggregate per key, to which the records of all inputs contribute; the parents are in their order."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     inputs: tuple[CogroupedInput, ...]
     initializer: Annotated[Callable[[], Any], called_with()]

@@ -38,7 +38,7 @@ class StreamJoin(Node):
         Of what comes out.
     """
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     joiner: Annotated[Function, called_with("left", "right", key_first=True)]
     with_key: bool
@@ -71,7 +71,7 @@ class SelfJoin(Node):
         Names of the step that keeps records, and of where it keeps them.
     """
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     joiner: Annotated[Function, called_with("left", "right", key_first=True)]
     with_key: bool
@@ -101,7 +101,7 @@ class StreamTableJoin(Node):
         How long records wait for versions of the table that come late.
     """
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
     left: ClassVar[bool] = False
 
     joiner: Annotated[Function, called_with("left", "right", key_first=True)]

@@ -24,7 +24,7 @@ class Keys(Enum):
 
     KEPT = "kept"
     CHANGED = "changed"  # a later grouping or join must repartition
-    SETTLED = "settled"  # the output lies where its key belongs
+    IN_PLACE = "in place"  # the output lies where its key belongs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

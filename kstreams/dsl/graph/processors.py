@@ -50,7 +50,7 @@ class ProcessValues(Process):
 class GlobalStore(Node):
     """A topic whose every record goes through a processor into a store that every instance has; nothing follows it."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     store: StoreBuilder
     topic: str

@@ -25,15 +25,15 @@ class To(Node):
 class Repartition(Node):
     """Writes to an internal topic by the new key and reads it again. Its name is that of the source that reads.
 
-    `asked` tells the `repartition()` of the user from one that an aggregation or join needs.
+    `explicit` tells the `repartition()` of the user from one that an aggregation or join needs.
     """
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     topic: str
     filter: str
     sink: str
-    asked: bool = False
+    explicit: bool = False
     key: Typing = None
     value: Typing = None
     partitions: int | None = None

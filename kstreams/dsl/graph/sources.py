@@ -28,7 +28,7 @@ class Consumed:
 class StreamSource(Node):
     """A stream of one or more topics, or of all whose names match a pattern."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     topics: tuple[str, ...]
     pattern: re.Pattern[str] | None = None
@@ -39,7 +39,7 @@ class StreamSource(Node):
 class TableSource(Node):
     """A topic read as the changes of a table; `restored_from_source`: its store needs no changelog beside the topic."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     topic: str
     source: str
@@ -53,7 +53,7 @@ class TableSource(Node):
 class GlobalTableSource(Node):
     """A topic read completely by every instance."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     topic: str
     source: str

@@ -142,4 +142,4 @@ class Split(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Branch(Node):
-    """One way out of a Split."""
+    """The records of one branch of a Split."""

@@ -27,7 +27,7 @@ class TableGroupBy(Node):
 class TableRepartition(Node):
     """Writes changes to an internal topic by the new key and reads them again; named after the source that reads."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     topic: str
     sink: str
@@ -62,7 +62,7 @@ TableAggregation: TypeAlias = TableCount | TableReduce | TableFold
 class TableAggregate(Node):
     """One aggregate per group of rows."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     aggregation: TableAggregation
     store: str

@@ -31,7 +31,7 @@ class TableJoin(Node):
         Of what comes out.
     """
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     joiner: Annotated[Function, called_with("left", "right")]
     left_outer: bool
@@ -44,8 +44,8 @@ class TableJoin(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """The names of a topic between two sub-topologies, and of the sink and the source at its ends."""
+class InternalTopicNames:
+    """The names of an internal topic, and of the sink and the source at its ends."""
 
     topic: str
     sink: str
@@ -54,15 +54,15 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyNames:
-    """The names that a foreign-key join gives out: of its steps (but for the last), topics and own store."""
+    """The names of the parts of a foreign-key join: processors (but for the last), topics and own store."""
 
     send: str
-    registration: Passage
+    registration: InternalTopicNames
     store: str
     receive: str
     join_foreign: str
     foreign_join: str
-    response: Passage
+    response: InternalTopicNames
     resolver: str
 
 
@@ -86,7 +86,7 @@ class ForeignKeyJoin(Node):
         How the left and the right table are partitioned, where not by their keys.
     """
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
     foreign_key: Annotated[Function, called_with("left", key_first=True)]
     with_key: bool

@@ -28,7 +28,7 @@ class ToTable(Node):
 class ToStream(Node):
     """The changes of a table as a stream of its new values."""
 
-    keys: ClassVar[Keys] = Keys.SETTLED
+    keys: ClassVar[Keys] = Keys.IN_PLACE
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

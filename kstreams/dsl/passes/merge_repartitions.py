@@ -1,7 +1,7 @@
 """Repartitions that follow from one change of keys become one, right behind it (`merge.repartition.topics`).
 
-What stands between the change and a repartition then runs behind the topic. A step that changes values stands in the
-way: the topic would hold other values. `repartition()` of the user is never merged.
+What stands between the change and a repartition then runs behind the topic. An operator that changes values
+between the two prevents it: the topic would hold other values. `repartition()` of the user is never merged.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ class _Flow:
         return None
 
     def find_child(self, name: str, above: str) -> str | None:
-        """The child of `above` on the way down to `name`."""
+        """The child of `above` on the path down to `name`."""
         return self.find(name, lambda other: above in self.parents(other))
 
     def replace(self, start: str, repartitions: list[str]) -> None:
         """Put one repartition behind `start`, and take away those that it stands for.
 
-        One after the other moves the way that leads to it; where a way was moved already, it is looked for on others.
+        Each in turn redirects the path that leads to it; where a path was redirected already, another one is taken.
         """
         merged = _merged(start, [self.nodes[name] for name in repartitions])
         self.nodes[_MERGED] = replace(merged, parents=())
         for name in repartitions:
-            way = self.find_child(name, start)
-            if way is not None:
-                self._rewire(way, start, _MERGED)
+            child = self.find_child(name, start)
+            if child is not None:
+                self._rewire(child, start, _MERGED)
             (parent,) = self.nodes.pop(name).parents
             self._rewire_children(name, parent)
         self._rewire_children(_MERGED, merged.name)
@@ -94,7 +94,7 @@ def _by_change_of_keys(flow: _Flow) -> Groups:
     """Repartitions by the change of keys before them, if nothing between the two changes values."""
     groups: Groups = {name: [] for name, node in flow.nodes.items() if node.keys is Keys.CHANGED}
     for name, node in flow.nodes.items():
-        if isinstance(node, Repartition) and not node.asked:
+        if isinstance(node, Repartition) and not node.explicit:
             nearest = flow.find(name, lambda other: other in groups or flow.nodes[other].changes_values)
             if nearest in groups and nearest == flow.find(name, groups.__contains__):
                 groups[nearest].append(name)

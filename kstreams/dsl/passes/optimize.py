@@ -19,8 +19,8 @@ OPTIMIZATIONS: dict[str, Callable[[LogicalGraph], LogicalGraph]] = {
 
 def optimize(graph: LogicalGraph, setting: str) -> LogicalGraph:
     """Apply the passes of a checked setting: `none`, `all`, or names with commas between."""
-    asked = OPTIMIZATIONS if setting == "all" else setting.split(",")
+    chosen = OPTIMIZATIONS if setting == "all" else setting.split(",")
     for name, apply in OPTIMIZATIONS.items():
-        if name in asked:
+        if name in chosen:
             graph = apply(graph)
     return graph

@@ -11,7 +11,7 @@ from kstreams.dsl.analysis.tables import Keeping, TableDemands
 from kstreams.dsl.analysis.types import Types, naming
 from kstreams.dsl.analysis.types_of_table_joins import tables_joined
 from kstreams.dsl.graph import Node
-from kstreams.dsl.graph.table_joins import ForeignKeyJoin, Partitioner, Passage
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, InternalTopicNames, Partitioner
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
@@ -56,7 +56,9 @@ def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types
     foreign_key, primary_key = build.key_serde(node, PURPOSE, right), build.key_serde(node, PURPOSE, left)
     kind, subscriptions = StoreKind.TIMESTAMPED_KEY_VALUE, SubscriptionSerde(primary_key)
     registered = {"key": foreign_key, "value": subscriptions, "parents": (names.send,)}
-    _pass(node, build, names.registration, 1, partitioner=_partitioner(node, node.other_partitioner), **registered)
+    _through_topic(
+        node, build, names.registration, 1, partitioner=_partitioner(node, node.other_partitioner), **registered
+    )
     build.store(names.store, kind, Materialized(), key=BytesSerde(), value=subscriptions)
     receive = SubscriptionReceiveOperator(names.store, foreign_key, primary_key)
     build.step(node, receive, name=names.receive, parents=(names.registration.source,), stores=(names.store,))
@@ -67,16 +69,16 @@ def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types
     responses = ResponseSerde(build.value_serde(node, PURPOSE, right))
     answered = {"key": primary_key, "value": responses, "parents": (names.join_foreign, names.foreign_join)}
     choose = _partitioner(node, node.partitioner) or _recorded_partition
-    _pass(node, build, names.response, 0, partitioner=choose, **answered)
+    _through_topic(node, build, names.response, 0, partitioner=choose, **answered)
 
 
-def _pass(node: ForeignKeyJoin, build: Lowering, passage: Passage, side: int, **written: Any) -> None:
+def _through_topic(node: ForeignKeyJoin, build: Lowering, names: InternalTopicNames, side: int, **written: Any) -> None:
     """Write what goes to a side to a topic, and read it there, beside the topics of that side's table."""
-    build.topology.add_repartition_topic(repartition_topic(passage.topic))
-    build.sink(node, passage.sink, passage.topic, **written)
-    build.source(node, passage.source, (passage.topic,), key=written["key"], value=written["value"])
+    build.topology.add_repartition_topic(repartition_topic(names.topic))
+    build.sink(node, names.sink, names.topic, **written)
+    build.source(node, names.source, (names.topic,), key=written["key"], value=written["value"])
     beside = topics_behind(build.graph, build.parent(node, side))
-    build.topology.copartition(dict.fromkeys((*beside, passage.topic)))
+    build.topology.copartition(dict.fromkeys((*beside, names.topic)))
 
 
 def _recorded_partition(topic: str, key: Any, response: SubscriptionResponse, count: int) -> int | None:

@@ -23,7 +23,7 @@ def suppress(node: Suppress, build: Lowering) -> str:
             f"{node} cannot hold back a table with a history: leave history_retention= of {build.parent(node)} out, "
             "or suppress before it"
         )
-    asked = node.suppressed
+    suppressed = node.suppressed
     serdes: dict[str, Any] = {
         "key": build.key_serde(node, "to hold it back"),
         "value": build.value_serde(node, "to hold it back"),
@@ -31,11 +31,11 @@ def suppress(node: Suppress, build: Lowering) -> str:
     build.store(node.store, StoreKind.TIME_ORDERED_BUFFER, Materialized(), **serdes)
     operator = SuppressOperator(
         node.store,
-        wait_ms=_close_delay_ms(node, build) if asked.time_limit_ms is None else asked.time_limit_ms,
-        until_window_closes=asked.time_limit_ms is None,
-        max_records=asked.max_records,
-        max_bytes=asked.max_bytes,
-        emit_early=asked.when_full == "emit_early",
+        wait_ms=_close_delay_ms(node, build) if suppressed.time_limit_ms is None else suppressed.time_limit_ms,
+        until_window_closes=suppressed.time_limit_ms is None,
+        max_records=suppressed.max_records,
+        max_bytes=suppressed.max_bytes,
+        emit_early=suppressed.when_full == "emit_early",
     )
     return build.step(node, operator, stores=(node.store,))
 

@@ -1,4 +1,4 @@
-"""Rules of tables grouped by another key: the changes pass an internal topic on their way to the aggregate."""
+"""Rules of tables grouped by another key: their changes pass an internal topic before they are aggregated."""
 
 from __future__ import annotations
 

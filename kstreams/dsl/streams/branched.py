@@ -1,4 +1,4 @@
-"""`BranchedKStream`: a stream on its way into branches."""
+"""`BranchedKStream`: a stream that is being split into branches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kstreams.dsl.graph import Function, Split
-from kstreams.dsl.meant_names import Explaining
 from kstreams.dsl.naming import validate_name
+from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
 
@@ -21,7 +21,7 @@ Chain = Callable[[Any], Any]
 """What is done with a branch; its result stands in the dict of branches, nothing if it is None."""
 
 
-class BranchedKStream(Explaining, Generic[K, V]):
+class BranchedKStream(SuggestsNames, Generic[K, V]):
     """Collects branches; `default_branch()` or `no_default_branch()` gives them. Kafka Streams: `BranchedKStream`.
 
     Examples
@@ -65,8 +65,8 @@ class BranchedKStream(Explaining, Generic[K, V]):
         TopologyError
             When both are given.
         """
-        way = (predicate, self._next_name(name or str(len(self._branches) + 1)), _chain(function, consumer))
-        return BranchedKStream(self._stream, self._prefix, (*self._branches, way))
+        branch = (predicate, self._next_name(name or str(len(self._branches) + 1)), _chain(function, consumer))
+        return BranchedKStream(self._stream, self._prefix, (*self._branches, branch))
 
     def default_branch(
         self,
@@ -90,12 +90,14 @@ class BranchedKStream(Explaining, Generic[K, V]):
         return validate_name(self._prefix + suffix)
 
     def _build(self, *default: tuple[str, Chain | None]) -> dict[str, KStream[K, V]]:
-        ways = [(name, chain) for _, name, chain in self._branches] + list(default)
+        named = [(name, chain) for _, name, chain in self._branches] + list(default)
         predicates = tuple(predicate for predicate, _, _ in self._branches)
-        streams = self._stream._branch(Split(predicates=predicates, branches=tuple(w[0] for w in ways)), self._prefix)
+        streams = self._stream._branch(
+            Split(predicates=predicates, branches=tuple(name for name, _ in named)), self._prefix
+        )
         results = {
             name: stream if chain is None else chain(stream)
-            for (name, chain), stream in zip(ways, streams, strict=True)
+            for (name, chain), stream in zip(named, streams, strict=True)
         }
         return {name: stream for name, stream in results.items() if stream is not None}
 

@@ -17,7 +17,7 @@ from kstreams.dsl.graph.joins import (
 )
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.naming import Names, validate_name
-from kstreams.dsl.streams.joined_keys import check_selected, check_sides
+from kstreams.dsl.streams.join_key_types import check_selected, check_sides
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError

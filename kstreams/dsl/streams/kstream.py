@@ -103,7 +103,7 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         return KStream(self._graph, self._then(Merge(), "KSTREAM-MERGE-", name, other))
 
     def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
-        """Send each record one of several ways. Kafka Streams: `split(Named)`.
+        """Send each record to one of several branches. Kafka Streams: `split(Named)`.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         if partitions is not None and partitions < 1:
             raise TopologyError(f"repartition() at {declared_at()} needs at least 1 partition, not {partitions}")
         prefix = self._graph.names.next("KSTREAM-REPARTITION-") if name is None else name
-        settings = {"asked": True, "partitions": partitions, "partitioner": partitioner}
+        settings = {"explicit": True, "partitions": partitions, "partitioner": partitioner}
         return KStream(self._graph, self._repartitioned(prefix, Grouped(key=key, value=value), **settings))
 
     def to(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from kstreams.dsl.graph import Filter, ProcessValues, Typing
 from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.handle import Handle
-from kstreams.dsl.returned_types import returned_type
+from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.sugar.deduplication import Deduplication
 from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.sugar.sampling import in_sample
@@ -121,7 +121,7 @@ class StreamSugar(Handle, Generic[K, V]):
         if by is None:
             key = types_of(self._graph, self._node).key
             return serde_of(known(key.or_declared(declared, self._node), "key", asker))
-        part = returned_type(by) if declared is None else declared
+        part = return_type(by) if declared is None else declared
         if part is None:
             raise TopologyError(
                 f"{asker} at {declared_at()} must know the type of what by= gives: write key=<type>, "

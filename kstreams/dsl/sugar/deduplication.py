@@ -44,14 +44,14 @@ class Deduplication:
 
 
 class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
-    def __init__(self, asked: Deduplication) -> None:
-        self._asked = asked
+    def __init__(self, settings: Deduplication) -> None:
+        self._settings = settings
 
     def init(self, context: FixedKeyProcessorContext) -> None:
-        self._context, self._seen = context, context.get_state_store(self._asked.store)
+        self._context, self._seen = context, context.get_state_store(self._settings.store)
 
     def process(self, record: FixedKeyRecord[Any, Any]) -> None:
-        mark = self._asked.mark(record.key, record.value)
+        mark = self._settings.mark(record.key, record.value)
         if mark is not None:
             if self._was_seen(mark, record.timestamp):
                 return
@@ -59,5 +59,5 @@ class _Deduplicate(FixedKeyProcessor[Any, Any, Any]):
         self._context.forward(record)
 
     def _was_seen(self, mark: Any, timestamp: int) -> bool:
-        first, last = max(0, timestamp - self._asked.within_ms), timestamp + self._asked.within_ms
+        first, last = max(0, timestamp - self._settings.within_ms), timestamp + self._settings.within_ms
         return next(iter(self._seen.fetch(mark, first, last)), None) is not None

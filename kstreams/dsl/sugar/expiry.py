@@ -44,20 +44,20 @@ class Expiry:
 class _Expire(FixedKeyProcessor[Any, Any, Any]):
     """Passes updates on, and deletions of what has expired, in the order of their times."""
 
-    def __init__(self, asked: Expiry) -> None:
-        self._asked = asked
+    def __init__(self, settings: Expiry) -> None:
+        self._settings = settings
         self._next_ms = 0  # no key expires before
 
     def init(self, context: FixedKeyProcessorContext) -> None:
         self._context = context
-        self._updated = context.get_state_store(self._asked.store)
-        self._by_time = context.get_state_store(f"{self._asked.store}-times")
+        self._updated = context.get_state_store(self._settings.store)
+        self._by_time = context.get_state_store(f"{self._settings.store}-times")
         context.schedule(1, PunctuationType.STREAM_TIME, self._expire_until)
 
     def process(self, record: FixedKeyRecord[Any, Any]) -> None:
         now_ms = self._context.current_stream_time_ms()
         self._expire_until(now_ms)
-        expires_ms = record.timestamp + self._asked.after_ms
+        expires_ms = record.timestamp + self._settings.after_ms
         if record.value is None or expires_ms <= now_ms:
             self._updated.delete(record.key)
             record = record.with_value(None)
@@ -70,7 +70,7 @@ class _Expire(FixedKeyProcessor[Any, Any, Any]):
     def _expire_until(self, now_ms: int) -> None:
         if now_ms < self._next_ms:
             return
-        after_ms = self._asked.after_ms
+        after_ms = self._settings.after_ms
         due = list(self._by_time.started_between(0, now_ms - after_ms)) if now_ms >= after_ms else []
         for (key, (updated_ms, _)), _ in due:
             self._by_time.put(key, None, updated_ms)

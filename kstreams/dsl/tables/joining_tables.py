@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kstreams.dsl.graph import Function, Node, Typing
-from kstreams.dsl.graph.table_joins import ForeignKeyJoin, ForeignKeyNames, Partitioner, Passage, TableJoin
+from kstreams.dsl.graph.table_joins import ForeignKeyJoin, ForeignKeyNames, InternalTopicNames, Partitioner, TableJoin
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import Names, validate_name
-from kstreams.dsl.streams.joined_keys import check_selected, check_sides
+from kstreams.dsl.streams.join_key_types import check_selected, check_sides
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the user asked of a join: how to join, types and store of the result, which rows need no partner."""
+class TableJoinOptions:
+    """The arguments of a join: how to join, types and store of the result, which rows need no partner."""
 
     joiner: Function
     key: Typing
@@ -47,53 +47,55 @@ class ForeignKey:
     other_partitioner: Partitioner | None = None
 
 
-def join_tables(left: Handle, right: Handle, asked: Asked, by: ForeignKey) -> Node:
+def join_tables(left: Handle, right: Handle, options: TableJoinOptions, by: ForeignKey) -> Node:
     """Declare a join of two tables."""
-    left._meets(right, asked.operator, type(left))
+    left._meets(right, options.operator, type(left))
     if by.function is not None:
-        return _by_foreign_key(left, right, asked, by, by.function)
+        return _by_foreign_key(left, right, options, by, by.function)
     if by != ForeignKey():
         raise TopologyError(
-            f"{asked.operator}() at {declared_at()}: with_key=, partitioner= and other_partitioner= belong to a join "
+            f"{options.operator}() at {declared_at()}: with_key=, partitioner= and other_partitioner= belong to a join "
             "by foreign key: give it foreign_key="
         )
-    return _by_key(left, right, asked)
+    return _by_key(left, right, options)
 
 
-def _by_key(left: Handle, right: Handle, asked: Asked) -> TableJoin:
-    check_sides(f"{asked.operator}()", left, right, None)
-    graph, kept = left._graph, Materialized.of(asked.materialized)
-    if kept.name is None and asked.keeps_result:
+def _by_key(left: Handle, right: Handle, options: TableJoinOptions) -> TableJoin:
+    check_sides(f"{options.operator}()", left, right, None)
+    graph, kept = left._graph, Materialized.of(options.materialized)
+    if kept.name is None and options.keeps_result:
         kept = kept.named(graph.names.next("KTABLE-MERGE-STATE-STORE-"))
-    names = _Given(graph.names, asked.name)
+    names = _JoinNames(graph.names, options.name)
     merge = names.next("", "KTABLE-MERGE-")
     node = TableJoin(
-        joiner=asked.joiner,
-        left_outer=asked.left_outer,
-        right_outer=asked.right_outer,
+        joiner=options.joiner,
+        left_outer=options.left_outer,
+        right_outer=options.right_outer,
         this_join=names.next("-join-this", "KTABLE-JOINTHIS-"),
         other_join=names.next("-join-other", "KTABLE-JOINOTHER-"),
-        key=asked.key,
-        result=asked.value,
+        key=options.key,
+        result=options.value,
         materialized=kept,
     )
     return graph.add(node, merge, _nodes(left, right))
 
 
-def _by_foreign_key(left: Handle, right: Handle, asked: Asked, by: ForeignKey, foreign_key: Function) -> ForeignKeyJoin:
-    check_selected(f"{asked.operator}()", foreign_key, left, right)
-    graph, kept = left._graph, Materialized.of(asked.materialized)
-    names = foreign_key_names(graph.names, asked.name)
-    result = _Given(graph.names, asked.name).next("-result", "KTABLE-FK-JOIN-OUTPUT-")
+def _by_foreign_key(
+    left: Handle, right: Handle, options: TableJoinOptions, by: ForeignKey, foreign_key: Function
+) -> ForeignKeyJoin:
+    check_selected(f"{options.operator}()", foreign_key, left, right)
+    graph, kept = left._graph, Materialized.of(options.materialized)
+    names = foreign_key_names(graph.names, options.name)
+    result = _JoinNames(graph.names, options.name).next("-result", "KTABLE-FK-JOIN-OUTPUT-")
     node = ForeignKeyJoin(
         foreign_key=foreign_key,
         with_key=by.with_key,
-        joiner=asked.joiner,
-        left_outer=asked.left_outer,
+        joiner=options.joiner,
+        left_outer=options.left_outer,
         names=names,
         store=kept.name or graph.names.next("KTABLE-FK-JOIN-OUTPUT-STATE-STORE-"),
-        key=asked.key,
-        result=asked.value,
+        key=options.key,
+        result=options.value,
         materialized=kept,
         partitioner=by.partitioner,
         other_partitioner=by.other_partitioner,
@@ -116,20 +118,22 @@ def foreign_key_names(names: Names, name: str | None) -> ForeignKeyNames:
     >>> found.response.topic
     'KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000008-topic'
     """
-    given, join = _Given(names, name), "KTABLE-FK-JOIN-SUBSCRIPTION"
-    topic = given.next("-subscription-registration", f"{join}-REGISTRATION-")
-    send = given.next("-subscription-registration-processor", f"{join}-REGISTRATION-")
-    registration = given.passage(topic, "-subscription-registration")
-    store = given.next("-subscription-store", f"{join}-STATE-STORE-")
-    receive = given.next("-subscription-receive", f"{join}-PROCESSOR-")
-    join_foreign = given.next("-subscription-join-foreign", f"{join}-PROCESSOR-")
-    foreign_join = given.next("-foreign-join-subscription", f"{join}-PROCESSOR-")
-    response = given.passage(given.next("-subscription-response", f"{join}-RESPONSE-"), "-subscription-response")
-    resolver = given.next("-subscription-response-resolver", f"{join}-RESPONSE-RESOLVER-PROCESSOR-")
+    join_names, join = _JoinNames(names, name), "KTABLE-FK-JOIN-SUBSCRIPTION"
+    topic = join_names.next("-subscription-registration", f"{join}-REGISTRATION-")
+    send = join_names.next("-subscription-registration-processor", f"{join}-REGISTRATION-")
+    registration = join_names.internal_topic(topic, "-subscription-registration")
+    store = join_names.next("-subscription-store", f"{join}-STATE-STORE-")
+    receive = join_names.next("-subscription-receive", f"{join}-PROCESSOR-")
+    join_foreign = join_names.next("-subscription-join-foreign", f"{join}-PROCESSOR-")
+    foreign_join = join_names.next("-foreign-join-subscription", f"{join}-PROCESSOR-")
+    response = join_names.internal_topic(
+        join_names.next("-subscription-response", f"{join}-RESPONSE-"), "-subscription-response"
+    )
+    resolver = join_names.next("-subscription-response-resolver", f"{join}-RESPONSE-RESOLVER-PROCESSOR-")
     return ForeignKeyNames(send, registration, store, receive, join_foreign, foreign_join, response, resolver)
 
 
-class _Given:
+class _JoinNames:
     """Names after the one that the user gave, or generated ones; both take their numbers."""
 
     def __init__(self, names: Names, name: str | None) -> None:
@@ -138,7 +142,7 @@ class _Given:
     def next(self, suffix: str, prefix: str) -> str:
         return self._names.given_or_next(None if self._name is None else f"{self._name}{suffix}", prefix)
 
-    def passage(self, topic: str, stem: str) -> Passage:
-        return Passage(
+    def internal_topic(self, topic: str, stem: str) -> InternalTopicNames:
+        return InternalTopicNames(
             f"{topic}-topic", self.next(f"{stem}-sink", "KTABLE-SINK-"), self.next(f"{stem}-source", "KTABLE-SOURCE-")
         )

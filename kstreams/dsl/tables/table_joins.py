@@ -9,7 +9,7 @@ from kstreams.dsl.graph import Node, Typing
 from kstreams.dsl.graph.table_joins import Partitioner
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.tables.joining_tables import Asked, ForeignKey, join_tables
+from kstreams.dsl.tables.joining_tables import ForeignKey, TableJoinOptions, join_tables
 from kstreams.expressions import Expr
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class TableJoins(Handle, Generic[K, V]):
         >>> orders = builder.table("orders", key=str, value=dict[str, str])
         >>> priced = orders.join(prices, lambda order, price: price, foreign_key=lambda order: order["product"])
         """
-        asked = Asked(joiner, key, value, materialized, name, left_outer=False)
+        options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=False)
         by = ForeignKey(foreign_key, with_key, partitioner, other_partitioner)
-        return _table(self, join_tables(self, other, asked, by))
+        return _table(self, join_tables(self, other, options, by))
 
     def left_join(
         self,
@@ -108,9 +108,9 @@ class TableJoins(Handle, Generic[K, V]):
         >>> users, cities = (builder.table(topic, key=str, value=str) for topic in ("users", "cities"))
         >>> placed = users.left_join(cities, lambda user, city: f"{user}, {city or 'nowhere'}", value=str)
         """
-        asked = Asked(joiner, key, value, materialized, name, left_outer=True)
+        options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=True)
         by = ForeignKey(foreign_key, with_key, partitioner, other_partitioner)
-        return _table(self, join_tables(self, other, asked, by))
+        return _table(self, join_tables(self, other, options, by))
 
     def outer_join(
         self,
@@ -133,8 +133,8 @@ class TableJoins(Handle, Generic[K, V]):
         >>> old, new = (builder.table(topic, key=str, value=str) for topic in ("old", "new"))
         >>> either = old.outer_join(new, lambda before, now: now or before, value=str)
         """
-        asked = Asked(joiner, key, value, materialized, name, left_outer=True, right_outer=True)
-        return _table(self, join_tables(self, other, asked, ForeignKey()))
+        options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=True, right_outer=True)
+        return _table(self, join_tables(self, other, options, ForeignKey()))
 
 
 def _table(left: Handle, node: Node) -> KTable[Any, Any]:

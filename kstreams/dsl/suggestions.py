@@ -1,4 +1,4 @@
-"""Names that are not there, and the ones that are meant: Kafka Streams' in Java, those of other handles, near ones."""
+"""Suggestions for a method that a handle does not have: its name here, the handle that has it, or the nearest name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-_WAYS: dict[str, tuple[tuple[str, str], ...]] = {
+_CALLS: dict[str, tuple[tuple[str, str], ...]] = {
     "StreamsBuilder": (("stream(...)", "KStream"), ("table(...)", "KTable")),
     "KStream": (("group_by_key()", "KGroupedStream"), ("to_table()", "KTable"), ("split()", "BranchedKStream")),
     "KTable": (("to_stream()", "KStream"), ("group_by(...)", "KGroupedTable")),
@@ -59,8 +59,8 @@ _OTHER_WORDS = {
 """What other libraries, and older versions, call what is here."""
 
 
-def explain(handle: object, name: str) -> AttributeError:
-    """The error for a name that a handle does not have: says which one is meant, and how to come to it.
+def missing_attribute(handle: object, name: str) -> AttributeError:
+    """The error for a name that a handle does not have; suggests another, and the calls that lead to it.
 
     Examples
     --------
@@ -71,30 +71,30 @@ def explain(handle: object, name: str) -> AttributeError:
     AttributeError: KTable has no to: a KStream has it, call to_stream() first
     """
     kind = type(handle)
-    return AttributeError(f"{kind.__name__} has no {name}: {_meant(kind, name)}", name=name)
+    return AttributeError(f"{kind.__name__} has no {name}: {_suggestion(kind, name)}", name=name)
 
 
-def _meant(kind: type, name: str) -> str:
+def _suggestion(kind: type, name: str) -> str:
     plain, own = snake_case(name), public_names(kind)
     if plain in own:
         return f"it is called {plain} here"
     if plain in _OTHER_WORDS:
         return f"write {_OTHER_WORDS[plain]}"
-    way = _way_to(kind.__name__, plain)
-    if way is not None:
-        calls, owner = way
+    found = _calls_to(kind.__name__, plain)
+    if found is not None:
+        calls, owner = found
         return f"a {owner} has {'it' if plain == name else plain}, call {calls} first"
     near = difflib.get_close_matches(plain, own, 1, 0.7)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(own)}"
 
 
-def _way_to(start: str, name: str) -> tuple[str, str] | None:
+def _calls_to(start: str, name: str) -> tuple[str, str] | None:
     """One call or two to a handle that has a name, and the handle."""
     handles = _handles()
     waiting, seen = deque([("", start)]), {start}
     while waiting:
         calls, at = waiting.popleft()
-        for call, owner in _WAYS.get(at, ()):
+        for call, owner in _CALLS.get(at, ()):
             chain = f"{calls}.{call}".removeprefix(".")
             if name in public_names(handles[owner]):
                 return chain, owner
@@ -138,8 +138,8 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-class Explaining:
-    """What has no attribute of a name says which one is meant."""
+class SuggestsNames:
+    """An AttributeError of this class suggests what to write instead."""
 
     __slots__ = ()
 
@@ -148,4 +148,4 @@ class Explaining:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            raise explain(self, name)
+            raise missing_attribute(self, name)

@@ -1,4 +1,4 @@
-"""The type that a function says it returns; None where it does not say."""
+"""The type that the annotation of a function gives for its result; None without one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 from kstreams.serdes.base import without_none
 
 
-def returned_type(function: Callable[..., Any]) -> Any:
+def return_type(function: Callable[..., Any]) -> Any:
     """The annotated return type, without `None`; a class returns itself.
 
     Examples
     --------
     >>> def half(value: int) -> float | None: ...
-    >>> returned_type(half), returned_type(str), returned_type(lambda value: value)
+    >>> return_type(half), return_type(str), return_type(lambda value: value)
     (<class 'float'>, <class 'str'>, None)
     """
     while isinstance(function, functools.partial):
@@ -27,19 +27,19 @@ def returned_type(function: Callable[..., Any]) -> Any:
     return _plain(_return_annotation(function))
 
 
-def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
+def return_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
     """Key and value type of a function annotated with `tuple[K, V]`."""
-    return _pair(returned_type(function))
+    return _pair(return_type(function))
 
 
-def returned_items(function: Callable[..., Any]) -> Any:
+def return_items(function: Callable[..., Any]) -> Any:
     """The type of the items of a function annotated with `list[T]`, `Iterable[T]` and the like."""
-    return _plain(_first(returned_type(function)))
+    return _plain(_first(return_type(function)))
 
 
-def returned_pairs(function: Callable[..., Any]) -> tuple[Any, Any]:
+def return_pairs(function: Callable[..., Any]) -> tuple[Any, Any]:
     """Key and value type of a function annotated with `list[tuple[K, V]]`, `Iterable[tuple[K, V]]` and the like."""
-    return _pair(returned_items(function))
+    return _pair(return_items(function))
 
 
 def _return_annotation(function: Callable[..., Any]) -> Any:
