@@ -141,10 +141,11 @@ def register(descriptor: OperatorDescriptor) -> None:
     >>> from dataclasses import dataclass
     >>> import kstreams as ks
     >>> from kstreams.dsl.analysis.types import unchanged
+    >>> from kstreams.processor.context.operator_binding import ClosureOperator
     >>> @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
     ... class Twice(Node):
     ...     pass
-    >>> class TwiceOperator:
+    >>> class TwiceOperator(ClosureOperator):
     ...     def bind(self, context, forward):
     ...         def process(key, value, timestamp):
     ...             forward(key, value, timestamp)

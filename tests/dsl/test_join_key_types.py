@@ -56,7 +56,9 @@ UNKNOWN = {"a global table"}
 @pytest.mark.parametrize("join", [key for key in JOINS if key not in UNKNOWN])
 def test_keys_that_are_never_equal_are_refused(join):
     builder = ks.StreamsBuilder()
-    with pytest.raises(TopologyError, match=r" at \S*test_join_key_types.py:\d+ joins keys of .* which are never equal: "):
+    with pytest.raises(
+        TopologyError, match=r" at \S*test_join_key_types.py:\d+ joins keys of .* which are never equal: "
+    ):
         JOINS[join](builder, builder.stream("in", key=str, value=str))
 
 

@@ -19,6 +19,7 @@ from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor, register
 from kstreams.errors import TopologyError, UnsupportedError
+from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.runtime import spark as spark_engine
 from kstreams.runtime.native.explain import explain as explain_natively
 from tests.dsl.driven import run
@@ -38,7 +39,7 @@ class Pairwise(Node):
 
 
 @dataclass(frozen=True)
-class PairwiseOperator:
+class PairwiseOperator(ClosureOperator):
     """Forwards what `combine` makes of each two neighbours."""
 
     combine: Callable[[Any, Any], Any]
