@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from kstreams.errors import SerdeError
 from kstreams.murmur3 import hash128
 from kstreams.serdes import StringSerde
-from kstreams.serdes.subscriptions import Instruction, Response, ResponseSerde, Subscription, SubscriptionSerde
+from kstreams.serdes.subscriptions import (
+    Instruction,
+    ResponseSerde,
+    Subscription,
+    SubscriptionResponse,
+    SubscriptionSerde,
+)
 
 SUBSCRIPTIONS, RESPONSES = SubscriptionSerde(StringSerde()), ResponseSerde(StringSerde())
 hashes = st.none() | st.binary(min_size=16, max_size=16)
@@ -22,7 +28,7 @@ def test_a_subscription_comes_back_as_it_was(subscription):
     assert SUBSCRIPTIONS.deserialize(SUBSCRIPTIONS.serialize(subscription)) == subscription
 
 
-@given(st.builds(Response, hashes, st.none() | st.text(min_size=1, max_size=5), st.none()))
+@given(st.builds(SubscriptionResponse, hashes, st.none() | st.text(min_size=1, max_size=5), st.none()))
 def test_a_response_comes_back_as_it_was(response):
     assert RESPONSES.deserialize(RESPONSES.serialize(response)) == response
 
@@ -35,8 +41,8 @@ def test_the_bytes_of_a_subscription():
 
 def test_the_bytes_of_a_response():
     row_hash = bytes(range(16))
-    assert RESPONSES.serialize(Response(row_hash, "row", partition=3)) == b"\x00" + row_hash + b"row"
-    assert RESPONSES.serialize(Response(None, None)) == b"\x80"
+    assert RESPONSES.serialize(SubscriptionResponse(row_hash, "row", partition=3)) == b"\x00" + row_hash + b"row"
+    assert RESPONSES.serialize(SubscriptionResponse(None, None)) == b"\x80"
 
 
 @pytest.mark.parametrize("data", [b"", b"\x01\x00\x00", b"\x07\x00pk\x00\x00\x00\x00", b"\x81\x09k\x00\x00\x00\x00"])
