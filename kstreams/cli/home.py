@@ -1,21 +1,16 @@
-"""Opens the home of topics that the command line or the configuration names."""
+"""The home of topics that the command line or the configuration names."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kstreams.errors import LogError
 from kstreams.log.api import Log
-
-if TYPE_CHECKING:
-    from kstreams.log import EmbeddedLog
-
-CATALOGUE = "catalogue.sqlite"
+from kstreams.log.homes import LogFiles, TopicHome, home_at, home_of
 
 
-def log_folder(folder: Path | None, *, create: bool = False) -> Path:
-    """The given folder, else `log.dir` of the environment or of `kstreams.toml`, else the default.
+def home_named(folder: Path | None, *, create: bool = False) -> TopicHome:
+    """The home in the given folder, else that of the environment or of `kstreams.toml`, else the default.
 
     Raises
     ------
@@ -24,22 +19,18 @@ def log_folder(folder: Path | None, *, create: bool = False) -> Path:
     """
     from kstreams.config import Config
 
-    found = folder or Path(Config.load()["log.dir"])
-    above = next(place for place in (found, *found.absolute().parents) if place.exists())
-    if not above.is_dir():
-        raise LogError(f"{above} is a file, not a folder: name the folder of the log with --log-dir")
-    if not create and not (found / CATALOGUE).exists():
-        raise LogError(f"there is no log in {found}: create a topic first, or name its folder with --log-dir")
-    return found
+    home = home_of(Config.load()) if folder is None else home_at(folder)
+    home.check(create=create)
+    return home
 
 
 def open_home(folder: Path | None, *, create: bool = False) -> Log:
-    """The home of topics in that folder."""
-    return open_embedded(folder, create=create)
+    """The same home, opened."""
+    return home_named(folder, create=create).open()
 
 
-def open_embedded(folder: Path | None, *, create: bool = False) -> EmbeddedLog:
-    """The embedded log in that folder."""
-    from kstreams.log import open_log
-
-    return open_log(log_folder(folder, create=create))
+def files_of(home: TopicHome) -> LogFiles:
+    """The maintenance of a home's files; LogError when it keeps none on this machine."""
+    if home.files is None:
+        raise LogError(f"{home} keeps no files on this machine: `kstreams log` is for the embedded log")
+    return home.files

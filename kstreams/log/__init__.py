@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kstreams.clock import Clock
-from kstreams.errors import ConfigError
 from kstreams.log.api import (
     Admin,
     Consumer,
@@ -21,9 +20,11 @@ from kstreams.log.api import (
     Producer,
     TopicDescription,
 )
+from kstreams.log.homes import TopicHome, home_at, home_of, register_home
 
 if TYPE_CHECKING:
     from kstreams.log.embedded.disk import Disk
+    from kstreams.log.embedded.home import EmbeddedHome
     from kstreams.log.embedded.log import EmbeddedLog
     from kstreams.log.embedded.upkeep.dump import dump
     from kstreams.log.embedded.upkeep.verify import verify
@@ -38,8 +39,12 @@ __all__ = [
     "OnDelivery",
     "Producer",
     "TopicDescription",
+    "TopicHome",
     "dump",
+    "home_at",
+    "home_of",
     "open_log",
+    "register_home",
     "verify",
 ]
 
@@ -54,7 +59,7 @@ def open_log(
     Parameters
     ----------
     location : str or Path
-        A folder for the embedded log.
+        A folder for the embedded log, or an address such as `log:/data/log`.
     clock : Clock or None
         The machine's clock unless given.
     durability : {"os", "fsync", "none"}
@@ -78,11 +83,8 @@ def open_log(
     ...     admin.topics()["words"].partitions
     2
     """
-    from kstreams.log.embedded.log import EmbeddedLog
-
-    if "://" in str(location):
-        raise ConfigError(f"{location!r} cannot be opened yet: give the folder of an embedded log.")
-    return EmbeddedLog(Path(location), clock=clock, durability=durability, disk=disk)
+    home = cast("EmbeddedHome", home_at(location))  # there is no other kind yet
+    return home.open({"log.durability": durability}, clock=clock, disk=disk)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from kstreams.errors import StateError
-from kstreams.log.embedded.segments.open_files import opened
+from kstreams.open_files import opened
 from kstreams.private import make_private, private_file, private_folder
 
 _NAME = ".lock"

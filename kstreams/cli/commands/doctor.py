@@ -38,10 +38,10 @@ def doctor(as_json: AsJson = False, log_dir: LogDir = None) -> None:
 
     Example: `kstreams doctor --json`
     """
-    from kstreams.cli.home import log_folder
+    from kstreams.cli.home import home_named
 
-    folder = log_folder(log_dir, create=True)
-    found = [*_packages(), _java(), *_disk(folder), _rocksdb()]
+    folder = home_named(log_dir, create=True).folder
+    found = [*_packages(), _java(), *([] if folder is None else _disk(folder)), _rocksdb()]
     print_rows((finding._asdict() for finding in found), as_json=as_json)
     if any(finding.status == "problem" for finding in found):
         raise typer.Exit(1)

@@ -42,9 +42,9 @@ def _write_project(folder: Path, name: str) -> None:
 
 
 def _write_topic(log_dir: Path) -> None:
-    from kstreams.log import open_log
+    from kstreams.log import home_at
 
-    log = open_log(log_dir)
+    log = home_at(log_dir).open()
     with log.admin() as admin:
         admin.create_topic("lines")
     with log.producer() as producer:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
-from kstreams.cli.home import log_folder, open_embedded
+from kstreams.cli.home import files_of, home_named
 from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
-from kstreams.errors import UnknownTopicError
-
-if TYPE_CHECKING:
-    from kstreams.log.embedded.upkeep.housekeeping import CleaningResult
+from kstreams.log.homes import CleaningFigures
 
 Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
 
@@ -34,11 +30,11 @@ def dump(
 
     Example: `kstreams log dump flights --json --records`
     """
-    folder = log_folder(log_dir)
-    frames = _frames(folder, topic, records and as_json)
+    home = home_named(log_dir)
+    frames = files_of(home).dump(topic, records=records and as_json)
     if not as_json:
         frames = ({name: frame[name] for name in SHOWN} for frame in frames)
-    print_rows(frames, as_json=as_json, title=str(folder))
+    print_rows(frames, as_json=as_json, title=str(home))
 
 
 @log.command()
@@ -47,15 +43,13 @@ def verify(as_json: AsJson = False, log_dir: LogDir = None) -> None:
 
     Example: `kstreams log verify --log-dir /data/log`
     """
-    from kstreams.log.embedded.upkeep.consistency import partition_folders
-    from kstreams.log.embedded.upkeep.verify import verify as damage_in
-
-    folder = log_folder(log_dir)
-    found = damage_in(folder)
+    home = home_named(log_dir)
+    files = files_of(home)
+    found = files.verify()
     print_rows((damage._asdict() for damage in found), as_json=as_json, title="Damage")
     if found:
         raise typer.Exit(1)
-    typer.echo(f"{folder} is sound: {len(partition_folders(folder))} partitions were checked", err=True)
+    typer.echo(f"{home} is sound: {files.num_partitions()} partitions were checked", err=True)
 
 
 @log.command()
@@ -66,12 +60,10 @@ def repair(log_dir: LogDir = None) -> None:
 
     Example: `kstreams log repair --log-dir /data/log`
     """
-    from kstreams.log.embedded.upkeep.repair import repair as repaired
-
-    folder = log_folder(log_dir)
-    for sentence in repaired(folder):
+    home = home_named(log_dir)
+    for sentence in files_of(home).repair():
         typer.echo(sentence)
-    typer.echo(f"The catalogue of {folder} is sound.", err=True)
+    typer.echo(f"The catalogue of {home} is sound.", err=True)
 
 
 @log.command()
@@ -80,9 +72,7 @@ def compact(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = No
 
     Example: `kstreams log compact airlines`
     """
-    with open_embedded(log_dir) as home, home.admin() as admin:
-        compacted = [name for name, each in admin.topics().items() if "compact" in each.config["cleanup.policy"]]
-        _print_freed([home.compact(name) for name in topics or compacted], as_json)
+    _print_freed(files_of(home_named(log_dir)).compact(topics or ()), as_json)
 
 
 @log.command()
@@ -93,21 +83,10 @@ def clean(topics: Topics = None, as_json: AsJson = False, log_dir: LogDir = None
 
     Example: `kstreams log clean flights airlines`
     """
-    with open_embedded(log_dir) as home:
-        cleaned = [home.clean(name) for name in topics] if topics else [home.clean()]
-        _print_freed([each for part in cleaned for each in part], as_json)
+    _print_freed(files_of(home_named(log_dir)).clean(topics or ()), as_json)
 
 
-def _print_freed(cleaned: list[CleaningResult], as_json: bool) -> None:
+def _print_freed(cleaned: Sequence[CleaningFigures], as_json: bool) -> None:
     print_rows((each._asdict() for each in cleaned), as_json=as_json, title="Freed")
     freed = sum(each.bytes for each in cleaned)
     typer.echo(f"freed {freed:,} bytes in {len(cleaned)} {'topic' if len(cleaned) == 1 else 'topics'}", err=True)
-
-
-def _frames(folder: Path, topic: str | None, records: bool) -> Iterator[dict[str, Any]]:
-    from kstreams.log.embedded.upkeep.consistency import partition_folders
-    from kstreams.log.embedded.upkeep.dump import dump as frames_in
-
-    if topic is not None and all(source.topic != topic for _, source in partition_folders(folder)):
-        raise UnknownTopicError(f"there is no topic {topic!r} in {folder}")
-    return frames_in(folder, records=records, topic=topic)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from kstreams.batch import TopicPartition
-from kstreams.cli.home import open_home
+from kstreams.cli.home import home_named, open_home
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
 from kstreams.cli.output import print_rows
 from kstreams.errors import LogError
@@ -49,11 +49,11 @@ def list_(
 
     Example: `kstreams topics list --json`
     """
-    with open_home(log_dir).admin() as admin:
+    home = home_named(log_dir)
+    defaults = {} if as_json else home.topic_defaults()
+    with home.open().admin() as admin:
         found = sorted(admin.topics().values())
-        rows = (
-            {**_summary(admin, topic), "config": dict(topic.config) if as_json else _changed(topic)} for topic in found
-        )
+        rows = ({**_summary(admin, topic), "config": _changed(topic, defaults)} for topic in found)
         print_rows(rows, as_json=as_json, title="Topics")
 
 
@@ -63,11 +63,14 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
 
     Example: `kstreams topics describe flights`
     """
-    with open_home(log_dir).admin() as admin:
+    home = home_named(log_dir)
+    with home.open().admin() as admin:
         topic = admin.describe_topic(name)
         types = types_of(topic.config)
         noted = {"key_type": types.key, "value_type": types.value}
-        settings = {key: value for key, value in _changed(topic).items() if key not in types.settings()}
+        settings = {
+            key: value for key, value in _changed(topic, home.topic_defaults()).items() if key not in types.settings()
+        }
         rows = (row | noted | {"config": settings} for row in _partitions(admin, topic))
         print_rows(rows, as_json=as_json, title=name)
 
@@ -94,11 +97,8 @@ def _summary(admin: Admin, topic: TopicDescription) -> dict[str, Any]:
     return {"topic": topic.name, "partitions": topic.partitions, "records": _records(admin, topic)}
 
 
-def _changed(topic: TopicDescription) -> dict[str, str]:
+def _changed(topic: TopicDescription, defaults: Mapping[str, str]) -> dict[str, str]:
     """The settings that are not the default."""
-    from kstreams.log.embedded.catalogue.topic_config import full_config
-
-    defaults = full_config(None)
     return {key: value for key, value in topic.config.items() if value != defaults.get(key)}
 
 

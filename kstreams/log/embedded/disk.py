@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kstreams.errors import LogError
-from kstreams.log.embedded.segments.open_files import opened
+from kstreams.open_files import opened
 from kstreams.private import make_folder
 
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from kstreams.config import Config
-from kstreams.log import open_log
+from kstreams.log import home_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.explain import explain
 from kstreams.runtime.native.garbage_collection import infrequent_garbage_collection
@@ -65,7 +65,7 @@ def reset(topology: Topology, config: Config) -> None:
     """Delete the application's internal topics, committed offsets and state; refused while it runs."""
     locks, known = lock_application(config), TopologyFile(state_folder(config))
     try:
-        with open_log(config["log.dir"]) as log, log.admin() as admin:
+        with home_of(config).open() as log, log.admin() as admin:
             existing = admin.topics()
             left = {f"{config.application_id}-{name}" for name in known.read().internal_topics}
             for topic in {*internal_topics(topology, config.application_id), *left}:

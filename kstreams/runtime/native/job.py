@@ -12,8 +12,8 @@ from typing import Any
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config, MemoryShares
-from kstreams.errors import ConfigError, CorruptStateError, UnknownTopicError
-from kstreams.log import EmbeddedLog, open_log
+from kstreams.errors import CorruptStateError, UnknownTopicError
+from kstreams.log import home_of
 from kstreams.log.api import Admin, Consumer, Log, Producer
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
@@ -108,7 +108,7 @@ def open_job(
     until_end: bool,
 ) -> Job:
     """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`."""
-    log = given_log or resources.enter_context(_open_log(config, clock))
+    log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())
     known, shape = TopologyFile(state_folder(config)), fingerprint_of(topology)
     known.check(shape, config.application_id, admin)
@@ -162,15 +162,6 @@ def consumer_settings(config: Config, role: str) -> dict[str, Any]:
     settings = {**config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
     settings.pop("auto.offset.reset", None)
     return settings | ({"auto.offset.reset": "none"} if role == "main" else {})
-
-
-def _open_log(config: Config, clock: Clock) -> EmbeddedLog:
-    if config["bootstrap.servers"]:
-        raise ConfigError(
-            "bootstrap.servers names a Kafka cluster, which this version cannot use yet: "
-            "leave it out to use the embedded log in log.dir"
-        )
-    return open_log(config["log.dir"], clock=clock, durability=config["log.durability"])
 
 
 def _bounds(layout: Layout, admin: Admin, until_end: bool) -> BoundedRun:

@@ -32,7 +32,7 @@ def run(
     ----------
     topology : Topology
     config : Config
-        `application.id` and `log.dir` are needed; `spark.*` goes to Spark, `spark.kstreams.*` is ours.
+        `application.id` and a home of topics are needed; `spark.*` goes to Spark, `spark.kstreams.*` is ours.
     once, until_end : bool
         Stop when everything that the topics hold now is processed; with `until_end`, close what is still open.
     on_progress : callable, optional
@@ -53,22 +53,22 @@ def run(
     from kstreams.runtime.spark.settings import SparkSettings
 
     session = spark_session(SparkSettings.of(config), say)
-    from kstreams.log import open_log
+    from kstreams.log import home_of
     from kstreams.runtime.spark.runner import SparkRunner
 
-    with open_log(config["log.dir"], durability=config["log.durability"]) as log:
+    with home_of(config).open(config) as log:
         runner = SparkRunner(topology, config, session, log, SystemClock(), on_progress)
         runner.run(once=once, until_end=until_end, stop=stop)
 
 
 def reset(topology: Topology, config: Config) -> None:
     """Forget checkpoint, state and positions of an application: its next run processes everything again."""
-    from kstreams.log import open_log
+    from kstreams.log import home_of
     from kstreams.runtime.spark.checkpoint import remove_checkpoint
     from kstreams.runtime.spark.settings import SparkSettings
 
     remove_checkpoint(SparkSettings.of(config).checkpoint / config.application_id)
-    with open_log(config["log.dir"]) as log, log.admin() as admin:
+    with home_of(config).open() as log, log.admin() as admin:
         base = f"{config.application_id}-spark"
         for group in admin.groups():
             if group == base or re.fullmatch(rf"{re.escape(base)}-\d+", group):  # one for each windowed query

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config, MemoryShares
+from kstreams.log import home_of
 from kstreams.processor.task.idle import limit_of
 from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.processing_order import leading_to
@@ -82,8 +82,8 @@ class Program:
     Parameters
     ----------
     config : Config
-    log_dir : str
-        Folder of the embedded log, on a file system that all workers share.
+    home : str
+        Address of the home of topics; a folder is on a file system that all workers share.
     sub_topologies : tuple of SubTopology
         All of them, those of global tables too.
     inputs : mapping of int to tuple of str
@@ -104,7 +104,7 @@ class Program:
     """
 
     config: Config
-    log_dir: str
+    home: str
     sub_topologies: tuple[SubTopology, ...]
     inputs: Mapping[int, tuple[str, ...]]
     topic_names: Mapping[str, str]
@@ -178,7 +178,7 @@ def program_of(
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
     return Program(
         config=config,
-        log_dir=str(Path(config["log.dir"]).absolute()),
+        home=home_of(config).address,
         sub_topologies=topology.sub_topologies,
         inputs=layout.inputs,
         topic_names=layout.topic_names,

@@ -78,7 +78,7 @@ class SparkRunner:
     config : Config
     session : SparkSession
     log : Log
-        The embedded log in `log.dir`.
+        The home of topics that the configuration names, opened.
     clock : Clock
     on_progress : callable, optional
         Told after every step.
@@ -142,10 +142,10 @@ class SparkRunner:
     def _tasks(self) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
         chain = SubTopologyChain(self._session, self._program, pack(self._program), self._plan)
-        tables, log_dir = GlobalTableLoader(self._program), self._program.log_dir
-        work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, log_dir, self._clock)
+        tables, home = GlobalTableLoader(self._program), self._program.home
+        work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, home, self._clock)
         sources = source_partitions(self._program, numbers)
-        given = self._session, log_dir, _topics(sources), self._settings.max_records, self._starts
+        given = self._session, home, _topics(sources), self._settings.max_records, self._starts
         rows = read_stream(*given, missing=topics_to_miss(self._program))
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 
@@ -153,7 +153,7 @@ class SparkRunner:
         parts = self._session, self._plan, number, self._program, self._settings, self._starts
         rows = windowed_stream(*parts, until_end=until_end)
         group = f"{self._config.application_id}-spark-{number}"
-        return self._query(f"query-{number}", rows, WindowedSteps(self._program.log_dir), {number}, group)
+        return self._query(f"query-{number}", rows, WindowedSteps(self._program.home), {number}, group)
 
     def _query(self, name: str, rows: object, work: StepExecutor, numbers: Collection[int], group: str) -> StepQuery:
         program, settings = self._program, self._settings

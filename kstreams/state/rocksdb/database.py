@@ -24,7 +24,7 @@ import pyarrow as pa
 import rocksdict
 
 from kstreams.errors import CorruptStateError, StateError
-from kstreams.log.embedded.segments.open_files import file_limit
+from kstreams.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.live_budget import MIB, StateLimits

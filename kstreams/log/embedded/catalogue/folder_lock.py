@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kstreams.log.embedded.disk import create_file
-from kstreams.log.embedded.segments.open_files import opened
+from kstreams.open_files import opened
 
 
 class FolderLock:

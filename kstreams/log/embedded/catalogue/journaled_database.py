@@ -53,10 +53,15 @@ _SYNCHRONOUS = {"fsync": "NORMAL", "os": "NORMAL", "none": "OFF"}
 _logger = logging.getLogger("kstreams.log")
 
 
+def holds_log(folder: Path) -> bool:
+    """Whether a folder holds a copy of a catalogue."""
+    return (folder / DATABASE).exists() or (folder / NAME).exists()
+
+
 def existing_log(folder: str | Path) -> Path:
     """The folder of a log that is there; LogError when it holds neither copy of a catalogue."""
     root = Path(folder)
-    if not (root / DATABASE).exists() and not (root / NAME).exists():
+    if not holds_log(root):
         raise LogError(f"{root} holds no log: there is no {DATABASE} in it.")
     return root
 

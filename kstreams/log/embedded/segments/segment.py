@@ -23,7 +23,7 @@ from kstreams.log.embedded.segments.frame import (
     decode_body,
     decode_header,
 )
-from kstreams.log.embedded.segments.open_files import opened
+from kstreams.open_files import opened
 
 SUFFIX = ".log"
 _ALIGNMENT = 8  # of frames

@@ -9,7 +9,8 @@ from types import TracebackType
 
 from kstreams.config import Config
 from kstreams.errors import StateError
-from kstreams.log.embedded.segments.open_files import opened
+from kstreams.log import home_of
+from kstreams.open_files import opened
 from kstreams.private import private_file, private_folder
 
 
@@ -71,10 +72,16 @@ def lock_application(config: Config) -> list[ProcessLock]:
         When another process runs the application or uses the folder.
     """
     name = config.application_id
-    in_log = Path(config["log.dir"]) / "applications" / f"{name}.lock"
-    log_lock = ProcessLock(in_log, f"The application {name!r} of the log {config['log.dir']}")
+    home = home_of(config)
+    wanted = {home.lock_file(name): f"The application {name!r} of the log {home}"}
+    wanted[state_folder(config) / ".lock"] = f"The state folder {state_folder(config)}"
+    locks: list[ProcessLock] = []
     try:
-        return [log_lock, ProcessLock(state_folder(config) / ".lock", f"The state folder {state_folder(config)}")]
+        for path, what in wanted.items():
+            if path is not None:
+                locks.append(ProcessLock(path, what))
     except StateError:
-        log_lock.release()
+        for lock in locks:
+            lock.release()
         raise
+    return locks

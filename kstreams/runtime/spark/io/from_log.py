@@ -9,32 +9,32 @@ from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
 from kstreams.runtime.spark.io.source import TopicReader
 
 
-def from_log(log_dir: str, spans: Iterable[OffsetRange], missing: Collection[str] = ()) -> Iterator[Batch]:
+def from_log(home: str, spans: Iterable[OffsetRange], missing: Collection[str] = ()) -> Iterator[Batch]:
     """The records of some spans.
 
     Parameters
     ----------
-    log_dir : str
+    home : str
     spans : iterable of OffsetRange
     missing : collection of str
         Topics of which records may have been deleted since.
     """
     for topic, partition, start, end in spans:
-        source, topics = TopicPartition(topic, partition), TopicReader(log_dir, [topic], end - start, missing)
+        source, topics = TopicPartition(topic, partition), TopicReader(home, [topic], end - start, missing)
         for piece in topics.between({source: start}, {source: end}):
             yield from topics.read(piece)
 
 
-def count_records(log_dir: str, topics: Iterable[str], moves: OffsetRanges) -> int:
+def count_records(home: str, topics: Iterable[str], moves: OffsetRanges) -> int:
     """How many records of some topics a step reads: offsets alone do not tell, as what was aborted leaves gaps.
 
     Parameters
     ----------
-    log_dir : str
+    home : str
     topics : iterable of str
         A topic that is named twice is read twice.
     moves : mapping
     """
     moved = [OffsetRange(*source, *move) for source, move in moves.items() if move[1] > move[0]]
     spans = [span for topic in topics for span in moved if span.topic == topic]
-    return sum(map(len, from_log(log_dir, spans, {span.topic for span in spans})))
+    return sum(map(len, from_log(home, spans, {span.topic for span in spans})))

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError, ProcessingError
-from kstreams.log import open_log
+from kstreams.log import home_at
 from kstreams.log.api import Log
 from kstreams.runtime.spark.io.rows import (
     END,
@@ -43,7 +43,7 @@ _CURE = "set spark.kstreams.path=task, with a timestamp_extractor or a deseriali
 
 def read_stream(
     session: SparkSession,
-    log_dir: str | Path,
+    home: str | Path,
     topics: Sequence[str],
     max_records: int,
     starts: Offsets,
@@ -53,7 +53,7 @@ def read_stream(
     missing: Sequence[str] = (),
 ) -> DataFrame:
     """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
-    reader = session.readStream.format("kstreams").option("path", str(log_dir)).option("topics", ",".join(topics))
+    reader = session.readStream.format("kstreams").option("path", str(home)).option("topics", ",".join(topics))
     reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
     reader = reader.option("mayBeMissing", ",".join(missing))
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
@@ -67,12 +67,12 @@ def register(session: SparkSession) -> None:
 class KStreamsSource(DataSource):  # type: ignore[misc]
     """Topics of an embedded log.
 
-    Options: `path` (folder of the log) and `topics` (comma separated) are needed; `maxRecordsPerTrigger` bounds a
-    micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split among Spark tasks. With
-    `endOfInput=true` a stream that runs until what is available now ends with one row of a far future, without key:
-    it moves the watermark past every window that is still open. A record of a stream whose time is negative, or after
-    `latestTime` (ms; default 2^62 - 1), ends the query. So do records that were deleted before they were read, but of
-    the topics in `mayBeMissing` (comma separated).
+    Options: `path` (folder of the log, or address of a home) and `topics` (comma separated) are needed;
+    `maxRecordsPerTrigger` bounds a micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split
+    among Spark tasks. With `endOfInput=true` a stream that runs until what is available now ends with one row of a far
+    future, without key: it moves the watermark past every window that is still open. A record of a stream whose time is
+    negative, or after `latestTime` (ms; default 2^62 - 1), ends the query. So do records that were deleted before they
+    were read, but of the topics in `mayBeMissing` (comma separated).
 
     Examples
     --------
@@ -99,9 +99,9 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
 
 
 @cache
-def log_at(path: str) -> Log:
-    """The log in a folder, opened once per process: Spark's Python workers live on between tasks."""
-    return open_log(path)
+def log_at(address: str) -> Log:
+    """The home with an address, opened once per process: Spark's Python workers live on between tasks."""
+    return home_at(address).open()
 
 
 class LogInputPartition(InputPartition):  # type: ignore[misc]

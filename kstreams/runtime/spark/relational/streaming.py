@@ -25,11 +25,11 @@ class WindowedSteps:
 
     Parameters
     ----------
-    log_dir : str
+    home : str
     """
 
-    def __init__(self, log_dir: str) -> None:
-        self._log_dir = log_dir
+    def __init__(self, home: str) -> None:
+        self._home = home
 
     def run(
         self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
@@ -38,7 +38,7 @@ class WindowedSteps:
         assert rows is not None
         topics = sorted({source.topic for source in moves})
         table, reports = split_reports(rows.toArrow())
-        return table, [*reports, TaskReport(records_in=count_records(self._log_dir, topics, moves))]
+        return table, [*reports, TaskReport(records_in=count_records(self._home, topics, moves))]
 
 
 def windowed_stream(
@@ -67,7 +67,7 @@ def windowed_stream(
     grace_ms = max(window.grace_ms for window in windows if window is not None)
 
     def source(topics: list[str]) -> DataFrame:
-        limits = session, program.log_dir, topics, settings.max_records, starts
+        limits = session, program.home, topics, settings.max_records, starts
         missing = topics_to_miss(program)
         rows = read_stream(*limits, ends=until_end, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))

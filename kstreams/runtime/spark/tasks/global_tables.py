@@ -53,4 +53,4 @@ class GlobalTableLoader:
             yield from topics.read(span)
 
     def _topics(self, sub: SubTopology) -> TopicReader:
-        return TopicReader(self._program.log_dir, self._program.inputs[sub.id], 1 << 60)
+        return TopicReader(self._program.home, self._program.inputs[sub.id], 1 << 60)

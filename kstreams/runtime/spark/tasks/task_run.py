@@ -49,7 +49,7 @@ def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
         handed_over = rows.filter(pc.invert(marked))
         for mark in sorted(rows.filter(marked).to_pylist(), key=lambda mark: int(mark["partition"])):
             mine = handed_over.filter(pc.equal(handed_over["partition"], mark["partition"]))
-            given = [*from_log(program.log_dir, decode_ranges(mark["value"])), *batches_of(mine)]
+            given = [*from_log(program.home, decode_ranges(mark["value"])), *batches_of(mine)]
             yield from run_task(program, program.sub_topology(sub_topology), mark["partition"], step, given)
 
     return run

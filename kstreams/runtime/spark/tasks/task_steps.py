@@ -26,16 +26,16 @@ class TaskSteps:
     chain : SubTopologyChain
     plans : StepPlans
     global_tables : GlobalTableLoader
-    log_dir : str
+    home : str
     clock : Clock
         Asked once per step.
     """
 
     def __init__(
-        self, chain: SubTopologyChain, plans: StepPlans, global_tables: GlobalTableLoader, log_dir: str, clock: Clock
+        self, chain: SubTopologyChain, plans: StepPlans, global_tables: GlobalTableLoader, home: str, clock: Clock
     ) -> None:
         self._chain, self._plans, self._globals = chain, plans, global_tables
-        self._log_dir, self._clock = log_dir, clock
+        self._home, self._clock = home, clock
 
     def run(
         self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
@@ -54,7 +54,7 @@ class TaskSteps:
         """What sub-topologies without tasks have read: from the log, and of what was written within the step."""
         topics, external = self._chain.past_tasks, {source.topic for source in moves}
         within = sum(pc.sum(pc.equal(table["topic"], topic)).as_py() or 0 for topic in topics if topic not in external)
-        return TaskReport(records_in=count_records(self._log_dir, topics, moves) + within)
+        return TaskReport(records_in=count_records(self._home, topics, moves) + within)
 
     def _planned(self, step: int, parent: int, before: StepPlan | None) -> StepPlan:
         known = self._plans.get(step)
