@@ -1,4 +1,4 @@
-"""An application in steps, run as Spark's workers run them, but without Spark: its tasks, state files and turns."""
+"""An application in steps, run as Spark's workers run them, but without Spark: its tasks, state files and rounds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Stepped:
         layout = lay_out(self.topology, "app", existing)
         spark = SparkSettings(snapshot_every=3)
         self.program = program_of(self.topology, self.config, spark, layout, existing, str(folder))
-        self.types, self._turns, self._number = types, {}, -2
+        self.types, self._rounds, self._number = types, {}, -2
         self._globals: dict[int, int] = {}
         self._offsets = dict.fromkeys(inputs, 0)
         self.reports: list[TaskReport] = []
@@ -60,14 +60,14 @@ class Stepped:
     def step(self, rows: Sequence[Row], *, now_ms: int = 0, twice: bool = False, forget: bool = False) -> list[Output]:
         """What one more step puts out; on request run twice, the second time by a worker that may know nothing."""
         parent, self._number = max(self._number, -1), self._number + 2
-        step = Step(self._number, parent, now_ms, globals=self._globals, turns=self._turns)
+        step = Step(self._number, parent, now_ms, globals=self._globals, rounds=self._rounds)
         table = self._encoded(rows)
         for again in range(1 + twice):
             if forget and again == twice:
                 STATE_CACHE.clear()
             globals_ = load_globals(self.program, step, table)
-            tables, turns = run_step(self.program, step._replace(globals=globals_), table, self.reports)
-        self._globals, self._turns = globals_, turns
+            tables, rounds = run_step(self.program, step._replace(globals=globals_), table, self.reports)
+        self._globals, self._rounds = globals_, rounds
         return [row for made in tables for row in self._decoded(made)]
 
     def driver_outputs(self, rows: Iterable[Row], topics: Iterable[str]) -> list[Output]:
@@ -125,29 +125,29 @@ def load_globals(program: Program, step: Step, rows: pa.Table) -> dict[int, int]
 def run_step(
     program: Program, step: Step, rows: pa.Table, reports: list[TaskReport] | None = None
 ) -> tuple[list[pa.Table], Mapping[int, int]]:
-    """The output of every sub-topology, as `Chain` has it made; and how many turns each took."""
-    produced, turns = [rows], {}
-    told: list[TaskReport] = [] if reports is None else reports
+    """The output of every sub-topology, as `SubTopologyChain` has it made; and how many rounds each took."""
+    produced, rounds = [rows], {}
+    gathered: list[TaskReport] = [] if reports is None else reports
 
-    def run(number: int, turn: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
-        given = [*before, *waiting] if turn == 0 else [*waiting]
-        made = _run(program, number, step._replace(turn=turn), given, told)
+    def run(number: int, round_number: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
+        given = [*before, *waiting] if round_number == 0 else [*waiting]
+        made = _run(program, number, step._replace(round_number=round_number), given, gathered)
         return made, set(made["topic"].to_pylist())
 
     for stage in stages_of(program.upstream):
         before = list(produced)
         taken = run_rounds(sorted(stage), {number: program.read_within(number) for number in stage}, run)
         produced += [table for tables in taken.values() for table in tables]
-        turns |= {number: len(tables) for number, tables in taken.items()}
-    return produced[1:], turns
+        rounds |= {number: len(tables) for number, tables in taken.items()}
+    return produced[1:], rounds
 
 
-def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table], told: list[TaskReport]) -> pa.Table:
+def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table], gathered: list[TaskReport]) -> pa.Table:
     mine = pa.concat_tables([_among(table, program.inputs[number]) for table in given])
     made = list(run_task(program, program.sub_topology(number), 0, step, batches_of(mine)))
     rows, reports = split_reports(pa.Table.from_batches(made))
     raise_first(reports)
-    told += reports
+    gathered += reports
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Sub-topologies that feed each other in a circle run in turns within one step, until nothing is left for any."""
+"""Sub-topologies that feed each other in a circle run in rounds within one step, until nothing is left for any."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kstreams.config import Config
 from kstreams.errors import LogError, ProcessingError, TopologyError
 from kstreams.runtime import spark as engine
 from kstreams.runtime.spark.io.sink import LogSink
-from kstreams.runtime.spark.tasks import rounds as turns
+from kstreams.runtime.spark.tasks import rounds
 from tests.spark.running import Application, Row, changelog
 
 pytestmark = pytest.mark.spark
@@ -106,8 +106,8 @@ def test_an_error_in_a_later_turn_ends_the_step(spark, tmp_path: Path) -> None:
 
 
 def test_a_circle_without_end_is_told_so(circle: Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TURNS", 3)
-    with pytest.raises(TopologyError, match=r"\[0, 1\] feed each other without end: after 3 turns"):
+    monkeypatch.setattr(rounds, "MAX_ROUNDS", 3)
+    with pytest.raises(TopologyError, match=r"\[0, 1\] feed each other without end: after 3 rounds"):
         circle.run()
 
 

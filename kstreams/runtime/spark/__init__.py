@@ -36,7 +36,7 @@ def run(
     once, until_end : bool
         Stop when everything that the topics hold now is processed; with `until_end`, close what is still open.
     on_progress : callable, optional
-        Told after every step: `records_in`, `records_out`, `dropped`, `commits`, `lag`.
+        Called after every step with `records_in`, `records_out`, `dropped`, `commits`, `lag`.
     stop : threading.Event, optional
         Ends a run that has no end.
     say : callable

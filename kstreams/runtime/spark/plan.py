@@ -53,9 +53,9 @@ class PathPlan:
 
 
 def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | None = None) -> PathPlan:
-    """Decide: a sub-topology goes the relational way when each of its operators can, exactly; else as tasks.
+    """Decide: a sub-topology takes the relational path when each of its operators can, exactly; else as tasks.
 
-    `only_tasks` says why none may, as `needs_tasks` does.
+    `only_tasks` is the reason why none may, as `needs_tasks` gives it.
     """
     graph: LogicalGraph | None = topology.graph
     if graph is None:
@@ -87,7 +87,7 @@ def needs_tasks(config: Config) -> str | None:
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
-    """What the user said of a sub-topology, in order of declaration; repartitions belong to both sides."""
+    """The logical operators of a sub-topology, in order of declaration; repartitions belong to both sides."""
     names = {topology.origin.get(node.name, node.name) for node in sub.nodes}
     return tuple(node for node in graph if node.name in names)
 

@@ -1,4 +1,4 @@
-"""`Program` and `Step`: what Spark's workers are told, once per application and once per micro-batch."""
+"""`Program` and `Step`: what the driver sends to Spark's workers, once per application and once per micro-batch."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Step(NamedTuple):
         Whether bounded input is over.
     globals : mapping of int to int
         Per sub-topology of a global table: the step that made the state to look into.
-    turns : mapping of int to int
-        Per sub-topology that feeds itself: how many turns the parent gave it. Any other has one.
-    turn : int
-        Which turn of this step it is.
+    rounds : mapping of int to int
+        Per sub-topology that feeds itself: how many rounds it took in the parent. Any other takes one.
+    round_number : int
+        The round within this step.
     """
 
     number: int
@@ -49,19 +49,19 @@ class Step(NamedTuple):
     now_ms: int = 0
     end: bool = False
     globals: Mapping[int, int] = {}
-    turns: Mapping[int, int] = {}
-    turn: int = 0
+    rounds: Mapping[int, int] = {}
+    round_number: int = 0
 
     @property
     def version_number(self) -> int:
-        """Names the state that this step, or this turn of it, makes."""
-        return version_number(self.number, self.turn)
+        """Number of the state that this step, or this round of it, makes."""
+        return version_number(self.number, self.round_number)
 
     def before(self, sub_topology: int) -> int:
-        """The moment whose state a sub-topology goes on from."""
-        if self.turn:
+        """Number of the state that a sub-topology goes on from."""
+        if self.round_number:
             return self.version_number - 1
-        last = self.turns.get(sub_topology, 1) - 1
+        last = self.rounds.get(sub_topology, 1) - 1
         return version_number(self.parent, last)
 
 
@@ -162,7 +162,7 @@ def program_of(
     existing: Mapping[str, int],
     checkpoint: str,
 ) -> Program:
-    """What the workers are told of an application.
+    """The program of an application.
 
     Parameters
     ----------

@@ -28,20 +28,20 @@ from kstreams.runtime.spark.tasks.step_plans import batch_end
 
 
 class StepExecutor(Protocol):
-    """What a step does with its rows."""
+    """What runs a step: tasks, or a windowed relational query."""
 
     def run(
-        self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
+        self, step: int, parent: int, rows: DataFrame | None, ranges: OffsetRanges
     ) -> tuple[pa.Table, list[TaskReport]]:
-        """The rows that go to topics, and what was read and dropped on the way.
+        """The rows to be written to topics, and reports of what was read and dropped.
 
-        `rows` are the new records, and `moves` tells which they are; None and nothing at the end of input.
+        `rows` are the new records and `ranges` their offsets; None and nothing at the end of input.
         """
         ...
 
 
 OnStep = Callable[[Counter[str], list[TaskReport]], None]
-"""Told of every step: records out by topic, and reports of the records in."""
+"""Called after every step with the records out by topic, and the reports of its tasks."""
 
 
 class StepQuery:
@@ -122,8 +122,8 @@ class StepQuery:
 
     def _apply(self, step: int, parent: int, rows: DataFrame | None, positions: Mapping[TopicPartition, int]) -> None:
         before = self.sink.positions()
-        moves, missed = self._deleted.passed({source: (before[source], at) for source, at in positions.items()})
-        table, reports = self._work.run(step, parent, rows, moves)
+        ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
+        table, reports = self._work.run(step, parent, rows, ranges)
         raise_first(reports)
         if self._delta is not None:
             self._delta.apply(step, table)

@@ -24,7 +24,7 @@ _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 _IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
 
 CONTROL_TOPIC = ""
-"""The topic of rows that are none: one per task wakes it, though it has no input, and one comes back from it."""
+"""The topic of control rows: each task gets one, so that it runs without input too, and returns one with its report."""
 
 
 class TaskError(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class TaskError(msgspec.Struct, frozen=True):
 
 
 class TaskReport(msgspec.Struct, frozen=True):
-    """What one task has done in one step.
+    """What one task did in one step.
 
     Parameters
     ----------
@@ -63,29 +63,29 @@ def report(
     wrote: Iterable[str] = (),
     records_in: int = 0,
 ) -> pa.RecordBatch:
-    """The row that tells of a task: what it read and dropped or what ended it, and to which topics it wrote."""
+    """The control row with the report of a task: what it read and dropped or what ended it, and where it wrote."""
     value = msgspec.json.encode(TaskReport(list(dropped), error, sorted(wrote), records_in))
     row = {"topic": CONTROL_TOPIC, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
     return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
 
 
 def one_dropped(operator: str, reason: str) -> bytes:
-    """What a row under `CONTROL_TOPIC` tells in the place of a record that was dropped on the relational path."""
+    """The report in a control row that stands for a record dropped on the relational path."""
     return msgspec.json.encode(TaskReport([(operator, reason, 1)]))
 
 
 def split_reports(rows: pa.Table) -> tuple[pa.Table, list[TaskReport]]:
-    """The rows that go to topics, and what the tasks told."""
-    marked = pc.equal(rows["topic"], CONTROL_TOPIC)
-    told = rows.filter(marked)["value"].to_pylist()
-    return rows.filter(pc.invert(marked)), [msgspec.json.decode(value, type=TaskReport) for value in told]
+    """The rows to be written to topics, and the reports of the tasks."""
+    is_control = pc.equal(rows["topic"], CONTROL_TOPIC)
+    encoded = rows.filter(is_control)["value"].to_pylist()
+    return rows.filter(pc.invert(is_control)), [msgspec.json.decode(value, type=TaskReport) for value in encoded]
 
 
 def dropped_records(reports: Iterable[TaskReport]) -> Counter[tuple[str, str]]:
     """How many records each (operator, reason) has dropped."""
     counts: Counter[tuple[str, str]] = Counter()
-    for told in reports:
-        for operator, reason, count in told.dropped:
+    for each in reports:
+        for operator, reason, count in each.dropped:
             counts[operator, reason] += count
     return counts
 
@@ -111,9 +111,9 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
 
 def raise_first(reports: Iterable[TaskReport]) -> None:
     """Raise the error of the first task that had one."""
-    for told in reports:
-        if told.error is not None:
-            raise _made(told.error.kind, told.error.message)
+    for each in reports:
+        if each.error is not None:
+            raise _made(each.error.kind, each.error.message)
 
 
 def _made(kind: str, message: str) -> errors.KStreamsError:

@@ -43,7 +43,7 @@ WAIT_SECONDS = 0.2
 
 @dataclass
 class SparkProgress:
-    """What a run has done since its start, counted as on the native engine.
+    """What a run did since its start, counted as on the native engine.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class SparkRunner:
         The home of topics that the configuration names, opened.
     clock : Clock
     on_progress : callable, optional
-        Told after every step.
+        Called after every step.
 
     Raises
     ------
@@ -174,7 +174,7 @@ class SparkRunner:
     def _count(self, written: Counter[str], reports: list[TaskReport]) -> None:
         progress = self.progress
         progress.commits += 1
-        progress.records_in += sum(told.records_in for told in reports)
+        progress.records_in += sum(report.records_in for report in reports)
         progress.records_out += written
         for (operator, reason), count in dropped_records(reports).items():
             self._drops.add(operator, reason, lambda: f"step {progress.commits}", count)

@@ -24,7 +24,7 @@ class DeletedInput:
     def __init__(self, program: Program, log: Log) -> None:
         self._program, self._log = program, log
 
-    def passed(self, moves: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:
+    def present(self, ranges: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:
         """The records that are there, and a report of the others.
 
         Raises
@@ -33,15 +33,15 @@ class DeletedInput:
             When records were deleted that must not be missed; names both offsets.
         """
         with self._log.admin() as admin:
-            begins = admin.beginning_offsets(list(moves))
-        present = dict(moves)
+            begins = admin.beginning_offsets(list(ranges))
+        found = dict(ranges)
         dropped = []
-        for source, (start, end) in moves.items():
+        for source, (start, end) in ranges.items():
             goes_on = min(begins[source], end)
             if goes_on > start:
-                present[source] = goes_on, end
+                found[source] = goes_on, end
                 dropped.append((self._missed(source, start, begins[source]), DELETED, goes_on - start))
-        return present, TaskReport(dropped)
+        return found, TaskReport(dropped)
 
     def _missed(self, source: TopicPartition, start: int, begin: int) -> str:
         """The name of the source node that misses records."""

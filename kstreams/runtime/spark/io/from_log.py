@@ -9,23 +9,24 @@ from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
 from kstreams.runtime.spark.io.source import TopicReader
 
 
-def from_log(home: str, spans: Iterable[OffsetRange], missing: Collection[str] = ()) -> Iterator[Batch]:
-    """The records of some spans.
+def from_log(home: str, ranges: Iterable[OffsetRange], missing: Collection[str] = ()) -> Iterator[Batch]:
+    """The records of some offset ranges.
 
     Parameters
     ----------
     home : str
-    spans : iterable of OffsetRange
+        Address of the home of topics.
+    ranges : iterable of OffsetRange
     missing : collection of str
         Topics of which records may have been deleted since.
     """
-    for topic, partition, start, end in spans:
+    for topic, partition, start, end in ranges:
         source, topics = TopicPartition(topic, partition), TopicReader(home, [topic], end - start, missing)
-        for piece in topics.between({source: start}, {source: end}):
-            yield from topics.read(piece)
+        for rows in topics.partitions_between({source: start}, {source: end}):
+            yield from topics.read(rows)
 
 
-def count_records(home: str, topics: Iterable[str], moves: OffsetRanges) -> int:
+def count_records(home: str, topics: Iterable[str], ranges: OffsetRanges) -> int:
     """How many records of some topics a step reads: offsets alone do not tell, as what was aborted leaves gaps.
 
     Parameters
@@ -33,8 +34,8 @@ def count_records(home: str, topics: Iterable[str], moves: OffsetRanges) -> int:
     home : str
     topics : iterable of str
         A topic that is named twice is read twice.
-    moves : mapping
+    ranges : mapping
     """
-    moved = [OffsetRange(*source, *move) for source, move in moves.items() if move[1] > move[0]]
-    spans = [span for topic in topics for span in moved if span.topic == topic]
-    return sum(map(len, from_log(home, spans, {span.topic for span in spans})))
+    grown = [OffsetRange(*source, *read) for source, read in ranges.items() if read[1] > read[0]]
+    wanted = [each for topic in topics for each in grown if each.topic == topic]
+    return sum(map(len, from_log(home, wanted, {each.topic for each in wanted})))

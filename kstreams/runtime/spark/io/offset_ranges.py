@@ -1,4 +1,4 @@
-"""`OffsetRange`: which records of a topic partition a task reads in a step, as the driver tells its tasks."""
+"""`OffsetRange`: which records of a topic partition a task reads in a step; the driver sends them to its tasks."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ class OffsetRange(NamedTuple):
 
 
 OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
-"""Where every source partition stood before a step, and where it stands after it."""
+"""Per source partition, the records [start, end) that a step reads."""
 
 
-def ranges_of_task(moves: OffsetRanges, topics: Iterable[str], partition: int) -> list[OffsetRange]:
+def ranges_of_task(ranges: OffsetRanges, topics: Iterable[str], partition: int) -> list[OffsetRange]:
     """What the task of a partition reads: that partition of every topic, where there is something new.
 
     Examples
     --------
-    >>> moves = {TopicPartition("a", 0): (0, 5), TopicPartition("a", 1): (2, 3), TopicPartition("b", 1): (4, 4)}
-    >>> ranges_of_task(moves, ["a", "b"], 1)
+    >>> ranges = {TopicPartition("a", 0): (0, 5), TopicPartition("a", 1): (2, 3), TopicPartition("b", 1): (4, 4)}
+    >>> ranges_of_task(ranges, ["a", "b"], 1)
     [OffsetRange(topic='a', partition=1, start=2, end=3)]
     """
     sources = [TopicPartition(topic, partition) for topic in topics]
-    moved = [(source, *moves[source]) for source in sources if source in moves]
-    return [OffsetRange(*source, start, end) for source, start, end in moved if end > start]
+    grown = [(source, *ranges[source]) for source in sources if source in ranges]
+    return [OffsetRange(*source, start, end) for source, start, end in grown if end > start]
 
 
-def encode_ranges(spans: Iterable[OffsetRange]) -> bytes:
-    """Spans as bytes, for the row that wakes a task."""
-    return msgspec.json.encode(list(spans))
+def encode_ranges(ranges: Iterable[OffsetRange]) -> bytes:
+    """Offset ranges as bytes, for the control row of a task."""
+    return msgspec.json.encode(list(ranges))
 
 
 def decode_ranges(data: bytes) -> list[OffsetRange]:

@@ -1,4 +1,4 @@
-"""Where an application begins to read on Spark: decided at its first start, and kept with the checkpoint."""
+"""The offset reset on Spark: decided at the first start of an application, and kept with the checkpoint."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ FAR_FUTURE_MS = 253_370_764_800_000
 """The year 9999: the time of the row that ends bounded input for Spark."""
 
 END = ""
-"""Among offsets: not a topic, but how far the end of input was told."""
+"""Among offsets: not a topic, but how many of the offsets of the end of input are reached."""
 
 Offsets = dict[str, dict[str, int]]
 """Topic -> partition (as text: it is JSON) -> next offset."""

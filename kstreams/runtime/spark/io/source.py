@@ -36,7 +36,7 @@ from kstreams.runtime.spark.io.rows import (
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 POLL_SECONDS = 10.0
-"""How long a reader waits for rows that the log has promised."""
+"""How long a reader waits for rows that are known to be there."""
 
 _CURE = "set spark.kstreams.path=task, with a timestamp_extractor or a deserialization.exception.handler if need be"
 
@@ -141,7 +141,7 @@ class TopicReader:
         with log_at(self.path).admin() as admin:
             return admin.end_offsets(self.partitions())
 
-    def between(
+    def partitions_between(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[LogInputPartition]:
         """One range per partition that has something between two offsets; a large one is split."""
@@ -151,7 +151,7 @@ class TopicReader:
             for low, high in ranges(start.get(source, 0), stop, self.rows_per_task)
         ]
 
-    def read(self, span: LogInputPartition) -> Iterator[Batch]:
+    def read(self, rows: LogInputPartition) -> Iterator[Batch]:
         """The rows of a range, straight from the mapped files.
 
         Raises
@@ -159,26 +159,26 @@ class TopicReader:
         LogError
             When some were deleted since the range was planned, and must not be missing.
         """
-        start = min(self._present_from(span), span.end)
+        start = min(self._present_from(rows), rows.end)
         with log_at(self.path).consumer({"auto.offset.reset": "none"}) as consumer:
-            consumer.assign([span.source])
-            consumer.seek(span.source, start)
-            while consumer.position(span.source) < span.end:
-                batches = consumer.poll(POLL_SECONDS, span.end - span.start)
-                if not batches and consumer.position(span.source) < span.end:
-                    raise LogError(f"{span.source} ends before offset {span.end}, which Spark was told it has")
-                yield from (rows for batch in batches if len(rows := _before(batch, span.end)))
+            consumer.assign([rows.source])
+            consumer.seek(rows.source, start)
+            while consumer.position(rows.source) < rows.end:
+                batches = consumer.poll(POLL_SECONDS, rows.end - rows.start)
+                if not batches and consumer.position(rows.source) < rows.end:
+                    raise LogError(f"{rows.source} ends before offset {rows.end}, which Spark was told it has")
+                yield from (part for batch in batches if len(part := _before(batch, rows.end)))
 
-    def _present_from(self, span: LogInputPartition) -> int:
+    def _present_from(self, rows: LogInputPartition) -> int:
         """The first offset of a range that is there, or would be."""
         with log_at(self.path).admin() as admin:
-            begin = admin.beginning_offsets([span.source])[span.source]
-        if begin > span.start and span.source.topic not in self._missing:
+            begin = admin.beginning_offsets([rows.source])[rows.source]
+        if begin > rows.start and rows.source.topic not in self._missing:
             raise LogError(
-                f"{span.source} was deleted up to offset {begin}, but rows from {span.start} on are still to be read: "
+                f"{rows.source} was deleted up to offset {begin}, but rows from {rows.start} on are still to be read: "
                 "keep topics longer (`retention.ms`), or start anew with another checkpoint"
             )
-        return max(begin, span.start)
+        return max(begin, rows.start)
 
 
 def _before(batch: Batch, end: int) -> Batch:
@@ -194,7 +194,7 @@ class BoundedReader(DataSourceReader):  # type: ignore[misc]
         self._topics = topics
 
     def partitions(self) -> Sequence[InputPartition]:
-        return self._topics.between(self._topics.beginning(), self._topics.end()) or [EMPTY]
+        return self._topics.partitions_between(self._topics.beginning(), self._topics.end()) or [EMPTY]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return iter(()) if partition.start == partition.end else map(record_batch, self._topics.read(partition))
@@ -204,10 +204,10 @@ EMPTY = LogInputPartition(TopicPartition("", 0), 0, 0)
 """Spark wants at least one partition in a batch."""
 
 
-TOLD = 2
+END_OFFSETS = 2
 """The end of input takes two offsets: one with the row, one without, after which Spark closes what is open."""
 
-START_OF_END = [LogInputPartition(TopicPartition(END, 0), 0, 1)]
+END_OF_INPUT = [LogInputPartition(TopicPartition(END, 0), 0, 1)]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -238,8 +238,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         """As far as the limit allows: every partition's backlog shrinks by the same share, so that times keep step."""
-        begin, end, told = positions_of(start), self._target or self._topics.end(), start.get(END, {}).get("0", 0)
-        if told and any(stop > begin.get(source, 0) for source, stop in end.items()):
+        begin, end, ended = positions_of(start), self._target or self._topics.end(), start.get(END, {}).get("0", 0)
+        if ended and any(stop > begin.get(source, 0) for source, stop in end.items()):
             raise LogError(
                 "This query was run until the end of its input, so every row that comes later would be late: "
                 "run with --reset to start anew, or with spark.kstreams.path=auto."
@@ -249,15 +249,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         taken = split_evenly(backlog, most)
         reached = offsets_of({source: begin.get(source, 0) + rows for source, rows in taken.items()})
         if self._ends and self._target is not None and not sum(taken.values()):
-            told = min(told + 1, TOLD)
-        return {**reached, END: {"0": told}} if told else reached
+            ended = min(ended + 1, END_OFFSETS)
+        return {**reached, END: {"0": ended}} if ended else reached
 
     def reportLatestOffset(self) -> Offsets:
         return offsets_of(self._topics.end())
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        ended = START_OF_END if start.get(END) is None and end.get(END) is not None else []
-        return [*self._topics.between(positions_of(start), positions_of(end)), *ended]
+        ended = END_OF_INPUT if start.get(END) is None and end.get(END) is not None else []
+        return [*self._topics.partitions_between(positions_of(start), positions_of(end)), *ended]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.source.topic == END:

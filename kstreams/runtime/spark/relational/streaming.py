@@ -32,13 +32,13 @@ class WindowedSteps:
         self._home = home
 
     def run(
-        self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
+        self, step: int, parent: int, rows: DataFrame | None, ranges: OffsetRanges
     ) -> tuple[pa.Table, list[TaskReport]]:
         """The rows as they are; the end of input came as data."""
         assert rows is not None
-        topics = sorted({source.topic for source in moves})
+        topics = sorted({source.topic for source in ranges})
         table, reports = split_reports(rows.toArrow())
-        return table, [*reports, TaskReport(records_in=count_records(self._home, topics, moves))]
+        return table, [*reports, TaskReport(records_in=count_records(self._home, topics, ranges))]
 
 
 def windowed_stream(

@@ -1,4 +1,4 @@
-"""`RowCollector`: takes what a task's sinks write and makes Spark's rows of it."""
+"""`RowCollector`: turns what a task's sinks write into Spark's rows."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class RowCollector:
         Number of partitions by topic; a topic that is not known yet gets `default`.
     sub_topology, partition : int
         Name the task in the rows; records without a key go to its own partition, as on the native engine.
-    turn : int
-        Which turn of the step it is: the rows of a later one are numbered on.
+    round_number : int
+        The round of the step: rows of a later one have greater numbers.
     """
 
     def __init__(
-        self, partitions: Mapping[str, int], default: int, sub_topology: int, partition: int, turn: int = 0
+        self, partitions: Mapping[str, int], default: int, sub_topology: int, partition: int, round_number: int = 0
     ) -> None:
         self._partitions, self._default, self._own = partitions, default, partition
         self._origin = sub_topology << 20 | partition
-        self._first = turn << 40
+        self._first = round_number << 40
         self._written: Counter[str] = Counter()
         self._rows: list[pa.RecordBatch] = []
 
@@ -73,7 +73,7 @@ class RowCollector:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Where rows were written to so far."""
+        """The topics that rows were written to so far."""
         return frozenset(self._written)
 
     def drain(self) -> list[pa.RecordBatch]:

@@ -49,8 +49,8 @@ class GlobalTableLoader:
     def _batches(self, sub: SubTopology, last: GlobalTable, wanted: GlobalTable) -> Iterator[Batch]:
         topics = self._topics(sub)
         start = topics.beginning() | positions_of(last.offsets)
-        for span in topics.between(start, positions_of(wanted.offsets)):
-            yield from topics.read(span)
+        for rows in topics.partitions_between(start, positions_of(wanted.offsets)):
+            yield from topics.read(rows)
 
     def _topics(self, sub: SubTopology) -> TopicReader:
         return TopicReader(self._program.home, self._program.inputs[sub.id], 1 << 60)

@@ -1,7 +1,7 @@
-"""Turns: how sub-topologies that feed each other in a circle run within one step. Pure logic.
+"""Rounds: how sub-topologies that feed each other in a circle run within one step. Pure logic.
 
 A foreign-key join is such a circle: what the left side asks for is answered by the right side, and the answers come
-back to the left. One takes a turn after the other, with what the others have written since, until nothing is left.
+back to the left. Each runs again, with what the others have written since, until nothing is left.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ def run_rounds(
     inputs: Mapping[int, Collection[str]],
     run: Callable[[int, int, Sequence[Rows]], tuple[Rows, Collection[str]]],
 ) -> dict[int, list[Rows]]:
-    """Let sub-topologies run until none has written anything that another one, or itself, still has to read.
+    """Run sub-topologies until none has written anything that another one, or itself, still has to read.
 
     Parameters
     ----------
     members : sequence of int
-        The sub-topologies, in the order of their first turns: each has one at least.
+        The sub-topologies, in the order of their first rounds: each runs once at least.
     inputs : mapping of int to collection of str
         The topics that each reads from within the circle.
     run : callable
-        `run(member, turn, waiting)`: one turn, with what was written for it since the one before; gives its rows, and
-        the topics that they go to.
+        `run(member, round_number, waiting)`: one round, with what was written for it since the one before; returns
+        its rows, and the topics that they go to.
 
     Returns
     -------
     dict of int to list
-        By member: the rows of its turns.
+        By member: the rows of its rounds.
 
     Raises
     ------
@@ -44,22 +44,22 @@ def run_rounds(
 
     Examples
     --------
-    >>> def countdown(member, turn, waiting):
-    ...     return (2 - turn, ["again"] if turn < 2 else [])
+    >>> def countdown(member, number, waiting):
+    ...     return (2 - number, ["again"] if number < 2 else [])
     >>> run_rounds([0], {0: ["again"]}, countdown)
     {0: [2, 1, 0]}
     """
     taken: dict[int, list[Rows]] = {member: [] for member in members}
-    waiting: dict[int, list[Rows]] = {member: [] for member in members}  # whoever is in it has a turn to come
+    waiting: dict[int, list[Rows]] = {member: [] for member in members}  # for those that have to run again
     while waiting:
         member = next(iter(waiting))
-        turn = len(taken[member])
-        if turn == MAX_ROUNDS:
+        round_number = len(taken[member])
+        if round_number == MAX_ROUNDS:
             raise TopologyError(
-                f"Sub-topologies {sorted(members)} feed each other without end: after {MAX_ROUNDS} turns in one step "
+                f"Sub-topologies {sorted(members)} feed each other without end: after {MAX_ROUNDS} rounds in one step "
                 "there are still records for them. Let a filter in the circle end it."
             )
-        rows, topics = run(member, turn, waiting.pop(member))
+        rows, topics = run(member, round_number, waiting.pop(member))
         taken[member].append(rows)
         for reader in members:
             if not set(inputs[reader]).isdisjoint(topics):

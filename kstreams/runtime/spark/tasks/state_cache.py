@@ -35,7 +35,7 @@ class CachedState:
     folder: Path
     has_database: bool
     version: StateVersion = EMPTY
-    memo: TaskMetadata | None = None
+    metadata: TaskMetadata | None = None
     num_bytes: int = 0
 
     def measure(self) -> None:
@@ -48,14 +48,14 @@ class CachedState:
         self.measure()
 
     def apply(self, files: Sequence[StateFile]) -> None:
-        """Move on by what the files hold."""
+        """Apply the changes in the files."""
         for file in files:
             for store in file.stores.keys() & self.state.stores.keys():  # the topology may have lost some since
                 changes = file.stores[store]
                 offsets = np.full(len(changes), file.version.number, dtype=np.int64)
                 source = TopicPartition(store, 0)
                 self.state.restore(store, Batch(source, offsets, changes.keys, changes.values, changes.timestamps))
-            self.memo = file.memo
+            self.metadata = file.metadata
 
 
 class TaskStateCache:
@@ -96,24 +96,24 @@ class TaskStateCache:
         limits : StateLimits
             Ceilings for the stores of the process.
         """
-        live = self._kept.get(name)
-        if live is not None and live.state.stores.keys() != {builder.name for builder in builders}:
+        cached = self._kept.get(name)
+        if cached is not None and cached.state.stores.keys() != {builder.name for builder in builders}:
             self.drop(name)  # of another version of the application
-            live = None
-        newer = files.since(live.version, version) if live is not None else None
-        if live is None or newer is None:
+            cached = None
+        newer = files.since(cached.version, version) if cached is not None else None
+        if cached is None or newer is None:
             self.drop(name)
-            live, newer = _opened(builders, caching, limits), files.rebuild(version)
-            self._kept[name] = live
+            cached, newer = _opened(builders, caching, limits), files.rebuild(version)
+            self._kept[name] = cached
         try:
-            live.apply(newer)
+            cached.apply(newer)
         except BaseException:
             self.drop(name)
             raise
-        live.version = version
+        cached.version = version
         self._kept.move_to_end(name)
         self._used.add(name)
-        return live
+        return cached
 
     def trim(self, limits: StateLimits) -> None:
         """Close the states used longest ago until the others fit into memory; called when no task is running.
@@ -136,11 +136,11 @@ class TaskStateCache:
 
     def drop(self, name: str) -> None:
         """Forget a state that holds half a step, or another history."""
-        live = self._kept.pop(name, None)
-        if live is not None:
+        cached = self._kept.pop(name, None)
+        if cached is not None:
             with suppress(CorruptStateError):  # nothing of it is kept
-                live.state.close()
-            shutil.rmtree(live.folder, ignore_errors=True)
+                cached.state.close()
+            shutil.rmtree(cached.folder, ignore_errors=True)
 
     def clear(self) -> None:
         """Forget all of them."""

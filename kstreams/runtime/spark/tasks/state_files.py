@@ -1,10 +1,10 @@
 """State of a task as files under the checkpoint: for every step the changes, now and then a snapshot.
 
-A version is named by its moment (a step, and a turn in it) and the digest of its content, and names the version before
+A version is named by its number (a step, and a round in it) and the digest of its content, and names the version before
 it, so that a chain of files either is the history of one task or is refused. Writing is idempotent: a step that is run
 again writes the same bytes under the same name. Nothing of a body reaches pyarrow before its digest is checked.
 
-File: header (`HEADER`, ended by its CRC32C), memo (JSON), then one Arrow IPC stream per store.
+File: header (`HEADER`, ended by its CRC32C), metadata and one Arrow IPC stream per store.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from kstreams.state.api import Changes
 
 MAGIC = b"KSST"
 FORMAT_VERSION = 1
-# magic, format version, moment, digest of the version before with its moment, length and digest of the body
+# magic, format version, number, number and digest of the version before, length and digest of the body
 HEADER = struct.Struct("<4sHqq16sQ16s")
 CHECKSUM = struct.Struct("<I")
 NO_STEP = -1
 MAX_ROUNDS = 1 << 16
-"""How often a sub-topology can run in one step; only those that feed themselves run more than once."""
+"""Most rounds of a sub-topology in one step; only those that feed themselves run more than once."""
 
 TaskMetadata = Mapping[str, int]
 
 
-def version_number(step: int, turn: int = 0) -> int:
-    """One number for a step and a turn in it.
+def version_number(step: int, round_number: int = 0) -> int:
+    """One number for a step and a round in it.
 
     Examples
     --------
     >>> version_number(0, 1) - version_number(0), version_number(1) - version_number(0)
     (1, 65536)
     """
-    return step * MAX_ROUNDS + turn
+    return step * MAX_ROUNDS + round_number
 
 
 class StateVersion(NamedTuple):
-    """One state of one task: the moment that made it, and the digest of what it changed."""
+    """One state of one task: the step and round that made it, as a number, and the digest of what they changed."""
 
     number: int
     digest: bytes
@@ -63,12 +63,12 @@ class StateFile(NamedTuple):
 
     version: StateVersion
     parent: StateVersion
-    memo: TaskMetadata
+    metadata: TaskMetadata
     stores: dict[str, Changes]
 
 
 class _Body(msgspec.Struct):
-    memo: dict[str, int]
+    metadata: dict[str, int] = msgspec.field(name="memo")
     stores: dict[str, bytes]
 
 
@@ -93,23 +93,23 @@ class StateFiles:
         self._folder = f"{root}/state/{task}"
 
     def write_changes(
-        self, at: int, parent: StateVersion, memo: TaskMetadata, changes: Mapping[str, Changes]
+        self, at: int, parent: StateVersion, metadata: TaskMetadata, changes: Mapping[str, Changes]
     ) -> StateVersion:
-        """Write what the moment `at` changed in the version before it; the new version."""
-        return self._write(self._changes_path(at), at, parent, memo, changes)
+        """Write what the version with the number `at` changes in its parent; the new version."""
+        return self._write(self._changes_path(at), at, parent, metadata, changes)
 
-    def write_snapshot(self, version: StateVersion, memo: TaskMetadata, stores: Mapping[str, Changes]) -> None:
-        """Write everything that a version holds, and let go what only older versions need."""
-        self._write(self._snapshot_path(version.number), version.number, version, memo, stores)
+    def write_snapshot(self, version: StateVersion, metadata: TaskMetadata, stores: Mapping[str, Changes]) -> None:
+        """Write everything that a version holds, and delete the files that only older versions need."""
+        self._write(self._snapshot_path(version.number), version.number, version, metadata, stores)
         self._prune(version.number)
 
     def version_at(self, at: int) -> StateVersion:
-        """The version that a moment made; raises StateError when it is missing."""
+        """The version with a number; raises StateError when it is missing."""
         return EMPTY if at == EMPTY.number else self._header(self._changes_path(at))[0]
 
     def metadata_at(self, version: StateVersion) -> TaskMetadata:
-        """The times that were kept with a version."""
-        return {} if version == EMPTY else self._read(self._changes_path(version.number)).memo
+        """The task metadata that was kept with a version."""
+        return {} if version == EMPTY else self._read(self._changes_path(version.number)).metadata
 
     def since(self, known: StateVersion, wanted: StateVersion) -> list[StateFile] | None:
         """The changes from one version to a later one, oldest first; None when they are not one history."""
@@ -146,16 +146,16 @@ class StateFiles:
         return self._path(at, "snapshot")
 
     def _path(self, at: int, kind: str) -> str:
-        step, turn = divmod(at, MAX_ROUNDS)
-        return f"{self._folder}/{step:012d}-{turn:05d}.{kind}"
+        step, number = divmod(at, MAX_ROUNDS)
+        return f"{self._folder}/{step:012d}-{number:05d}.{kind}"
 
     def _exists(self, path: str) -> bool:
         return bool(self._fs.get_file_info(path).type == fs.FileType.File)
 
     def _write(
-        self, path: str, at: int, parent: StateVersion, memo: TaskMetadata, stores: Mapping[str, Changes]
+        self, path: str, at: int, parent: StateVersion, metadata: TaskMetadata, stores: Mapping[str, Changes]
     ) -> StateVersion:
-        body = _encode(_Body(dict(memo), {name: _ipc(changes) for name, changes in sorted(stores.items())}))
+        body = _encode(_Body(dict(metadata), {name: _ipc(changes) for name, changes in sorted(stores.items())}))
         version = StateVersion(at, hashlib.blake2b(body, digest_size=16).digest())
         header = HEADER.pack(MAGIC, FORMAT_VERSION, at, *parent, len(body), version.digest)
         self._fs.create_dir(self._folder, recursive=True)
@@ -177,7 +177,8 @@ class StateFiles:
         if len(body) != length or hashlib.blake2b(body, digest_size=16).digest() != version.digest:
             raise StateError(f"{path} is damaged: its content does not fit its digest. Restore the file from a copy.")
         content = _decode(body)
-        return StateFile(version, parent, content.memo, {name: _changes(raw) for name, raw in content.stores.items()})
+        stores = {name: _changes(raw) for name, raw in content.stores.items()}
+        return StateFile(version, parent, content.metadata, stores)
 
     def _open(self, path: str) -> pa.NativeFile:
         try:
@@ -195,9 +196,9 @@ class StateFiles:
 
     def _prune(self, newest_snapshot: int) -> None:
         # One snapshot before the newest stays: the last step can be run again from it.
-        moments = sorted(at for at, path in self._files() if path.endswith(".snapshot") and at < newest_snapshot)
+        snapshots = sorted(at for at, path in self._files() if path.endswith(".snapshot") and at < newest_snapshot)
         for at, path in self._files():
-            if moments and at < moments[-1]:
+            if snapshots and at < snapshots[-1]:
                 self._fs.delete_file(path)
 
     def _files(self) -> Iterator[tuple[int, str]]:

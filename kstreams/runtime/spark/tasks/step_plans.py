@@ -28,19 +28,19 @@ class GlobalTable(NamedTuple):
 class StepPlan(msgspec.Struct, frozen=True):
     """What is decided before a step runs: the step before it, its wall-clock time, the state of global tables.
 
-    How many turns it took is added when it has run.
+    The number of its rounds is added when it has run.
     """
 
     parent: int
     now_ms: int
     globals: dict[int, GlobalTable] = {}
-    turns: dict[int, int] = {}
+    rounds: dict[int, int] = msgspec.field(name="turns", default_factory=dict)
 
     def step(self, number: int, before: StepPlan | None) -> Step:
         """The step as the workers get it; `before` is the plan of its parent."""
         made_by = {sub: table.step for sub, table in self.globals.items()}
-        turns = {} if before is None else before.turns
-        return Step(number, self.parent, self.now_ms, bool(number % 2), made_by, turns)
+        rounds = {} if before is None else before.rounds
+        return Step(number, self.parent, self.now_ms, bool(number % 2), made_by, rounds)
 
 
 class StepPlans:

@@ -2,7 +2,7 @@
 
 A task reads its own partitions of source topics itself, straight from the log. What tasks write to a repartition topic
 is shuffled to the tasks of the next sub-topology within the same step. Sub-topologies that feed each other in a circle
-take turns, and each turn is a job of its own: only its rows tell whether another one is needed.
+run in rounds, and each round is a job of its own: only its rows show whether another one is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SubTopologyChain:
     packed : bytes
         The same program, packed for the workers.
     plan : PathPlan
-        Says which sub-topologies go the relational way.
+        Names the sub-topologies on the relational path.
     """
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: PathPlan) -> None:
@@ -51,38 +51,38 @@ class SubTopologyChain:
         """The user's topics whose records no task reads, one entry for each sub-topology that reads them."""
 
     def outputs(
-        self, rows: DataFrame | None, moves: OffsetRanges, step: Step, resources: ExitStack
+        self, rows: DataFrame | None, ranges: OffsetRanges, step: Step, resources: ExitStack
     ) -> tuple[DataFrame, dict[int, int]]:
-        """The rows that one step writes to topics with what its tasks report, and the turns of those that took some.
+        """The rows that one step writes, with the reports of its tasks; and how many rounds those in circles took.
 
         Parameters
         ----------
         rows : DataFrame or None
             The new rows of all source topics, for what is relational; None when there are none.
-        moves : mapping
-            Which rows those are, for tasks: each reads its own partitions by itself.
+        ranges : mapping
+            The offsets of those rows, for tasks: each reads its own partitions itself.
         resources : ExitStack
-            To be closed when the rows have been taken.
+            Closed when the rows have been taken.
         """
         if rows is not None and self._several_read:
             rows = _persisted(rows, resources)
         written: dict[int, DataFrame] = {}
-        turns: dict[int, int] = {}
+        rounds: dict[int, int] = {}
         for stage in self._stages:
             if self._circles.isdisjoint(stage):
-                written[stage[0]] = self._once(stage[0], rows, moves, written, step, resources)
+                written[stage[0]] = self._once(stage[0], rows, ranges, written, step, resources)
             else:
-                taken = self._in_turns(stage, moves, written, step, resources)
+                taken = self._in_rounds(stage, ranges, written, step, resources)
                 written |= {number: _united(frames) for number, frames in taken.items()}
-                turns |= {number: len(frames) for number, frames in taken.items()}
+                rounds |= {number: len(frames) for number, frames in taken.items()}
         visible = [frame.where(~F.col("topic").isin(*self._hidden())) for frame in written.values()]
-        return _united(visible), turns
+        return _united(visible), rounds
 
     def _once(
         self,
         number: int,
         rows: DataFrame | None,
-        moves: OffsetRanges,
+        ranges: OffsetRanges,
         written: Mapping[int, DataFrame],
         step: Step,
         resources: ExitStack,
@@ -91,43 +91,44 @@ class SubTopologyChain:
         if number in self._plan.nodes:
             frame = self._relational(number, rows, handed_over)
         else:
-            frame = self._in_tasks(number, moves, handed_over, step)
+            frame = self._in_tasks(number, ranges, handed_over, step)
         return _persisted(frame, resources) if number in self._read_twice else frame
 
-    def _in_turns(
+    def _in_rounds(
         self,
         members: list[int],
-        moves: OffsetRanges,
+        ranges: OffsetRanges,
         written: Mapping[int, DataFrame],
         step: Step,
         resources: ExitStack,
     ) -> dict[int, list[DataFrame]]:
-        """The rows of sub-topologies that feed each other, turn by turn."""
+        """The rows of sub-topologies that feed each other, round by round."""
         first = {number: self._handed_over(number, written) for number in members}
 
-        def run(number: int, turn: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
+        def run(number: int, round_number: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
             mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]
-            given, spans = ([*mine, *first[number]], moves) if turn == 0 else (mine, {})
-            frame = _persisted(self._in_tasks(number, spans, given, step._replace(turn=turn)), resources)
-            _, told = split_reports(frame.where(F.col("topic") == CONTROL_TOPIC).toArrow())
-            raise_first(told)
-            return frame, {topic for report in told for topic in report.wrote}
+            given, read = ([*mine, *first[number]], ranges) if round_number == 0 else (mine, {})
+            rows = self._in_tasks(number, read, given, step._replace(round_number=round_number))
+            frame = _persisted(rows, resources)
+            _, reports = split_reports(frame.where(F.col("topic") == CONTROL_TOPIC).toArrow())
+            raise_first(reports)
+            return frame, {topic for report in reports for topic in report.wrote}
 
         return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
 
     def _relational(self, number: int, rows: DataFrame | None, handed_over: list[DataFrame]) -> DataFrame:
         external = [] if rows is None else [rows.withColumn("origin", F.lit(0).cast("bigint"))]
-        given = [*external, *handed_over] or [self._marks(number, {}).limit(0)]
+        given = [*external, *handed_over] or [self._control_rows(number, {}).limit(0)]
         united = _united(given)
         return relational_rows(
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), self._program
         )
 
-    def _in_tasks(self, number: int, moves: OffsetRanges, handed_over: list[DataFrame], step: Step) -> DataFrame:
-        marks, slots = self._marks(number, moves), min(self._slots, self._program.tasks[number])
+    def _in_tasks(self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step) -> DataFrame:
+        control, slots = self._control_rows(number, ranges), min(self._slots, self._program.tasks[number])
         if handed_over:
-            marks = _united([marks, *handed_over]).repartitionById(slots, F.col("partition") % slots)
-        return marks.mapInArrow(tasks_in_arrow(self._packed, number, step), OUT_SCHEMA)
+            control = _united([control, *handed_over]).repartitionById(slots, F.col("partition") % slots)
+        return control.mapInArrow(tasks_in_arrow(self._packed, number, step), OUT_SCHEMA)
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
         """The rows of repartition topics that sub-topologies before this one wrote in this step."""
@@ -135,10 +136,10 @@ class SubTopologyChain:
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
         return [written[writer].where(F.col("topic").isin(*internal)) for writer in writers]
 
-    def _marks(self, number: int, moves: OffsetRanges) -> DataFrame:
-        """A row for every task: it wakes the task and tells it which records of the log are its own."""
+    def _control_rows(self, number: int, ranges: OffsetRanges) -> DataFrame:
+        """A control row for every task, so that it runs; holds the offset ranges that the task reads from the log."""
         count, topics = self._program.tasks[number], self._external(number)
-        told = [F.lit(bytearray(encode_ranges(ranges_of_task(moves, topics, p)))) for p in range(count)]
+        encoded = [F.lit(bytearray(encode_ranges(ranges_of_task(ranges, topics, p)))) for p in range(count)]
         slots = min(self._slots, count)
         nothing, zero = F.lit(None).cast("binary"), F.lit(0).cast("bigint")
         columns = {
@@ -147,7 +148,7 @@ class SubTopologyChain:
             "offset": zero,
             "timestamp": zero,
             "key": nothing,
-            "value": F.element_at(F.array(*told), F.col("id").cast("int") + 1),
+            "value": F.element_at(F.array(*encoded), F.col("id").cast("int") + 1),
             "headers": F.lit(None).cast("array<struct<name: string, value: binary>>"),
             "origin": zero,
         }

@@ -39,18 +39,18 @@ RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
-    """The function for `mapInArrow` that runs every task of a sub-topology whose mark is in its Spark partition."""
+    """The function for `mapInArrow` that runs each task whose control row is in the Spark partition."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # what is dropped, the driver tells
+        logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
         program: Program = unpack(packed)
         rows = table_of(batches)
-        marked = pc.equal(rows["topic"], CONTROL_TOPIC)
-        handed_over = rows.filter(pc.invert(marked))
-        for mark in sorted(rows.filter(marked).to_pylist(), key=lambda mark: int(mark["partition"])):
-            mine = handed_over.filter(pc.equal(handed_over["partition"], mark["partition"]))
-            given = [*from_log(program.home, decode_ranges(mark["value"])), *batches_of(mine)]
-            yield from run_task(program, program.sub_topology(sub_topology), mark["partition"], step, given)
+        is_control = pc.equal(rows["topic"], CONTROL_TOPIC)
+        handed_over = rows.filter(pc.invert(is_control))
+        for row in sorted(rows.filter(is_control).to_pylist(), key=lambda row: int(row["partition"])):
+            mine = handed_over.filter(pc.equal(handed_over["partition"], row["partition"]))
+            given = [*from_log(program.home, decode_ranges(row["value"])), *batches_of(mine)]
+            yield from run_task(program, program.sub_topology(sub_topology), row["partition"], step, given)
 
     return run
 
@@ -92,37 +92,38 @@ def run_task(
 def _attempt(
     program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch]
 ) -> Iterator[pa.RecordBatch]:
-    """What a task gives in one step: the same whenever it is run."""
+    """The output of a task in one step: the same whenever it is run."""
     name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
     version = files.version_at(step.before(sub.id))
-    live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
-    yield from _Run(program, sub, partition, step, live).outputs(given, files)
+    cached = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
+    yield from _Run(program, sub, partition, step, cached).outputs(given, files)
 
 
 class _Run:
     """What one call of `run_task` works with."""
 
-    def __init__(self, program: Program, sub: SubTopology, partition: int, step: Step, live: CachedState) -> None:
-        self._program, self._step, self._live = program, step, live
+    def __init__(self, program: Program, sub: SubTopology, partition: int, step: Step, cached: CachedState) -> None:
+        self._program, self._step, self._cached = program, step, cached
         self._partition = partition
-        self._memo = dict(live.memo or {})
-        self._collector = RowCollector(program.partitions, program.default_partitions, sub.id, partition, step.turn)
+        self._metadata = dict(cached.metadata or {})
+        counts = program.partitions, program.default_partitions
+        self._collector = RowCollector(*counts, sub.id, partition, step.round_number)
         self._task = Task(
             sub,
             partition,
-            state=live.state,
+            state=cached.state,
             collector=self._collector,
             config=program.config,
             clock=ManualClock(step.now_ms),
             application_id=program.application_id,
             global_stores={} if sub.is_global else _global_stores(program, step),
-            memo=self._memo,
+            memo=self._metadata,
             topic_names=program.topic_names,
-            deadlines=self._memo,
+            deadlines=self._metadata,
         )
 
     def outputs(self, given: Iterable[Batch], files: StateFiles) -> Iterator[pa.RecordBatch]:
-        """Process, commit, and give what came out."""
+        """Process, commit, and yield the output."""
         batches = [self._numbered(batch) for batch in given]
         self._task.pass_time(awake={batch.source.topic for batch in batches})
         for runs in self._in_order(batches):
@@ -151,21 +152,21 @@ class _Run:
         if batch.source.topic not in self._program.internal:
             return batch
         key = f"next_offset:{batch.source.topic}"
-        first = self._memo.get(key, 0)
-        self._memo[key] = first + len(batch)
+        first = self._metadata.get(key, 0)
+        self._metadata[key] = first + len(batch)
         offsets = np.arange(first, first + len(batch), dtype=np.int64)
         return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
     def _commit(self, files: StateFiles) -> None:
-        live, step, made = self._live, self._step, self._step.version_number
-        counted = {key: value for key, value in self._memo.items() if key.startswith("next_offset:")}
-        live.memo = {**self._task.metadata(), **self._task.deadlines(), **counted}
-        changes = live.state.changes()
-        live.version = files.write_changes(made, live.version, live.memo, changes)
-        live.state.persist(changes, dict.fromkeys(changes, made + 1))
-        # Not in later turns: two snapshots of one step would let go what it needs to run again.
-        if step.number % (2 * self._program.snapshot_every) == 0 and step.number > 0 and step.turn == 0:
-            files.write_snapshot(live.version, live.memo, live.state.snapshot())
+        cached, step, made = self._cached, self._step, self._step.version_number
+        counted = {key: value for key, value in self._metadata.items() if key.startswith("next_offset:")}
+        cached.metadata = {**self._task.metadata(), **self._task.deadlines(), **counted}
+        changes = cached.state.changes()
+        cached.version = files.write_changes(made, cached.version, cached.metadata, changes)
+        cached.state.persist(changes, dict.fromkeys(changes, made + 1))
+        # Not in later rounds: with two snapshots of one step, what it needs to run again would be deleted.
+        if step.number % (2 * self._program.snapshot_every) == 0 and step.number > 0 and step.round_number == 0:
+            files.write_snapshot(cached.version, cached.metadata, cached.state.snapshot())
 
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
@@ -173,6 +174,6 @@ def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     for number, made_by in step.globals.items():
         sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
         name, version = f"{program.checkpoint}/{number}_0", files.version_at(version_number(made_by))
-        live = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
-        stores |= live.state.stores
+        cached = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
+        stores |= cached.state.stores
     return stores

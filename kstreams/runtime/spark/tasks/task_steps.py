@@ -38,23 +38,23 @@ class TaskSteps:
         self._home, self._clock = home, clock
 
     def run(
-        self, step: int, parent: int, rows: DataFrame | None, moves: OffsetRanges
+        self, step: int, parent: int, rows: DataFrame | None, ranges: OffsetRanges
     ) -> tuple[pa.Table, list[TaskReport]]:
-        """Run all tasks once, those that feed themselves as often as it takes."""
+        """Run all tasks once, those that feed themselves round by round."""
         before = self._plans.get(parent)
         plan = self._planned(step, parent, before)
         with ExitStack() as resources:
-            written, turns = self._chain.outputs(rows, moves, plan.step(step, before), resources)
+            written, rounds = self._chain.outputs(rows, ranges, plan.step(step, before), resources)
             table, reports = split_reports(written.toArrow())
-        if turns:
-            self._plans.put(step, msgspec.structs.replace(plan, turns=turns))
-        return table, [*reports, self._read_past_tasks(table, moves)]
+        if rounds:
+            self._plans.put(step, msgspec.structs.replace(plan, rounds=rounds))
+        return table, [*reports, self._read_past_tasks(table, ranges)]
 
-    def _read_past_tasks(self, table: pa.Table, moves: OffsetRanges) -> TaskReport:
+    def _read_past_tasks(self, table: pa.Table, ranges: OffsetRanges) -> TaskReport:
         """What sub-topologies without tasks have read: from the log, and of what was written within the step."""
-        topics, external = self._chain.past_tasks, {source.topic for source in moves}
+        topics, external = self._chain.past_tasks, {source.topic for source in ranges}
         within = sum(pc.sum(pc.equal(table["topic"], topic)).as_py() or 0 for topic in topics if topic not in external)
-        return TaskReport(records_in=count_records(self._home, topics, moves) + within)
+        return TaskReport(records_in=count_records(self._home, topics, ranges) + within)
 
     def _planned(self, step: int, parent: int, before: StepPlan | None) -> StepPlan:
         known = self._plans.get(step)
