@@ -120,7 +120,7 @@ def run(
     until_end : bool
         Process what the topics hold now as if nothing ever followed: close what is open, then stop.
     on_progress : callable, optional
-        Told about once a second how it goes, and once at the end.
+        Called with the progress about once a second, and once at the end.
 
     Returns
     -------
@@ -163,14 +163,14 @@ def engine_of(name: str) -> EngineModule:
 
 
 class StopSignal(threading.Event):
-    """That an application is to stop; `signal` is what asked for it."""
+    """Set when an application is to stop; `signal` is the signal that set it."""
 
     signal: signal.Signals | None = None
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignal]:
-    """An event that the first SIGINT or SIGTERM sets; the second one has its usual, rude effect.
+    """An event that the first SIGINT or SIGTERM sets; the second one has its usual effect.
 
     A signal that is ignored stays ignored: a script starts `kstreams run app.py &` with SIGINT ignored, so that Ctrl-C
     ends the script and not what it left in the background.

@@ -97,7 +97,7 @@ class Config(Mapping[str, Any]):
         return cls({**low, **cls.of(mapping, **keywords)._explicit})
 
     def over(self, defaults: Mapping[str, Any]) -> Config:
-        """These settings, with `defaults` for those that nobody set."""
+        """These settings, with `defaults` for those that are not set."""
         return Config({**_checked(defaults, ""), **self._explicit})
 
     def replace(self, mapping: Mapping[str, Any] | None = None, **keywords: Any) -> Config:
@@ -133,7 +133,7 @@ class Config(Mapping[str, Any]):
         return {k.removeprefix(prefix): v for k, v in self._explicit.items() if k.startswith(prefix)}
 
     def warn_of_unused(self) -> None:
-        """Say in the log which of the settings change nothing here."""
+        """Log the settings that change nothing here."""
         for name in self._explicit:
             if name in KEYS and not KEYS[name].used:
                 _log.warning("%s: %s", name, KEYS[name].doc)

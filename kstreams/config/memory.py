@@ -1,4 +1,4 @@
-"""`MemoryShares`: how `memory.max.bytes` is shared out among what takes memory in a process."""
+"""`MemoryShares`: how `memory.max.bytes` is divided among the parts of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kstreams.config.config import Config
 class MemoryShares:
     """What each part may take, in bytes. All threads and tasks of the process share it.
 
-    Live values get a third of the whole, and each other part a twelfth. A third is left for what nobody counts: dicts
+    Live values get a third of the whole, and each other part a twelfth. A third is left for what is not counted: dicts
     that grow, gaps between objects, a batch at work, RocksDB's compactions.
 
     Parameters
@@ -44,7 +44,7 @@ class MemoryShares:
     def of(cls, config: Config) -> MemoryShares:
         """The shares in a configuration. A part that has a key of its own takes no more than that says.
 
-        Where nobody has set the whole, it grows with its parts: who gives live values more must not do sums.
+        Unless the whole is set, it grows with its parts: a larger part needs no other setting.
         """
         live, uncommitted = config["statestore.live.max.bytes"], config["statestore.uncommitted.max.bytes"]
         total: int = config["memory.max.bytes"]

@@ -12,7 +12,7 @@ def batches_keep_order(sub_topologies: Sequence[SubTopology]) -> bool:
     """Whether every output topic gets the same rows in the same order, however its input is cut into batches.
 
     Within one sub-topology it always does. Where a topic leads from one sub-topology into the next, a batch passes the
-    first one as a whole before the next begins; that shows only where ways meet again, or where a processor follows
+    first one as a whole before the next begins; that shows only where branches meet again, or where a processor follows
     the stream time, which all sub-topologies of a test driver share.
     """
     if not _fed_back(sub_topologies):

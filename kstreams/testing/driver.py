@@ -81,7 +81,7 @@ class TopologyTestDriver:
         parts = topology.sub_topologies
         self._own = [part for part in parts if not part.is_global]
         self._whole_batches = not self._config.caches and batches_keep_order(self._own)
-        self._wire = DriverTopics(self._is_read, self._enqueue)
+        self._driver_topics = DriverTopics(self._is_read, self._enqueue)
         global_stores: dict[str, Any] = {}
         self._global_tasks = [self._start(part, global_stores) for part in parts if part.is_global]
         self._task = self._start(_merged(self._own), global_stores)
@@ -129,11 +129,11 @@ class TopologyTestDriver:
             raise UnknownTopicError(
                 f"The topology does not write topic {name!r}; it writes: {', '.join(sorted(known)) or 'none'}."
             )
-        return TestOutputTopic(name, serde_of(key), serde_of(value), self._wire.queues[name])
+        return TestOutputTopic(name, serde_of(key), serde_of(value), self._driver_topics.queues[name])
 
     def produced_topic_names(self) -> set[str]:
         """The topics that were written so far."""
-        return set(self._wire.written)
+        return set(self._driver_topics.written)
 
     def pipe_batch(self, records: Iterable[tuple[TestInputTopic, Record[Any, Any]]]) -> None:
         """Process records of any topics in the given order, in batches as large as the order allows.
@@ -227,7 +227,7 @@ class TopologyTestDriver:
             part,
             0,
             state=state,
-            collector=self._wire,
+            collector=self._driver_topics,
             config=self._config,
             clock=self._clock,
             application_id=self._config.application_id,
@@ -257,7 +257,7 @@ class TopologyTestDriver:
         self._check_open(f"input for topic {topic!r}")
         whole = self._whole_batches
         for some in [list(rows)] if whole else [[row] for row in rows]:
-            batch = self._wire.batch_of(topic, some)
+            batch = self._driver_topics.batch_of(topic, some)
             task = self._global_task(topic)
             if task is None:
                 self._enqueue(batch)
@@ -284,7 +284,7 @@ class TopologyTestDriver:
         for store, rows in changes.items():
             topic = f"{store}-changelog"
             if topic in self._names:
-                self._wire.send(self._names[topic], rows.keys, rows.values, rows.timestamps, None)
+                self._driver_topics.send(self._names[topic], rows.keys, rows.values, rows.timestamps, None)
         task.state.persist(changes, {})
 
     def _is_read(self, topic: str) -> bool:

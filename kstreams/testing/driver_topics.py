@@ -14,7 +14,7 @@ from kstreams.errors import LogError
 
 
 class DriverTopics:
-    """A Collector whose topics have one partition each.
+    """The `Collector` of a test driver; each topic has one partition.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""`JavaPartitionGroup`: ties between partitions with equal next timestamps are settled as in Kafka Streams.
+"""`JavaPartitionGroup`: takes partitions whose next timestamps are equal in the order of Kafka Streams.
 
-A record that is repartitioned several ways, as before a join, comes back by several topics at one time. Kafka Streams
-keeps its partitions in a Java `PriorityQueue`, which says nothing about ties but always settles them alike.
+A record that is repartitioned for several branches, as before a join, comes back in several topics at one time. Kafka
+Streams keeps its partitions in a Java `PriorityQueue`: its order of ties is not specified, but always the same.
 """
 
 from __future__ import annotations

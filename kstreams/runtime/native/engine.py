@@ -23,7 +23,7 @@ __all__ = ["explain", "reset", "run"]
 
 logger = logging.getLogger(__name__)
 
-_STOP_S = 4.5  # a stop that takes longer is said
+_STOP_S = 4.5  # a stop that takes longer is logged
 _TICK_S = 0.1
 _TICKS_PER_REPORT = 10
 
@@ -39,7 +39,7 @@ def run(
 ) -> None:
     """Run until `stop` is set or the input ends; raises what ended it.
 
-    Python collects garbage seldom meanwhile; who runs a `KafkaStreams` inside another program decides that there.
+    Python collects garbage less often meanwhile. A program that runs a `KafkaStreams` itself keeps its own settings.
     """
     stop = stop or threading.Event()
     streams = KafkaStreams(topology, config)
@@ -75,7 +75,7 @@ def reset(topology: Topology, config: Config) -> None:
         for entry in state_folder(config).iterdir():
             if entry.is_dir():
                 shutil.rmtree(entry)
-        known.forget()
+        known.delete()
     finally:
         for lock in locks:
             lock.release()

@@ -1,4 +1,4 @@
-"""Which operators go through columns and which take records one by one, and why."""
+"""`explain`: which operators work on columns and which on single records, and why."""
 
 from __future__ import annotations
 

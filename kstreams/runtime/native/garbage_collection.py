@@ -1,4 +1,4 @@
-"""Python's garbage collection while an application runs: seldom, since live state is large and makes no cycles."""
+"""Garbage collection while an application runs: less often, since live state is large and makes no cycles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _THRESHOLDS = 50_000, 20, 100
 
 @contextmanager
 def infrequent_garbage_collection() -> Iterator[None]:
-    """Collect seldom inside; for a process that runs nothing but the application."""
+    """Collect garbage less often inside; for a process that runs nothing but the application."""
     usual = gc.get_threshold()
     gc.set_threshold(*_THRESHOLDS)
     try:

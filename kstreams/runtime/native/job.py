@@ -114,7 +114,7 @@ def open_job(
     known.check(shape, config.application_id, admin)
     layout = prepare_topics(topology, config, admin)
     _report_unmatched(unmatched(topology, layout), config, bounded=once or until_end)
-    known.adopt(shape)
+    known.accept(shape)
     bounds = _bounds(layout, admin, until_end) if once or until_end else None
     limits, folder = StateLimits.of(MemoryShares.of(config)), state_folder(config)
     tables = _open_global_tables(layout, config, limits, clock, log, admin, resources)

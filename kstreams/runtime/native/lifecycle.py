@@ -1,4 +1,4 @@
-"""The states of an application, which may follow which, and who is told."""
+"""`Lifecycle`: the state of an application, which states may follow it, and the listener of its changes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Lifecycle:
         return self._state in (State.REBALANCING, State.RUNNING)
 
     def move(self, new: State) -> bool:
-        """Go to `new` and tell the listener (new, old); False, and nothing happens, where that may not follow."""
+        """Change to `new` and call the listener with (new, old); False, and no change, where that may not follow."""
         with self._changed:
             old = self._state
             if new not in _NEXT[old]:
@@ -83,11 +83,11 @@ class Lifecycle:
             self._state = new
             self._changed.notify_all()
         if self.listener is not None:
-            self._tell(self.listener, new, old)
+            self._notify(self.listener, new, old)
         return True
 
-    def _tell(self, listener: StateListener, new: State, old: State) -> None:
-        """A listener that raises keeps nobody from going on: threads must still be stopped, and resources closed."""
+    def _notify(self, listener: StateListener, new: State, old: State) -> None:
+        """Call the listener. An error in it stops nothing: threads must still be stopped, and resources closed."""
         try:
             listener(new, old)
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""How an application is doing: counters of what it read, wrote, dropped and committed, and how far it lags."""
+"""`Progress`: counters of what an application read, wrote, dropped and committed, and how far it lags."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Progress:
 
 
 def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
-    """The counters of threads that were replaced, added to those of the threads there are."""
+    """The counters of threads that were replaced, added to those of the present threads."""
     for before in former:
         now = Progress(
             now.records_in + before.records_in,
@@ -63,7 +63,7 @@ def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
 
 
 def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int = 0, rebuilt: int = 0) -> Progress:
-    """Sum up what the threads have done."""
+    """The counters of these threads together. Copies: the threads go on counting."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
     written = sum((thread.sink_buffer.records_out.copy() for thread in threads), Counter[str]())
@@ -84,7 +84,7 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
 
 
 def _lag(positions: Mapping[TopicPartition, int], admin: Admin) -> int:
-    """How much the positions lag, those in topics that were deleted aside."""
+    """How much the positions lag; deleted topics do not count."""
     try:
         ends = admin.end_offsets(list(positions))
     except UnknownTopicError:

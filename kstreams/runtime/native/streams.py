@@ -22,14 +22,14 @@ from kstreams.runtime.native.uncaught_exceptions import UncaughtExceptionHandler
 
 
 class TaskMetadata(NamedTuple):
-    """A task and how far it is."""
+    """A task and its next offsets. Kafka Streams: `TaskMetadata`."""
 
     task_id: str
     next_offsets: Mapping[TopicPartition, int]
 
 
 class ThreadMetadata(NamedTuple):
-    """A stream thread, its tasks and its state."""
+    """A stream thread, its tasks and its state. Kafka Streams: `ThreadMetadata`."""
 
     name: str
     tasks: tuple[TaskMetadata, ...]
@@ -49,7 +49,7 @@ class KafkaStreams:
         Home of the topics; default: the embedded log in `log.dir`.
     clock : Clock, optional
     on_restore : callable, optional
-        Told of every batch of a restore by a `RestoreProgress`.
+        Called with a `RestoreProgress` after every batch of a restore.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class KafkaStreams:
         return self._client.life.state
 
     def set_state_listener(self, listener: StateListener) -> None:
-        """Tell `listener(new, old)` of every change of state; only before `start`.
+        """Call `listener(new, old)` at every change of state; only before `start`.
 
         What a listener raises keeps no change from happening: a start ends with it, and `wait` raises it.
         """
@@ -103,14 +103,14 @@ class KafkaStreams:
         self._client.life.listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
-        """Ask `handler(error)` what is to happen when an error ends a thread; only before `start`.
+        """Call `handler(error)` when an error ends a thread: it decides what happens; only before `start`.
 
         Without a handler, the client shuts down. Kafka Streams: `setUncaughtExceptionHandler`.
 
         Parameters
         ----------
         handler : callable
-            Answers with a `StreamThreadExceptionResponse`; it is called in the thread that dies.
+            Returns a `StreamThreadExceptionResponse`; it is called in the thread that dies.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class KafkaStreams:
         return self._client.life.wait_for_end(timeout)
 
     def store(self, name: str) -> ReadOnlyStore:
-        """A store for questions: all its local partitions as one, uncommitted updates included; or a global store.
+        """A store to query: all its local partitions as one, uncommitted updates included; or a global store.
 
         Raises
         ------
@@ -210,4 +210,4 @@ class KafkaStreams:
 
 
 def _ignore(event: RestoreProgress) -> None:
-    """Nobody asked to be told."""
+    """Without a listener."""

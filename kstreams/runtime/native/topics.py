@@ -1,4 +1,4 @@
-"""Creates what a topology needs and does not find: repartition and changelog topics, and its fixed sink topics."""
+"""Creates the topics that a topology needs: repartition and changelog topics, and its fixed sink topics."""
 
 from __future__ import annotations
 

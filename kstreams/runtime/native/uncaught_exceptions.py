@@ -1,4 +1,4 @@
-"""What an application does when an error ends one of its threads: the user's answer, and the call to all members."""
+"""What happens when an error ends a thread: the response of the user's handler, and the request to all members."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ApplicationShutdownError(KStreamsError):
 
 
 class ShutdownSignal:
-    """The call to all members of an application to stop, seen since this one was started.
+    """The request to all members of an application to stop, if there was one since this member started.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ShutdownSignal:
         self._admin.ask_to_shut_down(self._application_id)
 
     def check(self) -> None:
-        """Raise ApplicationShutdownError when a member has asked; looks now and then only."""
+        """Raise ApplicationShutdownError when a member has asked; reads the log at intervals only."""
         with self._mutex:
             if self._clock.now_ms() - self._looked_ms < _LOOK_EVERY_MS:
                 return
@@ -69,7 +69,7 @@ class ShutdownSignal:
 
 
 def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> StreamThreadExceptionResponse:
-    """What the user's handler answers; what it is not asked about, or fails to answer, stops the client."""
+    """The response of the user's handler; an error that it does not get, or fails on, stops the client."""
     if isinstance(error, ApplicationShutdownError) or not isinstance(error, Exception):
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
     try:
@@ -80,7 +80,7 @@ def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> Stre
 
 
 def shut_down_client(error: BaseException) -> StreamThreadExceptionResponse:
-    """The answer when nobody gave a handler."""
+    """The handler unless the user gives one."""
     return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 
 

@@ -17,13 +17,13 @@ _CLOSED = (
 
 
 class StoreQueries:
-    """The questions that wait for one thread.
+    """The queries that wait for one thread.
 
     Examples
     --------
     >>> queries = StoreQueries()
     >>> asked = queries.put(lambda: 6 * 7)
-    >>> queries.answer(settle=lambda: None)
+    >>> queries.answer(complete=lambda: None)
     >>> asked.result()
     42
     """
@@ -32,35 +32,35 @@ class StoreQueries:
         self._waiting: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._closed = False
 
-    def put(self, question: Callable[[], Any]) -> Future[Any]:
-        """Let the owning thread call `question`; its answer or error stands in the future."""
+    def put(self, query: Callable[[], Any]) -> Future[Any]:
+        """Let the owning thread call `query`; its result or error is set in the future."""
         future: Future[Any] = Future()
-        self._waiting.put((question, future))
+        self._waiting.put((query, future))
         if self._closed:
             self._refuse()
         return future
 
-    def ask(self, question: Callable[[], Any]) -> Any:
-        """Put a question and wait for the answer; raises TimeoutError when the thread is busy for half a minute."""
-        return self.put(question).result(_WAIT_S)
+    def ask(self, query: Callable[[], Any]) -> Any:
+        """Put a query and wait for its result; raises TimeoutError when the thread is busy for half a minute."""
+        return self.put(query).result(_WAIT_S)
 
-    def answer(self, settle: Callable[[], None]) -> None:
-        """Answer what waits; for the owning thread.
+    def answer(self, complete: Callable[[], None]) -> None:
+        """Run the queries that wait; for the owning thread.
 
         Parameters
         ----------
-        settle : callable
-            Brings the stores up to all that was processed. What it raises ends the thread, not just the question.
+        complete : callable
+            Brings the stores up to all that was processed. What it raises ends the thread, not only the query.
         """
         while not self._waiting.empty():
-            settle()
+            complete()
             self._answer_next()
 
     def _answer_next(self) -> None:
         if (waiting := self._next()) is not None:
-            question, future = waiting
+            query, future = waiting
             try:
-                future.set_result(question())
+                future.set_result(query())
             except CorruptStateError as damage:
                 future.set_exception(damage)
                 raise  # it is the thread that rebuilds its stores
@@ -68,7 +68,7 @@ class StoreQueries:
                 future.set_exception(error)
 
     def close(self) -> None:
-        """Refuse what waits and what comes: the stores are closed."""
+        """Refuse queries that wait and further ones: the stores are closed."""
         self._closed = True
         self._refuse()
 

@@ -1,7 +1,7 @@
-"""Whether a changelog still holds what was written to it: counts that begin again are refused, never begun in silence.
+"""Checks that a changelog still holds what was written to it: a store is never restored with less in silence.
 
-Every commit notes with the input offsets where the changelogs ended. A store that never wrote anything has no note, or
-one of 0, so an empty changelog is right for it; an end before the note means that records are gone.
+Each commit keeps in the task metadata where the changelogs ended. A store that never wrote anything has no such offset,
+or 0, and an empty changelog is right for it; a changelog that ends before that offset has lost records.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
 from kstreams.log.api import Admin
 
-_NOTE = "changelog:"
+_PREFIX = "changelog:"
 
 
 class Changelog(NamedTuple):
@@ -36,26 +36,26 @@ class Changelog(NamedTuple):
 
 
 def encode_changelog_ends(ends: Mapping[str, int]) -> dict[str, int]:
-    """The part of a task's memo that tells where its changelogs end, by store.
+    """The entries of the task metadata that say where changelogs end, by store.
 
     Examples
     --------
     >>> encode_changelog_ends({"counts": 7}), decode_changelog_ends({"changelog:counts": 7, "stream_time": 3})
     ({'changelog:counts': 7}, {'counts': 7})
     """
-    return {f"{_NOTE}{store}": end for store, end in ends.items()}
+    return {f"{_PREFIX}{store}": end for store, end in ends.items()}
 
 
-def decode_changelog_ends(memo: Mapping[str, int]) -> dict[str, int]:
-    """What `encode_changelog_ends` put into a memo."""
-    return {name.removeprefix(_NOTE): end for name, end in memo.items() if name.startswith(_NOTE)}
+def decode_changelog_ends(metadata: Mapping[str, int]) -> dict[str, int]:
+    """What `encode_changelog_ends` put into task metadata."""
+    return {name.removeprefix(_PREFIX): end for name, end in metadata.items() if name.startswith(_PREFIX)}
 
 
 def check_changelog(changelog: Changelog, admin: Admin) -> None:
     """Raise where records are missing.
 
-    A changelog that is only compacted never moves its beginning: where it lies behind what the store holds, somebody
-    has deleted records. Retention moves that of windows; what it deletes has expired.
+    The beginning of a changelog that is only compacted never moves: if it is behind what the store holds, records were
+    deleted. Retention moves that of windows; what it deletes has expired.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Brings the stores of a task up to date from their changelogs: only what lies behind what the disk holds."""
+"""Restores the stores of a task from their changelogs: only what the disk does not hold yet."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def restore_task(
         Reads the topics; its assignment is changed.
     admin : Admin
     on_restore : callable
-        Told after every batch, and once at the start and at the end of each store that lacks something.
+        Called after every batch, and once at the start and at the end of each store that lacks something.
     stopping : callable
-        Asked between batches; a restore that is left goes on from there the next time.
+        Called between batches; an interrupted restore is continued the next time.
 
     Returns
     -------
@@ -93,8 +93,8 @@ def restore_task(
     starts = {store: max(begins[source], state.changelog_offset(store) or 0) for store, source in sources.items()}
     for store, source in sources.items():
         if starts[store] < ends[source] and not stopping():
-            span, take = (starts[store], ends[source]), _taken(plan, source, config, clock)
-            restore_store(plan, state, store, source, span, take, consumer, on_restore, stopping)
+            offsets, take = (starts[store], ends[source]), _taken(plan, source, config, clock)
+            restore_store(plan, state, store, source, offsets, take, consumer, on_restore, stopping)
     return {store: ends[sources[store]] for store in logged}
 
 
@@ -111,14 +111,14 @@ def restore_store(
     state: TaskState,
     store: str,
     source: TopicPartition,
-    span: tuple[int, int],
+    offsets: tuple[int, int],
     take: Callable[[Batch], Batch],
     consumer: Consumer,
     on_restore: OnRestore,
     stopping: Callable[[], bool],
 ) -> None:
-    """Apply what `take` gives of a changelog, from the first offset of `span` up to, not including, the second."""
-    start, end = span
+    """Apply what `take` gives of a changelog, in the range `offsets`, whose end is not included."""
+    start, end = offsets
     task, total = str(plan.id), end - start
     logger.info("task %s: restoring %s from %s, %d offsets", task, store, source, total)
     consumer.assign([source])

@@ -1,4 +1,4 @@
-"""Recognises a topology that has changed since the state was written: goes on where that is right, else refuses."""
+"""`TopologyFile`: which topology wrote the state; a changed one is accepted where its state still fits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOVING = "moving-"
 
 
 class TopologyFile:
-    """The description that lies with the state of an application.
+    """The fingerprint of a topology, kept in the state folder of an application.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class TopologyFile:
         )
 
     def check(self, new: TopologyFingerprint, application_id: str, admin: Admin) -> None:
-        """Say in the log what has changed since the last run.
+        """Log what has changed since the last run.
 
         Raises
         ------
         TopologyError
-            When the state cannot be gone on with: lists what has changed.
+            When the state does not fit the new topology: lists what has changed.
         """
         old = _with_state(self.read(), application_id, admin)
         found = changes(old, new) if old.stores else []
@@ -55,8 +55,8 @@ class TopologyFile:
         for change in found:
             logger.warning("the topology has changed: %s", change.text)
 
-    def adopt(self, new: TopologyFingerprint) -> None:
-        """Move the folders of tasks whose sub-topology has another id now, and remember the new topology.
+    def accept(self, new: TopologyFingerprint) -> None:
+        """Move the folders of tasks whose sub-topology has another id now, and write the new topology.
 
         Ids may be exchanged, so folders move in two steps, with the new description written between them: whatever
         step a crash comes after, the next start goes on from there.
@@ -70,8 +70,8 @@ class TopologyFile:
             shutil.rmtree(target, ignore_errors=True)  # of a sub-topology that is gone
             task.rename(target)
 
-    def forget(self) -> None:
-        """The state is gone."""
+    def delete(self) -> None:
+        """Delete the file: the state is deleted."""
         self._path.unlink(missing_ok=True)
 
     def _write(self, shape: TopologyFingerprint) -> None:

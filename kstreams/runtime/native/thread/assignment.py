@@ -1,4 +1,4 @@
-"""Which thread runs which tasks: a pure function."""
+"""`assign`: which thread runs which tasks. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kstreams.processor.topology.layout import TaskPlan
 
 
 def assign(tasks: Sequence[TaskPlan], threads: int, together: Collection[int] = frozenset()) -> list[list[TaskPlan]]:
-    """Tasks shared out to threads: evenly in number, and each sub-topology spread as far as it goes.
+    """Assign tasks to threads: equal numbers, the tasks of a sub-topology on as many threads as possible.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ def assign(tasks: Sequence[TaskPlan], threads: int, together: Collection[int] = 
         min(shares, key=len).extend(task for task in ordered if task.id.sub_topology == sub)
     alone = [task for task in ordered if task.id.sub_topology not in together]
     for turn, task in enumerate(alone):
-        _next_share(shares, turn).append(task)
+        _shortest(shares, turn).append(task)
     return [sorted(share, key=lambda task: task.id) for share in shares]
 
 
-def _next_share(shares: list[list[TaskPlan]], turn: int) -> list[TaskPlan]:
-    """The shortest share; of equals the one whose turn it is."""
+def _shortest(shares: list[list[TaskPlan]], turn: int) -> list[TaskPlan]:
+    """The shortest share; of equally short ones the first from `turn` on."""
     count = len(shares)
     return min((shares[(turn + i) % count] for i in range(count)), key=len)

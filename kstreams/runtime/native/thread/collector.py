@@ -17,8 +17,8 @@ from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 class TaskCollector:
     """The `Collector` of one task.
 
-    A null key says nothing about the partition: such records go to the task's own, so that their order is kept and
-    a run that is repeated puts them in the same place (Kafka's producer would scatter them).
+    A null key determines no partition: such records go to the task's own, which keeps their order and puts them in the
+    same place when a run is repeated (Kafka's producer would scatter them).
     """
 
     def __init__(self, sink_buffer: SinkBuffer, partition: int) -> None:
@@ -31,7 +31,7 @@ class TaskCollector:
     def refused(
         self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
     ) -> dict[int, LogError]:
-        """The rows that the topic would never take, and why."""
+        """The rows that the topic refuses for good, with the error of each."""
         offsets = np.arange(len(keys), dtype=np.int64)
         return self._sink_buffer.refused(
             Batch(TopicPartition(topic, self._own), offsets, keys, values, timestamps, headers)

@@ -1,4 +1,4 @@
-"""Commit: outputs, changelogs and input offsets become durable, then the stores on disk follow."""
+"""`Committer`: makes outputs, changelogs and input offsets durable, then writes the stores to disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Committer:
     application_id : str
     producer : Producer
     sink_buffer : SinkBuffer
-        What the tasks wrote and the producer has not.
+        What the sinks of the tasks wrote.
     guarantee : ProcessingGuarantee
     retry : SendRetry
         For changelogs that do not take records for the time being.
@@ -49,7 +49,7 @@ class Committer:
         self.commits = 0
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
-        """Commit what these tasks did. Their stores reach the disk last, so that it never holds uncommitted data."""
+        """Commit what these tasks did. Stores are written to disk last: it never holds uncommitted data."""
         for task in tasks:
             task.task.flush()
         self._sink_buffer.flush()
@@ -104,7 +104,7 @@ class Committer:
 
 
 def _input_ends(task: ActiveTask) -> dict[str, int]:
-    """How far the stores that keep an input topic are complete: up to where that was processed."""
+    """The offsets of stores that keep an input topic: up to where it was processed."""
     partition = task.plan.partition
     stores = task.plan.sub_topology.stores
     kept = {store.name: TopicPartition(store.source_topic, partition) for store in stores if store.source_topic}

@@ -13,7 +13,7 @@ from kstreams.runtime.native.thread.encoded_rows import EncodedRows, concatenate
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.time_merge import TimeMerge
 
-_MOST_ROWS = 65_536  # gathered before a topic is sent in the middle of a round
+_MOST_ROWS = 65_536  # of one topic: more are sent in the middle of a round
 _MOST_BYTES = 4 << 20  # of all topics
 _WRITTEN_TIME = "written_time:"
 
@@ -61,7 +61,7 @@ class SinkBuffer:
         return self._partitions[topic]
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
-        """The rows that their topic would never take, and why."""
+        """The rows that their topic refuses for good, with the error of each."""
         return self._producer.refused(batch)
 
     def add(self, topic: str, rows: EncodedRows, writer: int) -> None:
@@ -78,7 +78,7 @@ class SinkBuffer:
             self._send(topic, self._waiting.pop(topic))
 
     def flush(self) -> None:
-        """Hand everything to the producer but what is to be merged."""
+        """Send everything but what is to be merged."""
         self._bytes = 0
         self.flush_topics(list(self._waiting))
 
@@ -89,7 +89,7 @@ class SinkBuffer:
                 self._send(topic, parts)
 
     def flush_merged(self) -> None:
-        """Hand to the producer what was to be merged: all tasks have come equally far in time."""
+        """Send what was to be merged: all tasks have come equally far in time."""
         for topic, merge in self._merged.items():
             if parts := merge.take():
                 self._send(topic, parts)

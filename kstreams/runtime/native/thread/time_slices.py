@@ -1,7 +1,7 @@
 """`TimeSlices`: in a bounded run, tasks that write the same repartition topic advance together in event time.
 
-Else one task could read a whole year before its neighbour begins, and what stands behind the repartition topic would
-take all of the neighbour's records for late. A slice of time is processed by every task before the next one is begun,
+Otherwise one task could read a whole year before its neighbour begins, and the tasks behind the repartition topic would
+then drop all of the neighbour's records as late. Every task processes a slice of time before any task begins the next,
 and its output is merged by time (see `SinkBuffer`): so the order in a repartition topic depends on the records alone,
 not on threads, batches or restarts.
 """
@@ -15,7 +15,7 @@ from kstreams.runtime.native.thread.active_task import ActiveTask
 
 NOTHING_MS, EVERYTHING_MS = -1, 2**63 - 1
 
-Drained = Callable[[TopicPartition], bool]
+IsDrained = Callable[[TopicPartition], bool]
 
 
 class TimeSlices:
@@ -37,7 +37,7 @@ class TimeSlices:
         """Whether a task still has records of the present slice."""
         return any(task.has_records_until(task.until_ms) for task in self._tasks)
 
-    def advance(self, drained: Drained) -> None:
+    def advance(self, drained: IsDrained) -> None:
         """Begin the next slice: it ends before the first moment of which not all records may be buffered.
 
         Parameters
@@ -48,7 +48,7 @@ class TimeSlices:
         if not self.is_open:
             self._until(min(self._end(task, source, drained) for task in self._tasks for source in task.plan.inputs))
 
-    def _end(self, task: ActiveTask, source: TopicPartition, drained: Drained) -> int:
+    def _end(self, task: ActiveTask, source: TopicPartition, drained: IsDrained) -> int:
         group = task.group
         count = group.buffered(source)
         records = min(max(1, task.run_length // len(self._tasks)), count)  # no commit is made before a slice is over
