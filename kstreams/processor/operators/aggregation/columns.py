@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from kstreams.expressions import Operation
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.forms import AggregateForm
-from kstreams.processor.columns.groups import RowGroups, group
-from kstreams.processor.columns.selection import SelectedRows
+from kstreams.processor.columns.row_groups import RowGroups, group
+from kstreams.processor.columns.selected_rows import SelectedRows
+from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.partials import merge_states
-from kstreams.processor.task.columns.plan import Target, aggregate_of
 from kstreams.record import ValueAndTimestamp
 from kstreams.windows import TimeWindows
 

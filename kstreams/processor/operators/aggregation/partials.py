@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kstreams.expressions import Aggregation, Operation
 from kstreams.expressions.functions import with_member
-from kstreams.processor.columns.groups import RowGroups
+from kstreams.processor.columns.row_groups import RowGroups
 from kstreams.processor.columns.windowing import Integers
 
 Old = list[Any]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.processor.columns.selection import SelectedRows
-from kstreams.processor.columns.view_rows import ProjectedRows
+from kstreams.processor.columns.projected_rows import ProjectedRows
+from kstreams.processor.columns.selected_rows import SelectedRows
+from kstreams.processor.columns.target import Target
 from kstreams.processor.context.held_back import HeldRecord
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.map_batch.rows import Failed, Gathered
-from kstreams.processor.task.columns.plan import Target
 from kstreams.processor.topology.nodes import SourceNode
 
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from kstreams.expressions.exactness import Inexact
 from kstreams.expressions.merging import merging
-from kstreams.processor.columns.groups import RowGroups
-from kstreams.processor.columns.selection import SelectedRows
+from kstreams.processor.columns.row_groups import RowGroups
+from kstreams.processor.columns.selected_rows import SelectedRows
+from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import Integers, stream_times
 from kstreams.processor.operators.aggregation.columns import check_zeros
 from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.processor.operators.session.runs import Session, SessionRun, Times, runs_of
-from kstreams.processor.task.columns.plan import Target, aggregate_of
 from kstreams.record import Windowed
 from kstreams.windows import SessionWindows
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kstreams.processor.columns.selection import SelectedRows
-from kstreams.processor.columns.view_rows import ProjectedRows
+from kstreams.processor.columns.projected_rows import ProjectedRows
+from kstreams.processor.columns.selected_rows import SelectedRows
+from kstreams.processor.columns.target import Target
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
-from kstreams.processor.task.columns.plan import Target
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers

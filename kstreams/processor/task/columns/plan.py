@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
-from kstreams.expressions import Expr, Operation, Schema, col, type_of, value
-from kstreams.processor.columns.evaluation import columns_needed
+from kstreams.expressions import Expr, Operation, Schema, type_of
 from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm
 from kstreams.processor.columns.lookups import Lookup, arrow_type
+from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.source_columns import SourceColumns
-from kstreams.processor.columns.view import SourceProjection
+from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.topology.nodes import (
     ProcessorNode,
     SinkNode,
@@ -29,43 +29,6 @@ from kstreams.windows import SessionWindows
 
 NUMBERS = (int, float)
 KEYS = (str, int, bytes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """Where a way through a region ends, and what arrives there.
-
-    It ends at a sink, or a step that folds; or it leaves the region at a step that takes records one by one, and then
-    `leaves_since` says in words why.
-    """
-
-    node: SinkNode | ProcessorNode
-    view: SourceProjection
-    leaves_since: str | None = None
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        """All that must be computed of the source's records."""
-        before = (*(expr for lookup in self.view.lookups for expr in lookup.expressions), *self.view.dropped)
-        if self.leaves_since is not None:
-            return (*before, *self.view.changed)
-        where = () if self.view.where is None else (self.view.where,)
-        batched = batched_of(self.node)
-        if batched is not None and not batched.with_key and self.view.key.operation is Operation.KEY:
-            return (*before, *where, *self.values)
-        return (*before, *where, self.view.key, *self.values)
-
-    @property
-    def values(self) -> tuple[Expr, ...]:
-        """What is made of the values: the columns of a sink's value, or what the aggregations read."""
-        fold, batched = aggregate_of(self.node), batched_of(self.node)
-        if batched is not None and batched.fields is not None:
-            return tuple(self.view.over_source(col(name)) for name in batched.fields)
-        if fold is None:
-            return columns_needed(self.view.value)
-        inputs = tuple(self.view.over_source(node) for slot in fold.aggregation.slots for node in slot.inputs)
-        # Over all time a record without a value is dropped: the value is needed to see that.
-        return inputs if fold.windows is not None else (*inputs, self.view.over_source(value.is_null()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,18 +62,6 @@ def leaves_of(expressions: Iterable[Expr]) -> tuple[Expr, ...]:
 
 Planned: TypeAlias = ColumnPlan | str
 """A region, or the reason why there is none."""
-
-
-def aggregate_of(node: TopologyNode) -> AggregateForm | None:
-    """The fold that a step is, if it is one."""
-    columns = getattr(node, "columns", None)
-    return columns if isinstance(columns, AggregateForm) else None
-
-
-def batched_of(node: TopologyNode) -> BatchForm | None:
-    """What a step that calls a function over batches hands to it."""
-    columns = getattr(node, "columns", None)
-    return columns if isinstance(columns, BatchForm) else None
 
 
 class _Refused(Exception):

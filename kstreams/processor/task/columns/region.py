@@ -14,8 +14,9 @@ from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.forms import AggregateForm
 from kstreams.processor.columns.lookups import LiveLookup
-from kstreams.processor.columns.selection import SelectedRows
+from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
+from kstreams.processor.columns.target import Target, batch_of
 from kstreams.processor.columns.windowing import stream_times
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
@@ -24,7 +25,7 @@ from kstreams.processor.operators.map_batch.columns import BatchTarget
 from kstreams.processor.operators.session.columns import SessionTarget
 from kstreams.processor.task.columns.early_filter import EarlyFilter
 from kstreams.processor.task.columns.exit_target import ExitTarget
-from kstreams.processor.task.columns.plan import ColumnPlan, Target, batched_of, plan_regions
+from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.sink_target import SinkTarget
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode, SubTopology
@@ -128,7 +129,7 @@ def _live(target: Target, source: SourceNode, task: TaskParts) -> LiveTarget:
         return ExitTarget(target, source, task.forwards[node.name], task.context)
     if isinstance(node, SinkNode):
         return SinkTarget(target, source, task.outputs)
-    if batched_of(node) is not None:
+    if batch_of(node) is not None:
         return BatchTarget(target, source, task.lives[node.name], task.context)
     if isinstance(node.columns, AggregateForm) and isinstance(node.columns.windows, SessionWindows):
         return SessionTarget(target, task.lives[node.name])

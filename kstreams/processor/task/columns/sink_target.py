@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from kstreams.expressions import Operation
 from kstreams.expressions.exactness import Inexact
-from kstreams.processor.columns.selection import SelectedRows
-from kstreams.processor.columns.view_rows import ProjectedRows
-from kstreams.processor.task.columns.plan import Target
+from kstreams.processor.columns.projected_rows import ProjectedRows
+from kstreams.processor.columns.selected_rows import SelectedRows
+from kstreams.processor.columns.target import Target
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode
 from kstreams.serdes import BytesSerde, Serde

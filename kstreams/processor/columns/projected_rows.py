@@ -8,8 +8,8 @@ from typing import Any
 from kstreams.errors import SerdeError
 from kstreams.expressions import Operation
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.selection import SelectedRows
-from kstreams.processor.columns.view import SourceProjection
+from kstreams.processor.columns.projection import SourceProjection
+from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.serdes import BytesSerde
 

@@ -1,0 +1,60 @@
+"""`Target`: where a path through a column region ends, and what arrives there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kstreams.expressions import Expr, Operation, col, value
+from kstreams.processor.columns.evaluation import columns_needed
+from kstreams.processor.columns.forms import AggregateForm, BatchForm
+from kstreams.processor.columns.projection import SourceProjection
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, TopologyNode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """Where a way through a region ends, and what arrives there.
+
+    It ends at a sink, or a step that folds; or it leaves the region at a step that takes records one by one, and then
+    `leaves_since` says in words why.
+    """
+
+    node: SinkNode | ProcessorNode
+    view: SourceProjection
+    leaves_since: str | None = None
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All that must be computed of the source's records."""
+        before = (*(expr for lookup in self.view.lookups for expr in lookup.expressions), *self.view.dropped)
+        if self.leaves_since is not None:
+            return (*before, *self.view.changed)
+        where = () if self.view.where is None else (self.view.where,)
+        batched = batch_of(self.node)
+        if batched is not None and not batched.with_key and self.view.key.operation is Operation.KEY:
+            return (*before, *where, *self.values)
+        return (*before, *where, self.view.key, *self.values)
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What is made of the values: the columns of a sink's value, or what the aggregations read."""
+        fold, batched = aggregate_of(self.node), batch_of(self.node)
+        if batched is not None and batched.fields is not None:
+            return tuple(self.view.over_source(col(name)) for name in batched.fields)
+        if fold is None:
+            return columns_needed(self.view.value)
+        inputs = tuple(self.view.over_source(node) for slot in fold.aggregation.slots for node in slot.inputs)
+        # Over all time a record without a value is dropped: the value is needed to see that.
+        return inputs if fold.windows is not None else (*inputs, self.view.over_source(value.is_null()))
+
+
+def aggregate_of(node: TopologyNode) -> AggregateForm | None:
+    """The fold that a step is, if it is one."""
+    columns = getattr(node, "columns", None)
+    return columns if isinstance(columns, AggregateForm) else None
+
+
+def batch_of(node: TopologyNode) -> BatchForm | None:
+    """What a step that calls a function over batches hands to it."""
+    columns = getattr(node, "columns", None)
+    return columns if isinstance(columns, BatchForm) else None
