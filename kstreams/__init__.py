@@ -36,10 +36,10 @@ if TYPE_CHECKING:
         window_end,
         window_start,
     )
+    from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
     from kstreams.processor.api.error_handlers import ErrorHandlerContext, Response
     from kstreams.processor.api.processor import FixedKeyProcessor, Processor
     from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-    from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, ProcessorContext
     from kstreams.processor.topology.topology import Topology
     from kstreams.record import (
         Change,
@@ -95,7 +95,7 @@ _HOMES = {
     ),
     "kstreams.processor.api.error_handlers": ("ErrorHandlerContext", "Response"),
     "kstreams.processor.api.processor": ("FixedKeyProcessor", "Processor"),
-    "kstreams.processor.operators.process.contexts": ("FixedKeyProcessorContext", "ProcessorContext"),
+    "kstreams.processor.api.contexts": ("FixedKeyProcessorContext", "ProcessorContext"),
     "kstreams.processor.api.punctuation": ("Cancellable", "PunctuationType"),
     "kstreams.processor.topology.topology": ("Topology",),
     "kstreams.record": (

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from kstreams.config import Config
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError, TopologyError
+from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
 from kstreams.processor.api.metrics import ProcessorMetrics, Sensor
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, ProcessorContext
 from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 from kstreams.state import StoreBuilder, open_task_state
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.api.contexts import FixedKeyProcessorContext
 from kstreams.processor.api.processor import FixedKeyProcessor
-from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext
 from kstreams.record import FixedKeyRecord
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder

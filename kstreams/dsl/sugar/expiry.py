@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.api.contexts import FixedKeyProcessorContext
 from kstreams.processor.api.processor import FixedKeyProcessor
 from kstreams.processor.api.punctuation import NEVER, PunctuationType
-from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext
 from kstreams.record import FixedKeyRecord
 from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from kstreams.arity import can_be_called, parameters_of
 from kstreams.errors import TopologyError
-from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, ProcessorContext
+from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
 from kstreams.record import FixedKeyRecord, Record
 
 if TYPE_CHECKING:

@@ -1,13 +1,14 @@
-"""The contexts of processors: what each may ask of the task in which it runs."""
+"""The contexts of processors, as tasks provide them (`processor/api/contexts.py` says what each offers)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any
 
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
+from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessingContext, ProcessorContext
 from kstreams.processor.api.metrics import ProcessorMetrics
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.operator_context import OperatorContext
@@ -16,19 +17,9 @@ from kstreams.record import FixedKeyRecord, Record, RecordMetadata
 from kstreams.state.read_only import ReadOnlyView
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # with defaults: a context without types stays one of anything
 
-    KOut = TypeVar("KOut", default=Any)
-    VOut = TypeVar("VOut", default=Any)
-else:
-    from typing import TypeVar
-
-    KOut, VOut = TypeVar("KOut"), TypeVar("VOut")
-
-
-class ProcessingContext:
-    """What every processor may ask for, whatever it forwards. Kafka Streams: `ProcessingContext`."""
+class TaskProcessingContext(ProcessingContext):
+    """What every processor of a task is given."""
 
     __slots__ = ("_active", "_context", "_forward")
 
@@ -37,52 +28,27 @@ class ProcessingContext:
 
     @property
     def application_id(self) -> str:
-        """The application's id."""
         return self._context.task.application_id
 
     @property
     def task_id(self) -> str:
-        """`<sub-topology>_<partition>`."""
         return self._context.task.task_id
 
     @property
     def state_dir(self) -> Path:
-        """A folder of this task on the local disk, beside its stores; what lies there is lost with the disk."""
         return self._context.task.state_folder()
 
     @property
     def metrics(self) -> ProcessorMetrics:
-        """Makes sensors: `metrics.add_sensor("rejected").record()`."""
         return ProcessorMetrics(self._context.node, self._context.task.sensors)
 
     def app_configs(self) -> dict[str, Any]:
-        """The settings of the application by Kafka Streams' keys, with the defaults of those nobody set."""
         return dict(self._context.task.config)
 
     def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
-        """The settings whose key begins with `prefix`, without it."""
         return self._context.task.config.prefixed(prefix)
 
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """Call `callback(time_ms)` at intervals of stream time or wall-clock time.
-
-        In stream time it is called first with the first record, and then whenever the time passes a multiple of the
-        interval; of several that were passed at once, one is kept. In wall-clock time it is called first after one
-        interval. What it returns has `cancel()`.
-
-        Parameters
-        ----------
-        interval : timedelta or int (ms)
-            At least one millisecond.
-        kind : PunctuationType
-        callback : callable
-            Takes the current time in milliseconds.
-
-        Raises
-        ------
-        TopologyError
-            When the interval is shorter than a millisecond, or the kind is none.
-        """
         if not isinstance(kind, PunctuationType):
             raise TopologyError(
                 f"{self._context.node} schedules a punctuator by {kind!r}: "
@@ -91,17 +57,9 @@ class ProcessingContext:
         return self._context.schedule(to_ms(interval), kind, entered(self, callback))
 
     def commit(self) -> None:
-        """Ask for a commit soon."""
         self._context.task.commit_requested = True
 
     def get_state_store(self, name: str) -> Any:
-        """A store that is connected to this processor, or a global one, which it may only read.
-
-        Raises
-        ------
-        TopologyError
-            For any other name; tells which stores it may use.
-        """
         if name in self._context.connected:
             return self._context.state_store(name)
         known = self._context.task.global_stores
@@ -114,16 +72,13 @@ class ProcessingContext:
         return ReadOnlyView(known[name])
 
     def record_metadata(self) -> RecordMetadata | None:
-        """Topic, partition and offset of the input record; None in a punctuator."""
         task = self._context.task
         return None if task.topic is None else RecordMetadata(task.topic, task.partition, task.offset)
 
     def current_stream_time_ms(self) -> int:
-        """The highest timestamp the task has seen, -1 before the first record."""
         return self._context.task.stream_time
 
     def current_system_time_ms(self) -> int:
-        """Wall-clock time in milliseconds, from the application's clock."""
         return self._context.task.clock.now_ms()
 
     def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
@@ -148,46 +103,21 @@ class ProcessingContext:
         return children[name]
 
 
-class ProcessorContext(ProcessingContext, Generic[KOut, VOut]):
-    """What a `Processor` may ask for; generic in what it forwards. Kafka Streams: `ProcessorContext`."""
+class TaskProcessorContext(TaskProcessingContext, ProcessorContext[Any, Any]):
+    """What a `Processor` is given."""
 
     __slots__ = ()
 
-    def forward(self, record: Record[KOut, VOut], child: str | None = None) -> None:
-        """Pass a record on, with its own timestamp and headers.
-
-        Parameters
-        ----------
-        record : Record
-        child : str, optional
-            Name of the only child that shall get it; by default all get it, in order of declaration.
-
-        Raises
-        ------
-        TopologyError
-            When there is no such child, or when nothing is being processed (as in `init`).
-        ValueError
-            When the record's timestamp is not valid: negative, or after 2^62 - 1 ms.
-        """
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         self._pass_on(record, child)
 
 
-class FixedKeyProcessorContext(ProcessingContext, Generic[KOut, VOut]):
-    """What a `FixedKeyProcessor` may ask for; generic in what it forwards.
-
-    Kafka Streams: `FixedKeyProcessorContext`.
-    """
+class TaskFixedKeyProcessorContext(TaskProcessingContext, FixedKeyProcessorContext[Any, Any]):
+    """What a `FixedKeyProcessor` is given."""
 
     __slots__ = ()
 
-    def forward(self, record: FixedKeyRecord[KOut, VOut], child: str | None = None) -> None:
-        """Pass a record on, with its own timestamp and headers; as `ProcessorContext.forward`.
-
-        Raises
-        ------
-        TopologyError
-            Also for a `Record`, whose key may have been changed.
-        """
+    def forward(self, record: FixedKeyRecord[Any, Any], child: str | None = None) -> None:
         if not isinstance(record, FixedKeyRecord):
             raise TopologyError(
                 f"{self._context.node} keeps keys as they are: it forwards what record.with_value(...) gives, "
@@ -196,8 +126,8 @@ class FixedKeyProcessorContext(ProcessingContext, Generic[KOut, VOut]):
         self._pass_on(record, child)
 
 
-class GlobalStoreContext(ProcessorContext[Any, Any]):
-    """What a processor that fills a global store may ask for: it has no children and no time of its own."""
+class GlobalStoreContext(TaskProcessorContext):
+    """What a processor that fills a global store is given: it has no children and no time of its own."""
 
     __slots__ = ()
 
@@ -210,7 +140,7 @@ class GlobalStoreContext(ProcessorContext[Any, Any]):
         raise TopologyError(f"{self._context.node} fills a global store: it cannot schedule punctuators.")
 
 
-def entered(context: ProcessingContext, function: Callable[[Any], None]) -> Callable[[Any], None]:
+def entered(context: TaskProcessingContext, function: Callable[[Any], None]) -> Callable[[Any], None]:
     """The same function, during which the processor of the context may forward."""
 
     def entered(argument: Any) -> None:

@@ -7,19 +7,19 @@ from typing import Any
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.process.contexts import (
-    FixedKeyProcessorContext,
     GlobalStoreContext,
-    ProcessingContext,
-    ProcessorContext,
+    TaskFixedKeyProcessorContext,
+    TaskProcessingContext,
+    TaskProcessorContext,
     entered,
 )
 from kstreams.processor.topology.operator import Forward
 from kstreams.processor.topology.process_operator import ProcessOperator, ProcessorKind
 from kstreams.record import FixedKeyRecord, Record
 
-_GIVEN: dict[ProcessorKind, tuple[type[ProcessingContext], type]] = {
-    ProcessorKind.ANY_KEY: (ProcessorContext, Record),
-    ProcessorKind.FIXED_KEY: (FixedKeyProcessorContext, FixedKeyRecord),
+_GIVEN: dict[ProcessorKind, tuple[type[TaskProcessingContext], type]] = {
+    ProcessorKind.ANY_KEY: (TaskProcessorContext, Record),
+    ProcessorKind.FIXED_KEY: (TaskFixedKeyProcessorContext, FixedKeyRecord),
     ProcessorKind.GLOBAL_STORE: (GlobalStoreContext, Record),
 }
 """By kind of processor: its context, and the type of record that it takes."""

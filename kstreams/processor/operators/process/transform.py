@@ -11,13 +11,13 @@ from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
-from kstreams.processor.operators.process.contexts import FixedKeyProcessorContext, entered
+from kstreams.processor.operators.process.contexts import TaskFixedKeyProcessorContext, entered
 from kstreams.processor.operators.tables.rows import KeptRows, Mapper, keeper
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, FixedKeyRecord, Headers, ValueAndTimestamp
 
 
-class TransformContext(FixedKeyProcessorContext):
+class TransformContext(TaskFixedKeyProcessorContext):
     """What a processor of a table may ask for: a punctuator has no row whose value it could forward."""
 
     __slots__ = ()
