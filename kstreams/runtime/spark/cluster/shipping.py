@@ -21,12 +21,12 @@ from typing import Any
 import msgspec
 from pyspark import cloudpickle
 
-import kstreams
 from kstreams.errors import TopologyError
+from kstreams.package_folder import PACKAGE
 
-_OURS = str(Path(kstreams.__file__).parent)
 _INSTALLED = tuple(
-    str(Path(folder).resolve()) for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, _OURS}
+    str(Path(folder).resolve())
+    for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(PACKAGE)}
 )
 _STRUCT_OPTIONS = (
     "array_like",

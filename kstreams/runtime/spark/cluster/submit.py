@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import kstreams
 from kstreams.errors import EngineUnavailableError
+from kstreams.package_folder import PACKAGE
 from kstreams.runtime.spark.cluster.jars import spark_jars
 from kstreams.runtime.spark.cluster.session import COMMON, DELTA, joined, quiet, require_java, require_pyspark
 from kstreams.runtime.spark.settings import OWN, SparkSettings
@@ -65,7 +65,7 @@ def submit(
     with tempfile.TemporaryDirectory(prefix="kstreams-submit-") as folder:
         package = package_kstreams(Path(folder, "kstreams.zip"))
         command = submit_command(master, settings or {}, package, arguments, say)
-        command += [str(Path(kstreams.__file__).with_name("__main__.py")), "run", str(app), "--engine", "spark"]
+        command += [str(PACKAGE / "__main__.py"), "run", str(app), "--engine", "spark"]
         command += ["--until-end"] * until_end + ["--once"] * once + _ours(settings or {})
         return subprocess.run(command, env=submit_environment(), check=False).returncode
 
@@ -89,17 +89,16 @@ def submit_environment() -> dict[str, str]:
     environment.setdefault("PYSPARK_PYTHON", sys.executable)
     environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     environment["SPARK_HOME"] = str(_spark_home())
-    roots = [str(Path(kstreams.__file__).parents[1]), environment.get("PYTHONPATH", "")]
+    roots = [str(PACKAGE.parent), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, roots))
     return environment
 
 
 def package_kstreams(target: Path) -> Path:
     """A zip of kstreams as it runs here."""
-    root = Path(kstreams.__file__).parent
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(root.rglob("*.py")):
-            archive.write(file, file.relative_to(root.parent))
+        for file in sorted(PACKAGE.rglob("*.py")):
+            archive.write(file, file.relative_to(PACKAGE.parent))
     return target
 
 
