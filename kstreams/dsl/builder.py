@@ -8,26 +8,19 @@ from dataclasses import replace
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from kstreams.config import Config
-from kstreams.dsl.analysis.repartitioning import repartition_required
 from kstreams.dsl.explicit_names import check_explicit_names
 from kstreams.dsl.graph import (
     Consumed,
     Declared,
     GlobalStore,
     GlobalTableSource,
-    LogicalGraph,
-    Node,
-    Repartition,
     StreamSource,
     TableSource,
     Typing,
-    check_arguments,
-    declare,
-    refuse_async,
 )
-from kstreams.dsl.handle import N
+from kstreams.dsl.graph_builder import GraphBuilder, HandleTypes
 from kstreams.dsl.materialized import Materialized
-from kstreams.dsl.naming import Names, check_topic, validate_name
+from kstreams.dsl.naming import check_topic, validate_name
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.dsl.rules import topology_of
 from kstreams.dsl.streams.kstream import KStream
@@ -71,40 +64,6 @@ class TableOptions(StreamOptions, GlobalTableOptions, total=False):
     """What the source of a table may be told."""
 
 
-class GraphBuilder:
-    """The graph in the making: nodes in order of declaration, and the counter of names."""
-
-    def __init__(self) -> None:
-        self.names = Names()
-        self.stores: list[StoreBuilder] = []
-        self._nodes: dict[str, Node] = {}
-
-    def add(self, node: N, name: str, parents: tuple[str, ...] = ()) -> N:
-        """Give a node its place; the user's line is that of the call that led here."""
-        line = declared_at()
-        if name in self._nodes:
-            taken = self._nodes[name]
-            raise TopologyError(f"{name!r} at {line} is already the name of {taken}: give one of them another name=")
-        declared = declare(node, name, parents, line)
-        check_arguments(declared)
-        refuse_async(declared)
-        self._nodes[name] = declared
-        return declared
-
-    def repartition_of(self, node: Node, topic: str) -> Repartition | None:
-        """The repartition of a node through a topic that an aggregation or join has asked for already."""
-        found = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
-        return next((other for other in found if other.parents == (node.name,) and not other.explicit), None)
-
-    def repartition_required(self, node: Node) -> bool:
-        """Whether the output of a node must be repartitioned before it is grouped or joined."""
-        return repartition_required(self._nodes, node)
-
-    def graph(self) -> LogicalGraph:
-        """What the user said so far."""
-        return LogicalGraph(self._nodes.values())
-
-
 class StreamsBuilder(SuggestsNames):
     """Declares streams and tables of topics, and builds the topology. Kafka Streams: `StreamsBuilder`.
 
@@ -133,7 +92,7 @@ class StreamsBuilder(SuggestsNames):
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         self.config = Config.of(config)
-        self._graph = GraphBuilder()
+        self._graph = GraphBuilder(HandleTypes(KStream, KTable))
 
     @overload
     def stream(

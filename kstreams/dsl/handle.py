@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from kstreams.dsl.graph import Grouped, Node, Repartition
+from kstreams.dsl.graph.node import N
+from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.dsl.naming import repartition_nodes, repartition_topic
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
-
-if TYPE_CHECKING:
-    from kstreams.dsl.builder import GraphBuilder
-
-N = TypeVar("N", bound=Node)
 
 
 class Handle(SuggestsNames):

@@ -31,6 +31,9 @@ _CALLS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """By handle: which calls lead to which other handles."""
 
+_HANDLES: dict[str, type] = {}
+"""Every handle by name: each is a subclass of `SuggestsNames`."""
+
 _OTHER_WORDS = {
     "through": "repartition() or to() a topic and read it again",
     "transform": "process()",
@@ -90,36 +93,17 @@ def _suggestion(kind: type, name: str) -> str:
 
 def _calls_to(start: str, name: str) -> tuple[str, str] | None:
     """One call or two to a handle that has a name, and the handle."""
-    handles = _handles()
     waiting, seen = deque([("", start)]), {start}
     while waiting:
         calls, at = waiting.popleft()
         for call, owner in _CALLS.get(at, ()):
             chain = f"{calls}.{call}".removeprefix(".")
-            if name in public_names(handles[owner]):
+            if name in public_names(_HANDLES[owner]):
                 return chain, owner
             if owner not in seen and not calls:
                 seen.add(owner)
                 waiting.append((chain, owner))
     return None
-
-
-def _handles() -> dict[str, type]:
-    from kstreams.dsl.aggregation import cogrouped, grouped, session_windowed, windowed
-    from kstreams.dsl.streams import branched, kstream
-    from kstreams.dsl.tables import grouped_table, ktable
-
-    modules: tuple[Any, ...] = (
-        branched,
-        cogrouped,
-        grouped,
-        grouped_table,
-        kstream,
-        ktable,
-        session_windowed,
-        windowed,
-    )
-    return {name: kind for module in modules for name, kind in vars(module).items() if isinstance(kind, type)}
 
 
 def public_names(kind: type) -> list[str]:
@@ -142,6 +126,10 @@ class SuggestsNames:
     """An AttributeError of this class suggests what to write instead."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _HANDLES[cls.__name__] = cls
 
     if not TYPE_CHECKING:  # a type checker would take every name to be there
 

@@ -135,8 +135,6 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         **settings: Any,
     ) -> KTable[Any, Any]:
         """Add the node: Kafka Streams names the store, the repartitions, the steps and the table, in this order."""
-        from kstreams.dsl.tables.ktable import KTable
-
         name = None if name is None else validate_name(name)
         graph = next(iter(self._inputs))._graph
         store = kept.name or graph.names.next("COGROUPKSTREAM-AGGREGATE-STATE-STORE-")
@@ -151,7 +149,7 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         )
         table = graph.names.given_or_next(name and f"{name}-cogroup-merge", "COGROUPKSTREAM-MERGE-")
         made = node(inputs=inputs, initializer=initializer, store=store, materialized=kept, **settings)
-        return KTable(graph, graph.add(made, table, parents))
+        return graph.table(graph.add(made, table, parents))
 
 
 class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):

@@ -19,6 +19,7 @@ from kstreams.dsl.graph import (
     StreamAggregate,
     Typing,
 )
+from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import validate_name
@@ -28,7 +29,6 @@ from kstreams.expressions import Expr
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
-    from kstreams.dsl.builder import GraphBuilder
     from kstreams.dsl.tables.ktable import KTable
 
 K = TypeVar("K")
@@ -266,11 +266,9 @@ class KGroupedStream(Handle, Generic[K, V]):
 
     def _add_aggregate(self, node: Any, kind: str, store: str, name: str | None) -> KTable[Any, Any]:
         """Add an aggregation, after a repartition if a key was changed."""
-        from kstreams.dsl.tables.ktable import KTable
-
         name = self._graph.names.given_or_next(name, f"KSTREAM-{kind}-")
         parent = self._placed(store)
-        return KTable(self._graph, self._graph.add(node, name, (parent.name,)))
+        return self._graph.table(self._graph.add(node, name, (parent.name,)))
 
     def _placed(self, store: str) -> Node:
         if not self._graph.repartition_required(self._node):

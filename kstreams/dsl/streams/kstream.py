@@ -206,14 +206,12 @@ class KStream(StreamFunctions[K, V], StreamJoins[K, V], StreamSugar[K, V]):
         >>> import kstreams as ks
         >>> cities = ks.StreamsBuilder().stream("moves", key=str, value=str).to_table(materialized="city-of-user")
         """
-        from kstreams.dsl.tables.ktable import KTable
-
         names, kept = self._graph.names, Materialized.of(materialized)
         table = names.given_or_next(name, "KSTREAM-TOTABLE-")
         store = kept.name or names.next("KSTREAM-TOTABLE-STATE-STORE-")
         parent = self._placed(table, Grouped(key=key, value=value))
         node = ToTable(store=store, key=key, value=value, materialized=kept)
-        return KTable(self._graph, self._graph.add(node, table, (parent.name,)))
+        return self._graph.table(self._graph.add(node, table, (parent.name,)))
 
     def group_by_key(
         self, *, key: Typing = None, value: Typing = None, name: str | None = None

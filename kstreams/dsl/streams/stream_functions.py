@@ -16,7 +16,6 @@ from kstreams.dsl.graph import (
     MapBatch,
     MapValues,
     NamedCallOptions,
-    Node,
     Peek,
     SelectKey,
     Typing,
@@ -55,7 +54,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> words.filter(ks.value != "the").to("telling-words")
         """
         node = Filter(predicate=predicate, calls=calls_of(predicate, **calls))
-        return self._stream(self._then(node, "KSTREAM-FILTER-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-FILTER-", name))
 
     def filter_not(
         self, predicate: Callable[[K, V], Any] | Expr, *, name: str | None = None, **calls: Unpack[CallOptions]
@@ -69,7 +68,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> words.filter_not(lambda key, word: word in {"a", "the"}).to("telling-words")
         """
         node = Filter(predicate=predicate, negate=True, calls=calls_of(predicate, **calls))
-        return self._stream(self._then(node, "KSTREAM-FILTER-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-FILTER-", name))
 
     @overload
     def map(
@@ -134,7 +133,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> amounts = orders.map((ks.col("shop"), ks.col("amount") * 100))
         """
         node = Map(function=function, key=key, value=value, calls=calls_of(function, **calls))
-        return self._stream(self._then(node, "KSTREAM-MAP-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-MAP-", name))
 
     @overload
     def map_values(
@@ -225,7 +224,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> languages = words.map_values(language, concurrency=50, timeout=2_000)
         """
         node = MapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
-        return self._stream(self._then(node, "KSTREAM-MAPVALUES-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-MAPVALUES-", name))
 
     def map_batch(
         self,
@@ -278,7 +277,7 @@ class StreamFunctions(Handle, Generic[K, V]):
             raise TopologyError(f"map_batch() at {declared_at()} takes max_rows of 1 or more, not {max_rows}")
         frames = Frames(format, with_key=with_key, with_timestamp=with_timestamp)
         node = MapBatch(function=function, frames=frames, max_rows=max_rows, value=value)
-        return self._stream(self._then(node, "KSTREAM-MAPBATCH-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-MAPBATCH-", name))
 
     @overload
     def flat_map(
@@ -334,7 +333,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> letters = words.flat_map(lambda key, word: [(letter, word) for letter in word], key=str, value=str)
         """
         node = FlatMap(function=function, key=key, value=value, calls=calls_of(function, **calls))
-        return self._stream(self._then(node, "KSTREAM-FLATMAP-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-FLATMAP-", name))
 
     @overload
     def flat_map_values(
@@ -408,7 +407,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> words = lines.flat_map_values(str.split, value=str)
         """
         node = FlatMapValues(function=function, with_key=with_key, value=value, calls=calls_of(function, **calls))
-        return self._stream(self._then(node, "KSTREAM-FLATMAPVALUES-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-FLATMAPVALUES-", name))
 
     @overload
     def select_key(
@@ -448,7 +447,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> by_word = words.select_key(ks.value)
         """
         node = SelectKey(function=function, key=key, calls=calls_of(function, **calls))
-        return self._stream(self._then(node, "KSTREAM-KEY-SELECT-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-KEY-SELECT-", name))
 
     def peek(
         self, function: Callable[[K, V], Any], *, name: str | None = None, **calls: Unpack[CallOptions]
@@ -462,7 +461,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         >>> seen = words.peek(lambda key, word: print(key, word))
         """
         node = Peek(function=function, calls=calls_of(function, **calls))
-        return self._stream(self._then(node, "KSTREAM-PEEK-", name))
+        return self._graph.stream(self._then(node, "KSTREAM-PEEK-", name))
 
     def foreach(
         self, function: Callable[[K, V], Any], *, name: str | None = None, **calls: Unpack[CallOptions]
@@ -477,8 +476,3 @@ class StreamFunctions(Handle, Generic[K, V]):
         """
         node = Foreach(function=function, calls=calls_of(function, **calls))
         self._then(node, "KSTREAM-FOREACH-", name)
-
-    def _stream(self, node: Node) -> KStream[Any, Any]:
-        from kstreams.dsl.streams.kstream import KStream
-
-        return KStream(self._graph, node)

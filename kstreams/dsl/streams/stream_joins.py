@@ -257,10 +257,8 @@ class StreamJoins(Handle, Generic[K, V]):
         >>> both = left.outer_join(right, lambda a, b: f"{a} {b}", windows=ks.JoinWindows.of(100, grace=50))
         """
         joined = Joined(joiner, with_key, key, value, other_value, name, store_name)
-        from kstreams.dsl.streams.kstream import KStream
-
-        self._meets(other, "outer_join", KStream)
-        return KStream(self._graph, join_streams(self, other, windows, joined, left_outer=True, right_outer=True))
+        self._meets(other, "outer_join", self._graph.handles.stream)
+        return self._graph.stream(join_streams(self, other, windows, joined, left_outer=True, right_outer=True))
 
     def _join(
         self,
@@ -271,19 +269,18 @@ class StreamJoins(Handle, Generic[K, V]):
         *,
         left_outer: bool,
     ) -> KStream[K, Any]:
-        from kstreams.dsl.streams.kstream import KStream
-        from kstreams.dsl.tables.ktable import KTable
-
-        self._meets(other, "left_join" if left_outer else "join", KStream, KTable, GlobalKTable)
+        handles = self._graph.handles
+        self._meets(other, "left_join" if left_outer else "join", handles.stream, handles.table, GlobalKTable)
         refuse_options(other, windows=windows, key_selector=key_selector, joined=joined)
         node: Node
-        if isinstance(other, KStream):
+        if isinstance(other, handles.stream):
             node = join_streams(self, other, windows, joined, left_outer=left_outer, right_outer=False)
         elif isinstance(other, GlobalKTable):
             node = join_global_table(self, other, key_selector, joined, left=left_outer)
         else:
+            assert isinstance(other, handles.table)
             node = join_table(self, other, joined, left=left_outer)
-        return KStream(self._graph, node)
+        return self._graph.stream(node)
 
     def _placed(self, prefix: str, grouped: Grouped) -> Node:
         """This stream, repartitioned if a key was changed; `prefix` names the topic."""

@@ -71,9 +71,10 @@ class StreamSugar(Handle, Generic[K, V]):
             raise TopologyError(f"deduplicate() at {declared_at()} was given a negative time: {within_ms} ms")
         serde = self._serde_of_part(by, key, "deduplicate()")
         name = self._graph.names.given_or_next(name, "KSTREAM-DEDUPLICATE-")
-        asked = Deduplication(f"{name}-store", within_ms, by or _the_key, serde)
+        supplier = Deduplication(f"{name}-store", within_ms, by or _the_key, serde)
         value = types_of(self._graph, self._node).value.kind
-        return self._made(self._graph.add(ProcessValues(supplier=asked, value=value), name, (self._node.name,)))
+        node = ProcessValues(supplier=supplier, value=value)
+        return self._graph.stream(self._graph.add(node, name, (self._node.name,)))
 
     def sample(
         self,
@@ -113,7 +114,7 @@ class StreamSugar(Handle, Generic[K, V]):
         if not 0 <= fraction <= 1:
             raise TopologyError(f"sample() at {declared_at()} takes a fraction from 0 to 1, not {fraction}")
         keep = in_sample(fraction, seed, by, self._serde_of_part(by, key, "sample()"))
-        return self._made(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
+        return self._graph.stream(self._then(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
     def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, asker: str) -> Serde[Any]:
         if by is not None:
@@ -128,11 +129,6 @@ class StreamSugar(Handle, Generic[K, V]):
                 "or annotate what the function returns"
             )
         return serde_of(part)
-
-    def _made(self, node: Any) -> KStream[K, V]:
-        from kstreams.dsl.streams.kstream import KStream
-
-        return KStream(self._graph, node)
 
 
 def _the_key(key: Any, value: Any) -> Any:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kstreams.dsl.analysis.facts import flow_types
 from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.graph import Node
+from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.errors import TopologyError
 from kstreams.source_line import declared_at
-
-if TYPE_CHECKING:
-    from kstreams.dsl.builder import GraphBuilder
 
 
 def types_of(graph: GraphBuilder, node: Node) -> Types:

@@ -16,6 +16,7 @@ from kstreams.dsl.graph import (
     TableRepartition,
     Typing,
 )
+from kstreams.dsl.graph_builder import GraphBuilder
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import repartition_topic, validate_name
@@ -23,7 +24,6 @@ from kstreams.dsl.sugar.known_types import types_of
 from kstreams.dsl.sugar.ranking import list_type, ranked, without
 
 if TYPE_CHECKING:
-    from kstreams.dsl.builder import GraphBuilder
     from kstreams.dsl.tables.ktable import KTable
 
 K = TypeVar("K")
@@ -185,8 +185,6 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None,
         name: str | None,
     ) -> KTable[Any, Any]:
-        from kstreams.dsl.tables.ktable import KTable
-
         names, kept = self._graph.names, Materialized.of(materialized)
         store = kept.name or names.next("KTABLE-AGGREGATE-STATE-STORE-")  # of reduce too
         sink, source = names.next("KSTREAM-SINK-"), names.next("KSTREAM-SOURCE-")
@@ -194,4 +192,4 @@ class KGroupedTable(Handle, Generic[K, V]):
         topic = repartition_topic(self._topic_prefix or store)
         repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
         node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=kept)
-        return KTable(self._graph, self._graph.add(node, operator, (repartition.name,)))
+        return self._graph.table(self._graph.add(node, operator, (repartition.name,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kstreams.dsl.graph import Node, Typing
+from kstreams.dsl.graph import Typing
 from kstreams.dsl.graph.table_joins import Partitioner
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
@@ -81,7 +81,7 @@ class TableJoins(Handle, Generic[K, V]):
         """
         options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=False)
         by = ForeignKey(foreign_key, with_key, partitioner, other_partitioner)
-        return _table(self, join_tables(self, other, options, by))
+        return self._graph.table(join_tables(self, other, options, by))
 
     def left_join(
         self,
@@ -110,7 +110,7 @@ class TableJoins(Handle, Generic[K, V]):
         """
         options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=True)
         by = ForeignKey(foreign_key, with_key, partitioner, other_partitioner)
-        return _table(self, join_tables(self, other, options, by))
+        return self._graph.table(join_tables(self, other, options, by))
 
     def outer_join(
         self,
@@ -134,10 +134,4 @@ class TableJoins(Handle, Generic[K, V]):
         >>> either = old.outer_join(new, lambda before, now: now or before, value=str)
         """
         options = TableJoinOptions(joiner, key, value, materialized, name, left_outer=True, right_outer=True)
-        return _table(self, join_tables(self, other, options, ForeignKey()))
-
-
-def _table(left: Handle, node: Node) -> KTable[Any, Any]:
-    from kstreams.dsl.tables.ktable import KTable
-
-    return KTable(left._graph, node)
+        return self._graph.table(join_tables(self, other, options, ForeignKey()))

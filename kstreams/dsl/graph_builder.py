@@ -1,0 +1,73 @@
+"""`GraphBuilder`: the logical graph while a user declares it; every handle of a `StreamsBuilder` adds to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kstreams.dsl.analysis.repartitioning import repartition_required
+from kstreams.dsl.graph import LogicalGraph, Node, Repartition, check_arguments, declare, refuse_async
+from kstreams.dsl.graph.node import N
+from kstreams.dsl.naming import Names
+from kstreams.errors import TopologyError
+from kstreams.source_line import declared_at
+from kstreams.state.api import StoreBuilder
+
+if TYPE_CHECKING:
+    from kstreams.dsl.streams.kstream import KStream
+    from kstreams.dsl.tables.ktable import KTable
+
+
+class HandleTypes(NamedTuple):
+    """The classes of streams and tables, by which handles make one another without importing one another."""
+
+    stream: type[KStream[Any, Any]]
+    table: type[KTable[Any, Any]]
+
+
+class GraphBuilder:
+    """The graph in the making: nodes in order of declaration, and the counter of names.
+
+    Parameters
+    ----------
+    handles : HandleTypes
+        The classes of the handles that `stream` and `table` make.
+    """
+
+    def __init__(self, handles: HandleTypes) -> None:
+        self.handles = handles
+        self.names = Names()
+        self.stores: list[StoreBuilder] = []
+        self._nodes: dict[str, Node] = {}
+
+    def add(self, node: N, name: str, parents: tuple[str, ...] = ()) -> N:
+        """Give a node its place; the user's line is that of the call that led here."""
+        line = declared_at()
+        if name in self._nodes:
+            taken = self._nodes[name]
+            raise TopologyError(f"{name!r} at {line} is already the name of {taken}: give one of them another name=")
+        declared = declare(node, name, parents, line)
+        check_arguments(declared)
+        refuse_async(declared)
+        self._nodes[name] = declared
+        return declared
+
+    def repartition_of(self, node: Node, topic: str) -> Repartition | None:
+        """The repartition of a node through a topic that an aggregation or join has asked for already."""
+        found = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
+        return next((other for other in found if other.parents == (node.name,) and not other.explicit), None)
+
+    def repartition_required(self, node: Node) -> bool:
+        """Whether the output of a node must be repartitioned before it is grouped or joined."""
+        return repartition_required(self._nodes, node)
+
+    def graph(self) -> LogicalGraph:
+        """What the user said so far."""
+        return LogicalGraph(self._nodes.values())
+
+    def stream(self, node: Node) -> KStream[Any, Any]:
+        """The `KStream` of a node."""
+        return self.handles.stream(self, node)
+
+    def table(self, node: Node) -> KTable[Any, Any]:
+        """The `KTable` of a node."""
+        return self.handles.table(self, node)
