@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, TypedDict, assert_type
 
 import kstreams as ks
+from kstreams.dsl.graph import Peek
 
 
 class Order(TypedDict):
@@ -108,6 +109,7 @@ assert_type(orders.peek(lambda key, order: None), ks.KStream[str, Order])
 assert_type(orders.merge(orders), ks.KStream[str, Order])
 assert_type(orders.repartition(partitions=3), ks.KStream[str, Order])
 assert_type(orders.to_table(materialized="latest"), ks.KTable[str, Order])
+assert_type(orders.apply(Peek(function=print)), ks.KStream[Any, Any])
 assert_type(orders.process(Shout), ks.KStream[str, bytes])
 assert_type(orders.process_values(Length), ks.KStream[str, int])
 assert_type(orders.process_values(Priced), ks.KStream[str, float])
