@@ -10,6 +10,8 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.state import open_task_state
@@ -39,15 +41,8 @@ def rate(
     """Records a second of CPU time of the topic "in"; `before` are rows of other topics, read before the clock runs."""
     part = next(part for part in topology.sub_topologies if "in" in _topics(part))
     settings = {"application.id": "bench", "columns.min.rows": ALWAYS if columns else NEVER}
-    task = Task(
-        part,
-        0,
-        state=open_task_state(part.stores),
-        collector=Sink(),
-        config=Config.of(settings),
-        clock=ManualClock(),
-        application_id="bench",
-    )
+    application = Application.of(Config.of(settings), ManualClock())
+    task = Task(part, 0, application, TaskResources(open_task_state(part.stores), Sink()))
     for topic, known in (before or {}).items():
         if topic not in _topics(part):
             continue

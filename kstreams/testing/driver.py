@@ -17,6 +17,8 @@ from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError, UnknownTopicError
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.nodes import SubTopology
@@ -223,18 +225,9 @@ class TopologyTestDriver:
         state = self._open(part)
         if part.is_global:
             global_stores.update(state.stores)
-        task = Task(
-            part,
-            0,
-            state=state,
-            collector=self._driver_topics,
-            config=self._config,
-            clock=self._clock,
-            application_id=self._config.application_id,
-            global_stores=global_stores,
-            topic_names=self._names,
-            in_order=not self._whole_batches,
-        )
+        application = Application.of(self._config, self._clock, self._names)
+        resources = TaskResources(state, self._driver_topics, global_stores, sends_in_order=not self._whole_batches)
+        task = Task(part, 0, application, resources)
         self._closing.callback(task.close)
         return task
 

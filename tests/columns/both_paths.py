@@ -10,7 +10,9 @@ from typing import Any
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.processor.context.application import Application
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
+from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import Topology
 from kstreams.state import open_task_state
@@ -25,7 +27,7 @@ class Seen:
     outputs: dict[str, list[Any]] = field(default_factory=dict)
     changelogs: list[Any] = field(default_factory=list)
     stores: dict[str, Any] = field(default_factory=dict)
-    memo: dict[str, int] = field(default_factory=dict)
+    metadata: dict[str, int] = field(default_factory=dict)
     dropped: dict[Any, int] = field(default_factory=dict)
 
     def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, partitions: Any) -> None:
@@ -62,7 +64,7 @@ def run(
     seen, state = Seen(), open_task_state(part.stores)
     least = {"columns.min.rows": ALWAYS if columns else NEVER}
     config = Config.of({"application.id": "test", **least, **(settings or {})})
-    task = Task(part, 0, state=state, collector=seen, config=config, clock=ManualClock(), application_id="test")
+    task = Task(part, 0, Application.of(config, ManualClock()), TaskResources(state, seen))
     offset = 0
     for at, rows in enumerate(batches):
         batch = Batch.of_rows(TopicPartition("in", 0), rows, offset)
@@ -74,7 +76,7 @@ def run(
     commit(task, state, seen)
     task.end_of_input()
     seen.stores = {name: sorted(listed(found), key=repr) for name, found in state.snapshot().items()}
-    seen.memo, seen.dropped = task.metadata(), dict(task.dropped)
+    seen.metadata, seen.dropped = task.metadata(), dict(task.dropped)
     return seen
 
 

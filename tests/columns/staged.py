@@ -14,6 +14,8 @@ from typing import Any
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.topology import Topology
@@ -36,19 +38,11 @@ def run_staged(
         if not caching:
             settings["statestore.cache.max.bytes"] = 0
         found, state = Seen(), open_task_state(part.stores)
-        task = Task(
-            part,
-            0,
-            state=state,
-            collector=found,
-            config=Config.of(settings),
-            clock=ManualClock(),
-            application_id="test",
-            global_stores=global_stores,
-        )
+        application = Application.of(Config.of(settings), ManualClock())
+        task = Task(part, 0, application, TaskResources(state, found, global_stores))
         _feed(task, state, found, topics, cuts)
         found.stores = {name: sorted(listed(kept)) for name, kept in state.snapshot().items()}
-        found.memo, found.dropped = task.metadata(), dict(task.dropped)
+        found.metadata, found.dropped = task.metadata(), dict(task.dropped)
         if part.is_global:
             global_stores |= state.stores
         for topic, written in found.outputs.items():

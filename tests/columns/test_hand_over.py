@@ -112,10 +112,10 @@ class Watch(ClosureOperator):
     """Writes down all that a step may ask of its context."""
 
     def bind(self, context: Any, forward: Any) -> Any:
-        task = context.task
+        current = context.current
 
         def watch(key: Any, value: Any, timestamp: int) -> None:
-            forward(key, repr((value, task.topic, task.offset, task.stream_time, task.headers)), timestamp)
+            forward(key, repr((value, current.topic, current.offset, current.stream_time, current.headers)), timestamp)
 
         return watch
 

@@ -280,6 +280,11 @@ class TestProduction:
         assert seen.values() == [b"ab", b"abc"]
         assert seen.dropped == {("KSTREAM-SINK-0000000002", "failed with SerdeError"): 1}
 
+    def test_later_records_keep_their_headers(self, run: Any) -> None:
+        rows = [record._replace(headers=(("h", record.value),)) for record in self.ROWS]
+        seen = run(self.topology, rows, production_exception_handler="continue")
+        assert [found.headers for found in seen.rows["out"]] == [(("h", b"ab"),), (("h", b"abc"),)]
+
     def test_retry_is_fail_for_what_can_never_be_written(self, run: Any) -> None:
         seen = run(self.topology, self.ROWS, production_exception_handler="retry")
         assert isinstance(seen.error, SerdeError)

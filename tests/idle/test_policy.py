@@ -227,9 +227,9 @@ def test_an_internal_topic_waits_for_the_slowest_of_those_that_feed_it() -> None
     slow, fast = (builder.stream(name, key=str, value=str, idle=idle) for name, idle in (("slow", 70), ("fast", 20)))
     slow.merge(fast).group_by(lambda _, value: value, key=str).count().to_stream().to("out")
     sources = {source.topics[0]: source for part in builder.build().sub_topologies for source in part.sources}
-    config = Config.of({"application.id": "a"})
+    default_ms = Config.of({"application.id": "a"})["idle.timeout.ms"]
     internal = next(source for name, source in sources.items() if name.endswith("repartition"))
-    assert [limit_of(sources["slow"], config), limit_of(internal, config)] == [70, 70]
+    assert [limit_of(sources["slow"], default_ms), limit_of(internal, default_ms)] == [70, 70]
 
 
 def test_one_topic_has_one_idle_time() -> None:

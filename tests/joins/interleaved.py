@@ -9,6 +9,8 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.serdes import serde_of
@@ -77,15 +79,8 @@ def run_interleaved(
 
 
 def _task(part: SubTopology, waiting: Waiting, config: dict[str, Any]) -> Task:
-    return Task(
-        part,
-        0,
-        state=open_task_state(part.stores),
-        collector=waiting,
-        config=Config.of({"application.id": "app", **config}),
-        clock=ManualClock(),
-        application_id="app",
-    )
+    application = Application.of(Config.of({"application.id": "app", **config}), ManualClock())
+    return Task(part, 0, application, TaskResources(open_task_state(part.stores), waiting))
 
 
 def _commit(task: Task) -> None:

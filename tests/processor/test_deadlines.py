@@ -6,6 +6,8 @@ import kstreams as ks
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.state import open_task_state
 
@@ -37,24 +39,15 @@ def run_in_pieces(kind: ks.PunctuationType, times: list[int], *, keep: bool) -> 
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).process(lambda: Ticks(kind, seen))
     (sub_topology,) = builder.build().sub_topologies
-    memo, deadlines, clock = {}, {}, ManualClock()
+    metadata, deadlines, clock = {}, {}, ManualClock()
     for time in times:
-        config, state = Config.of(application_id="app"), open_task_state([])
-        task = Task(
-            sub_topology,
-            0,
-            state=state,
-            collector=NoOutput(),
-            config=config,
-            clock=clock,
-            application_id="app",
-            memo=memo,
-            deadlines=deadlines if keep else None,
-        )
+        application = Application.of(Config.of(application_id="app"), clock)
+        resources = TaskResources(open_task_state([]), NoOutput())
+        task = Task(sub_topology, 0, application, resources, ResumePoint(metadata, deadlines if keep else {}))
         clock.advance(time - clock.now_ms())
         task.process(Batch.of_rows(IN, [Row(b"", b"", time, ())]))
         task.punctuate()
-        memo, deadlines = task.metadata(), task.deadlines()
+        metadata, deadlines = task.metadata(), task.deadlines()
     return seen
 
 

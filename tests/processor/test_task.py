@@ -11,6 +11,8 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.errors import ProcessingError, SerdeError, UnknownTopicError
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.serdes import serde_of
 from kstreams.state import open_task_state
@@ -23,20 +25,13 @@ IN = TopicPartition("in", 3)
 class World:
     """One task of a topology, and the topics it writes."""
 
-    def __init__(self, builder, memo=None, **config):
+    def __init__(self, builder, metadata=None, **config):
         self.wire = DriverTopics(is_input=lambda topic: False, enqueue=lambda batch: None)
         self.clock = ManualClock()
         (part,) = builder.build().sub_topologies
-        self.task = Task(
-            part,
-            IN.partition,
-            state=open_task_state(part.stores),
-            collector=self.wire,
-            config=Config.of({"application.id": "app", **config}),
-            clock=self.clock,
-            application_id="app",
-            memo=memo,
-        )
+        application = Application.of(Config.of({"application.id": "app", **config}), self.clock)
+        resources = TaskResources(open_task_state(part.stores), self.wire)
+        self.task = Task(part, IN.partition, application, resources, ResumePoint(metadata or {}))
 
     def written(self, topic="out", key=str, value=str):
         """(key, value, timestamp) of what was written; it is sent first."""
@@ -225,7 +220,7 @@ def test_what_a_task_remembers_makes_a_restart_invisible():
 
     first = World(topology())
     first.task.process(batch(("k", "a", 25)))
-    second = World(topology(), memo=first.task.metadata())
+    second = World(topology(), metadata=first.task.metadata())
     second.task.process(batch(("k", "late", 3)))
     assert second.task.stream_time == 25
     assert sum(second.task.dropped.values()) == 1

@@ -7,6 +7,8 @@ from itertools import pairwise
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.serdes import IntSerde, StringSerde
 from kstreams.state import open_task_state
@@ -33,14 +35,14 @@ def output(builder, cache_bytes, rows, cuts):
     """What rows (key, time) of topic "in" put out; each cut is a commit, after which the task is made anew."""
     (part,) = builder.build().sub_topologies
     config = Config.of({"application.id": "app", "statestore.cache.max.bytes": cache_bytes})
-    collected, memo, state = Collected(), {}, open_task_state(part.stores)
+    collected, metadata, state = Collected(), {}, open_task_state(part.stores)
     for start, stop in pairwise([0, *sorted(cut for cut in cuts if cut <= len(rows)), len(rows)]):
-        parts = {"state": state, "collector": collected, "config": config, "clock": ManualClock(), "memo": memo}
-        task = Task(part, 0, application_id="app", **parts)
+        application = Application.of(config, ManualClock())
+        task = Task(part, 0, application, TaskResources(state, collected), ResumePoint(metadata))
         batch = [Row(key.encode(), b"v", time, ()) for key, time in rows[start:stop]]
         task.process(Batch.of_rows(TopicPartition("in", 0), batch))
         task.flush()
-        memo = task.metadata()
+        metadata = task.metadata()
     task.end_of_input()
     task.flush()
     return collected.rows

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from kstreams.config import Config
-from kstreams.errors import ConfigError, FencedError, LogError, ProcessingError, SerdeError, StateError
+from kstreams.errors import FencedError, LogError, ProcessingError, SerdeError, StateError
 from kstreams.processor.api.error_handlers import (
     KINDS,
     ErrorHandlerContext,
@@ -22,6 +21,7 @@ from kstreams.processor.api.error_handlers import (
 )
 from kstreams.processor.context.dead_letters import DeadLetters
 from kstreams.processor.context.drops import Drops
+from kstreams.processor.context.error_policies import ErrorPolicies
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ProducerRecord, Record
 from kstreams.timestamps import InvalidTimestampError
@@ -33,49 +33,30 @@ Call = Callable[[int], None]
 
 
 class Failures:
-    """The error policies of one task.
+    """The error policies of one task at work.
 
     Parameters
     ----------
-    config : Config
+    policies : ErrorPolicies
     drops : Drops
         Counts what is skipped.
     letters : DeadLetters
         Takes what goes to the dead-letter topic.
     declared_at : mapping of str to (str or None)
         The user's line by operator.
-    is_global : bool
-        Whether the task fills global tables: such a task writes no topics, and asks the processing handler only if
-        `processing.exception.handler.global.enabled`.
     """
 
     def __init__(
-        self,
-        config: Config,
-        drops: Drops,
-        letters: DeadLetters,
-        declared_at: Mapping[str, str | None],
-        is_global: bool = False,
+        self, policies: ErrorPolicies, drops: Drops, letters: DeadLetters, declared_at: Mapping[str, str | None]
     ) -> None:
-        self._drops, self._letters, self._declared_at = drops, letters, declared_at
-        topic = None if is_global else config["errors.deadletterqueue.topic.name"]
-        self.keeps_dropped = topic is not None and config["errors.deadletterqueue.dropped.records"]
-        if config["errors.deadletterqueue.dropped.records"] and not config["errors.deadletterqueue.topic.name"]:
-            raise ConfigError(
-                "errors.deadletterqueue.dropped.records needs a topic: name it in errors.deadletterqueue.topic.name"
-            )
-        self._topic = topic
+        self.drops, self._letters, self._declared_at = drops, letters, declared_at
+        topic, settings = policies.dead_letter_topic, policies.handlers
+        self.keeps_dropped, self._topic = policies.keeps_dropped, topic
         self._last_dropped: ProducerRecord | None = None
-        kinds: dict[str, Any] = dict.fromkeys(KINDS, "fail")
-        for kind in kinds:
-            if not (is_global and kind == "processing") or config["processing.exception.handler.global.enabled"]:
-                kinds[kind] = config[f"{kind}.exception.handler"]
-        handlers = {
-            kind: handler_of(setting, topic, tells_reason=self.keeps_dropped) for kind, setting in kinds.items()
-        }
+        handlers = {kind: handler_of(settings[kind], topic, tells_reason=self.keeps_dropped) for kind in KINDS}
         self._deserialization, self._processing, self._production = handlers.values()
-        guards = {kind: setting not in ("fail", "retry") or topic is not None for kind, setting in kinds.items()}
-        self.guards_deserialization, self.guards_processing, self.guards_production = guards.values()
+        guards = [settings[kind] not in ("fail", "retry") or topic is not None for kind in KINDS]
+        self.guards_deserialization, self.guards_processing, self.guards_production = guards
 
     def guarded(self, node: str, process: Forward, context_of: Callable[[str, int], ErrorHandlerContext]) -> Forward:
         """The closure of an operator, of which the handler is told what goes wrong in it."""
@@ -163,7 +144,7 @@ class Failures:
 
     def dropped(self, context: ErrorHandlerContext, reason: str, count: int = 1) -> None:
         """An operator skips records, the last of which the context tells of."""
-        self._drops.add(context.processor_node_id, reason, lambda: place_of(context), count)
+        self.drops.add(context.processor_node_id, reason, lambda: place_of(context), count)
         if self.keeps_dropped:
             self._keep(context, reason)
 
@@ -205,7 +186,7 @@ class Failures:
     def _left_out(self, context: ErrorHandlerContext, response: Response, error: Exception) -> None:
         """Count a record that failed; it has its dead letter, or it gets the one of every dropped record."""
         if response.dead_letter_records:
-            self._drops.add(context.processor_node_id, reason_of(error), lambda: place_of(context))
+            self.drops.add(context.processor_node_id, reason_of(error), lambda: place_of(context))
         else:
             self.dropped(context, reason_of(error))
 

@@ -2,57 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import FunctionType
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from kstreams.errors import TopologyError
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.chain import Link, Statement
 from kstreams.processor.context.checked_store import checked
+from kstreams.processor.context.column_handle import ColumnHandle
+from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.held_back import HeldBack
+from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.operator import Forward
 
-F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 class OperatorContext:
-    """What one operator gets when a task binds it.
+    """The view that one operator has of its task.
 
     Parameters
     ----------
     node : str
         Its name.
     task : TaskContext
-        Shared by all closures of the task.
+        Shared by all operators of the task.
     children : mapping of str to Forward
         The closures of its children by name, in order of declaration.
-    callbacks : Registrations
-        Where it registers what is to be called at flushes and at the end of input.
+    registrations : Registrations
+        Takes its callbacks, and what it keeps and shares.
+    code : OperatorCode
+        Takes the code of its closures.
     connected : tuple of str
         The stores that it was connected to.
     """
 
-    __slots__ = ("_callbacks", "children", "connected", "live", "node", "task")
+    __slots__ = ("_code", "_registrations", "children", "connected", "current", "node", "task")
 
     def __init__(
         self,
         node: str,
         task: TaskContext,
         children: Mapping[str, Forward],
-        callbacks: Registrations,
+        registrations: Registrations,
+        code: OperatorCode,
         connected: tuple[str, ...] = (),
     ) -> None:
-        self.node, self.task, self.children, self._callbacks = node, task, children, callbacks
-        self.connected = connected
-        self.live: Any = None  # what the columnar form of this operator, if it has one, shares with its closure
+        self.node, self.task, self.children, self.connected = node, task, children, connected
+        self.current: CurrentRecord = task.current
+        self._registrations, self._code = registrations, code
+
+    # stores and what operators share
 
     @property
     def caching(self) -> bool:
         """Whether the record cache is on (`statestore.cache.max.bytes` above 0)."""
-        return self.task.caching
+        return self.task.application.settings.caching
 
     def state_store(self, name: str) -> Any:
         """The live store of this name: one of the task's, or a global one."""
@@ -69,41 +77,78 @@ class OperatorContext:
 
     def shared(self, name: str, make: Callable[[], S]) -> S:
         """An object that operators of one task share, made by the first that asks for it."""
-        if name not in self.task.shared:
-            self.task.shared[name] = make()
-        found: S = self.task.shared[name]
-        return found
+        return self._registrations.shared(name, make)
+
+    def share_with_columns(self, handle: ColumnHandle) -> None:
+        """Give the columnar form of this operator what it works with."""
+        self._registrations.column_handles.add(self.node, handle)
+
+    # closures
 
     def chained(self, *statements: Statement) -> Forward:
         """Statements of this operator as one closure."""
-        return self._callbacks.chained([Link(self.node, statement) for statement in statements])
+        return self._code.chained([Link(self.node, statement) for statement in statements])
 
     def guarded(self, closure: Forward) -> Forward:
-        """The closure of this operator under its name, of which handlers are told what goes wrong in it."""
-        closure, failures = self.named(closure), self.task.failures
-        return failures.guarded(self.node, closure, self.task.failure) if failures.guards_processing else closure
+        """The closure of this operator under its name; handlers are asked about what fails in it."""
+        closure, failures = self._code.named(self.node, closure), self.task.failures
+        if not failures.guards_processing:
+            return closure
+        return failures.guarded(self.node, closure, self.current.error_context)
+
+    def sending_meanwhile(self, rows: Iterable[T]) -> Iterator[T]:
+        """Rows that one record releases, or a flush: output is sent as it gathers."""
+        return self.task.sending_meanwhile(rows)
+
+    def dropped(self, reason: str) -> None:
+        """Count the current record as dropped by this operator, and log it."""
+        self.task.drop(self.node, reason)
+
+    # callbacks
 
     def at_flush(self, callback: Callable[[], None]) -> None:
         """Call `callback` at every flush, parents before children."""
-        self._callbacks.at_flush.append((self.node, self.named(callback)))
+        self._registrations.at_flush.append((self.node, self._code.named(self.node, callback)))
 
     def at_end_of_input(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when bounded input has ended, parents before children."""
-        self._callbacks.at_end_of_input.append((self.node, self.named(callback)))
+        self._registrations.at_end_of_input.append((self.node, self._code.named(self.node, callback)))
 
     def at_idle(self, callback: Callable[[int], bool]) -> None:
         """Call `callback(elapsed_ms)` as time passes on idle input, parents before children.
 
-        The callback moves its stream time on, if it has seen a record, and says whether anything may have come out.
+        The callback moves its stream time on, if it has seen a record, and returns whether anything may have come out.
         """
-        self._callbacks.at_idle.append((self.node, self.named(callback)))
+        self._registrations.at_idle.append((self.node, self._code.named(self.node, callback)))
 
     def at_close(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the task closes."""
-        self._callbacks.at_close.append((self.node, self.named(callback)))
+        self._registrations.at_close.append((self.node, self._code.named(self.node, callback)))
+
+    def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
+        """Call `callback(time)` at intervals; the first time as Kafka Streams does."""
+        failures, named = self.task.failures, self._code.named(self.node, callback)
+        if failures.guards_processing:
+            named = failures.guarded_call(self.node, named, self.current.error_context)
+        return self.task.punctuations.schedule(self.node, interval_ms, kind, named)
+
+    # what the task must know of this operator
+
+    def follow_stream_time(self) -> None:
+        """Its processor may schedule punctuators of stream time, which are called between two records."""
+        self._registrations.follow_stream_time()
+
+    def hold_back(self, held_back: HeldBack[Any]) -> None:
+        """Records wait in this, and are released before every flush and before time goes on."""
+        self._registrations.hold_back(self.node, held_back)
+        self.at_flush(held_back.release_all)
+
+    def count_bytes(self, num_bytes: Callable[[], int]) -> None:
+        """It holds so many bytes until the next commit."""
+        self._registrations.count_bytes(num_bytes)
 
     def keep_in_metadata(self, name: str, read: Callable[[], int]) -> int:
-        """Keep a number in the task metadata, such as a stream time; returns what was kept last, -1 at first.
+        """Keep a number in the task metadata, such as a stream time; returns that of the last commit, -1 at first.
 
         Parameters
         ----------
@@ -112,47 +157,4 @@ class OperatorContext:
         read : callable
             Gives the number to keep.
         """
-        key = f"{self.node}:{name}"
-        self._callbacks.kept[key] = read
-        return self._callbacks.metadata.get(key, -1)
-
-    def named(self, function: F) -> F:
-        """The same function under a code object that bears this operator's name.
-
-        A traceback then tells which operator failed, at no cost per record, and the interpreter specialises each
-        closure for what it calls. Anything but a plain Python function is returned as it is.
-        """
-        if not isinstance(function, FunctionType):
-            return function
-        code = function.__code__.replace(co_name=self.node)
-        self._callbacks.codes[code] = self.node
-        copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        copy.__kwdefaults__ = function.__kwdefaults__
-        return cast("F", copy)
-
-    def _guarded_callback(self, callback: Callable[[int], None]) -> Callable[[int], None]:
-        failures = self.task.failures
-        return failures.guarded_call(self.node, callback, self.task.failure) if failures.guards_processing else callback
-
-    def share(self) -> None:
-        """Let the columnar form of this operator find what it shares with the closure."""
-        self._callbacks.lives[self.node] = self.live
-
-    def dropped(self, reason: str) -> None:
-        """Count the current record as dropped by this operator, and log it."""
-        self.task.drop(self.node, reason)
-
-    def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """Call `callback(time)` at intervals; the first time as Kafka Streams does.
-
-        Stream time starts at the epoch, so that it fires with the first record; wall-clock time after one interval.
-        """
-        stream_time = kind is PunctuationType.STREAM_TIME
-        punctuations = self.task.stream_time_punctuations if stream_time else self.task.wall_clock_punctuations
-        first_ms = 0 if stream_time else self.task.clock.now_ms() + interval_ms
-        key = f"{self.node}:punctuator:{len(self.task.schedules)}"
-        first_ms = self.task.deadlines.get(key, first_ms)
-        schedule = punctuations.schedule(first_ms, interval_ms, self._guarded_callback(self.named(callback)))
-        if self.task.is_new:
-            self.task.schedules[key] = schedule
-        return schedule
+        return self._registrations.keep_in_metadata(f"{self.node}:{name}", read)

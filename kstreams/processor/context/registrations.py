@@ -2,62 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, FunctionType, TracebackType
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from kstreams.processor.context.chain import Link, OnError, compiled
-from kstreams.processor.context.task_context import TaskContext
-from kstreams.processor.topology.operator import Forward
-from kstreams.record import Record
+from kstreams.processor.context.column_handle import ColumnHandles
+from kstreams.processor.context.held_back import HeldBack
+
+S = TypeVar("S")
 
 
 class Registrations:
-    """What the operators of one task registered while they were bound."""
+    """Callbacks, numbers for the task metadata, and what operators of one task share.
+
+    Parameters
+    ----------
+    metadata : mapping of str to int
+        The task metadata of the last commit.
+
+    Attributes
+    ----------
+    at_flush, at_end_of_input, at_idle, at_close : list of (str, callable)
+        Callbacks with the name of their operator, children before parents.
+    held_back : dict of str to HeldBack
+        What operators hold back, by operator, children before parents.
+    column_handles : ColumnHandles
+    follows_stream_time : bool
+        Whether a processor may schedule punctuators of stream time, which are called between two records.
+    """
 
     __slots__ = (
-        "_on_error",
+        "_bytes",
+        "_metadata",
+        "_read",
+        "_shared",
         "at_close",
         "at_end_of_input",
         "at_flush",
         "at_idle",
-        "chains",
-        "codes",
-        "kept",
-        "lives",
-        "metadata",
+        "column_handles",
+        "follows_stream_time",
+        "held_back",
     )
 
-    def __init__(self, metadata: Mapping[str, int], context: TaskContext) -> None:
-        self.metadata = metadata
-        self._on_error = self._told(context) if context.failures.guards_processing else None
-        self.codes: dict[CodeType, str] = {}  # which operator a closure belongs to
-        self.chains: dict[CodeType, tuple[str, ...]] = {}  # and each line of the closure of a chain, below its first
-        self.lives: dict[str, Any] = {}  # what operators share with their columnar forms, by node
-        self.kept: dict[str, Callable[[], int]] = {}
+    def __init__(self, metadata: Mapping[str, int]) -> None:
+        self._metadata = metadata
+        self._read: dict[str, Callable[[], int]] = {}
+        self._bytes: list[Callable[[], int]] = []
+        self._shared: dict[str, Any] = {}
+        self.column_handles = ColumnHandles()
+        self.follows_stream_time = False
+        self.held_back: dict[str, HeldBack[Any]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
         self.at_idle: list[tuple[str, Callable[[int], bool]]] = []
         self.at_close: list[tuple[str, Callable[[], None]]] = []
 
-    def chained(self, links: Sequence[Link]) -> Forward:
-        """One closure for a chain of simple steps, known by its lines as `named` ones are by their code."""
-        chain, nodes = compiled(links, self._on_error)
-        self.chains[cast("FunctionType", chain).__code__] = nodes
-        return chain
+    def follow_stream_time(self) -> None:
+        """A processor was bound that may schedule punctuators of stream time."""
+        self.follows_stream_time = True
 
-    def _told(self, context: TaskContext) -> OnError:
-        """What chains call when something fails in them."""
+    def hold_back(self, node: str, held_back: HeldBack[Any]) -> None:
+        """An operator holds records back in this."""
+        self.held_back[node] = held_back
 
-        def on_error(error: Exception, key: Any, value: Any, timestamp: int) -> None:
-            at = cast("TracebackType", error.__traceback__)
-            node = cast("str", self.operator_at(at.tb_frame.f_code, at.tb_lineno))
-            record = Record(key=key, value=value, timestamp=timestamp)
-            context.failures.processing(context.failure(node, timestamp), record, error)
+    def shared(self, name: str, make: Callable[[], S]) -> S:
+        """An object that operators of one task share, made by the first that asks for it."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: S = self._shared[name]
+        return found
 
-        return on_error
+    def keep_in_metadata(self, key: str, read: Callable[[], int]) -> int:
+        """Keep a number in the task metadata; returns that of the last commit, -1 at first."""
+        self._read[key] = read
+        return self._metadata.get(key, -1)
 
-    def operator_at(self, code: CodeType, line: int) -> str | None:
-        """The operator that a line of code belongs to; None when it is of none."""
-        nodes = self.chains.get(code)
-        return self.codes.get(code) if nodes is None else nodes[line - code.co_firstlineno - 1]
+    def metadata(self) -> dict[str, int]:
+        """The numbers that operators keep, as they are now."""
+        return {key: read() for key, read in self._read.items()}
+
+    def count_bytes(self, num_bytes: Callable[[], int]) -> None:
+        """An operator holds so many bytes until the next commit."""
+        self._bytes.append(num_bytes)
+
+    def num_bytes(self) -> int:
+        """Roughly what operators hold in memory until the next commit."""
+        return sum([num_bytes() for num_bytes in self._bytes])

@@ -45,7 +45,7 @@ class SuppressOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         buffer: TimeOrderedBuffer = context.state_store(self.store)
         emit = self._emitter(context, forward)
-        wait_ms, windowed, task = self.wait_ms, self.until_window_closes, context.task
+        wait_ms, windowed, current = self.wait_ms, self.until_window_closes, context.current
         enforce_bounds = self._bounds(buffer, emit)
         stream_time = -1
 
@@ -53,13 +53,13 @@ class SuppressOperator(ClosureOperator):
             nonlocal stream_time
             stream_time = max(stream_time, timestamp)
             time_ms = key.window.end_ms if windowed else timestamp
-            buffer.put(key, BufferedChange(change.new, change.old, timestamp, task.headers), time_ms)
-            for row in task.in_parts(buffer.pop_until(stream_time - wait_ms)):
+            buffer.put(key, BufferedChange(change.new, change.old, timestamp, current.headers), time_ms)
+            for row in context.sending_meanwhile(buffer.pop_until(stream_time - wait_ms)):
                 emit(*row)
             enforce_bounds()
 
         def emit_all() -> None:
-            for row in task.in_parts(buffer.pop_until(ALL_TIME)):
+            for row in context.sending_meanwhile(buffer.pop_until(ALL_TIME)):
                 emit(*row)
 
         def pass_time(elapsed_ms: int) -> bool:
@@ -68,7 +68,7 @@ class SuppressOperator(ClosureOperator):
                 return False
             stream_time += elapsed_ms
             emitted = False
-            for row in task.in_parts(buffer.pop_until(stream_time - wait_ms)):
+            for row in context.sending_meanwhile(buffer.pop_until(stream_time - wait_ms)):
                 emit(*row)
                 emitted = True
             return emitted
@@ -79,14 +79,12 @@ class SuppressOperator(ClosureOperator):
         return suppress
 
     def _emitter(self, context: OperatorContext, forward: Forward) -> Callable[[Any, BufferedChange], None]:
-        task, drop_deletions = context.task, self.until_window_closes
+        current, drop_deletions = context.current, self.until_window_closes
 
         def emit(key: Any, kept: BufferedChange) -> None:
             if kept.new is None and drop_deletions:
                 return
-            headers, task.headers = task.headers, kept.headers
-            forward(key, Change(kept.new, kept.old), kept.timestamp)
-            task.headers = headers
+            current.forward_with(kept.headers, forward, key, Change(kept.new, kept.old), kept.timestamp)
 
         return emit
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, singledispatch
-from types import TracebackType
 from typing import Any
 
 import kstreams.processor.operators.process.rows  # noqa: F401 (registers how processors are bound)
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
 from kstreams.processor.context.held_back import release_before
 from kstreams.processor.context.operator_binding import bind_operator
+from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
@@ -21,25 +21,34 @@ from kstreams.processor.topology.operator import Forward
 
 
 def bind(
-    sub_topology: SubTopology, context: TaskContext, outputs: OutputBuffers, callbacks: Registrations
+    sub_topology: SubTopology,
+    context: TaskContext,
+    outputs: OutputBuffers,
+    registrations: Registrations,
+    code: OperatorCode,
 ) -> Mapping[str, Forward]:
     """The closure of every node by name; that of a source passes records to its children.
 
     Children are called in order of declaration, each with its whole subtree before the next.
     """
-    return _Closures(sub_topology, context, outputs, callbacks)
+    return _Closures(sub_topology, context, outputs, registrations, code)
 
 
 class _Closures(dict[str, Forward]):
     """Closures by node; that of a chain of simple steps is compiled for each place where somebody enters it."""
 
     def __init__(
-        self, sub_topology: SubTopology, context: TaskContext, outputs: OutputBuffers, callbacks: Registrations
+        self,
+        sub_topology: SubTopology,
+        context: TaskContext,
+        outputs: OutputBuffers,
+        registrations: Registrations,
+        code: OperatorCode,
     ) -> None:
-        self._context, self._outputs, self._callbacks = context, outputs, callbacks
+        self._context, self._outputs, self._registrations, self._code = context, outputs, registrations, code
         self._children = children_of(sub_topology)
-        waits = barriers(sub_topology)
-        self._barriers = {name: release_before(found, context.delayed) for name, found in waits.items()}
+        held_back, waits = registrations.held_back, barriers(sub_topology)
+        self._barriers = {name: release_before(found, held_back) for name, found in waits.items()}
         self._chains: dict[str, tuple[Link, ...]] = {}
         for node in reversed(sub_topology.nodes):
             self._add(node)
@@ -49,8 +58,8 @@ class _Closures(dict[str, Forward]):
         if statement is None:
             below = {child: self[child] for child in self._children[node.name]}
             connected = node.stores if isinstance(node, ProcessorNode) else ()
-            bound = OperatorContext(node.name, self._context, below, self._callbacks, connected)
-            self[node.name] = self._after_barrier(node.name, _closure(node, bound, self._outputs))
+            bound = OperatorContext(node.name, self._context, below, self._registrations, self._code, connected)
+            self[node.name] = self._after_barrier(node.name, _closure(node, bound, self._outputs, self._code))
         else:
             links = (Link(node.name, statement), *self._rest(node.name))
             let_pass = self._barriers.get(node.name)
@@ -78,7 +87,7 @@ class _Closures(dict[str, Forward]):
         return (Link(name, passing_on(forward_to_all([self[child] for child in children]))),)
 
     def __missing__(self, name: str) -> Forward:
-        closure = self[name] = self._callbacks.chained(self._chains[name])
+        closure = self[name] = self._code.chained(self._chains[name])
         return closure
 
 
@@ -104,26 +113,24 @@ def _statement(node: TopologyNode, context: TaskContext, outputs: OutputBuffers)
 
 
 @singledispatch
-def _closure(node: TopologyNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
+def _closure(node: TopologyNode, context: OperatorContext, outputs: OutputBuffers, code: OperatorCode) -> Forward:
     raise TypeError(f"{node!r} is no node of a topology.")
 
 
 @_closure.register
-def _(node: SourceNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
+def _(node: SourceNode, context: OperatorContext, outputs: OutputBuffers, code: OperatorCode) -> Forward:
     return forward_to_all(list(context.children.values()))
 
 
 @_closure.register
-def _(node: ProcessorNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
+def _(node: ProcessorNode, context: OperatorContext, outputs: OutputBuffers, code: OperatorCode) -> Forward:
     assert not isinstance(node.operator, StatementOperator)  # those stand in chains
-    closure = bind_operator(node.operator, context, forward_to_all(list(context.children.values())))
-    context.share()
-    return closure
+    return bind_operator(node.operator, context, forward_to_all(list(context.children.values())))
 
 
 @_closure.register
-def _(node: SinkNode, context: OperatorContext, outputs: OutputBuffers) -> Forward:
-    return context.named(outputs.forward_to(node))
+def _(node: SinkNode, context: OperatorContext, outputs: OutputBuffers, code: OperatorCode) -> Forward:
+    return code.named(node.name, outputs.forward_to(node))
 
 
 def forward_to_all(children: list[Forward]) -> Forward:
@@ -153,12 +160,3 @@ def in_order_of(sub_topology: SubTopology, callbacks: list[tuple[str, Callable[[
     """Callbacks of operators, parents before children."""
     place = {node.name: i for i, node in enumerate(sub_topology.nodes)}
     return [callback for _, callback in sorted(callbacks, key=lambda named: place[named[0]])]
-
-
-def failed_operator(traceback: TracebackType | None, callbacks: Registrations) -> str | None:
-    """The operator whose closure is the innermost one of a traceback; None when no closure had been entered."""
-    found = None
-    while traceback is not None:
-        found = callbacks.operator_at(traceback.tb_frame.f_code, traceback.tb_lineno) or found
-        traceback = traceback.tb_next
-    return found

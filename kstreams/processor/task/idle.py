@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from kstreams.config import Config
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
 from kstreams.processor.topology.reach import nodes_after
 
@@ -77,18 +76,18 @@ class IdleInput:
 
 
 def idle_input(
-    sub_topology: SubTopology, steps: Iterable[str], config: Config, now_ms: int, kept: Mapping[str, int]
+    sub_topology: SubTopology, nodes: Iterable[str], limit_ms: int, now_ms: int, kept: Mapping[str, int]
 ) -> IdleInput | None:
-    """What tells the steps of a task that their input is idle; None when it never is."""
-    limits_ms = {source.name: limit_of(source, config) for source in sub_topology.sources}
+    """How far time moves in a task while its input is idle (`limit_ms`: the default of sources); None: it never is."""
+    limits_ms = {source.name: limit_of(source, limit_ms) for source in sub_topology.sources}
     if all(limit < 0 for limit in limits_ms.values()):
         return None
-    return IdleInput(limits_ms, {step: _feeding(sub_topology, step) for step in steps}, now_ms, kept)
+    return IdleInput(limits_ms, {node: _feeding(sub_topology, node) for node in nodes}, now_ms, kept)
 
 
-def limit_of(source: SourceNode, config: Config) -> int:
+def limit_of(source: SourceNode, default_ms: int) -> int:
     """After how long (ms) a source is idle, negative: never. An internal topic waits for all that feeds it."""
-    limits = [config["idle.timeout.ms"] if limit is None else limit for limit in source.idle_ms]
+    limits = [default_ms if limit is None else limit for limit in source.idle_ms]
     return max(limits) if min(limits) >= 0 else NEVER_IDLE
 
 

@@ -1,11 +1,11 @@
-"""The way into a task: which source takes a topic's batches, how they are stamped with time and decoded."""
+"""`TaskInputs`: the input topics of a task: their batches get event times, and their rows are decoded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,19 +36,25 @@ _CURE = (
 )
 
 
+DecodedRows: TypeAlias = tuple[list[Any], list[Any]]
+"""Keys and values of some records as live objects."""
+
+
 class TopicInput:
-    """From one topic through its source to the closure behind it.
+    """One input topic of a task: its source, and the closure behind that.
 
     `partition_time` is the highest timestamp (ms) stamped so far, -1 at first: extractors may fall back to it.
-    `records_in` counts the records that are done, those that were put aside among them.
+    `records_in` counts the records that are done, those that were skipped among them.
     """
 
     __slots__ = (
+        "_clock",
         "_extract",
+        "_failures",
         "_rows",
         "_skipped",
+        "_task_id",
         "_whole",
-        "context",
         "forward",
         "partition_time",
         "records_in",
@@ -56,17 +62,18 @@ class TopicInput:
     )
 
     def __init__(self, source: SourceNode, forward: Forward, context: TaskContext, partition_time: int) -> None:
-        self.source, self.forward, self.context, self.partition_time = source, forward, context, partition_time
+        self.source, self.forward, self.partition_time = source, forward, partition_time
         self.records_in = 0
-        default = context.config["default.timestamp.extractor"]
+        self._failures, self._clock, self._task_id = context.failures, context.application.clock, context.task_id
+        default = context.application.settings.timestamp_extractor
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
         self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
-        self._rows: tuple[list[Any], list[Any]] | None = None
-        self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset: tells of rows that were left out
+        self._rows: DecodedRows | None = None
+        self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset: reports a row that was left out
 
     def stamp(self, batch: Batch) -> Batch:
-        """The batch under its event times, without the rows that have none or do not decode: these are put aside."""
-        if self.context.failures.guards_deserialization:
+        """The batch under its event times, without the rows that have none or do not decode: these are skipped."""
+        if self._failures.guards_deserialization:
             batch = self._decodable(batch)
         batch = self._timed(batch)
         latest = _latest(batch)
@@ -78,19 +85,23 @@ class TopicInput:
 
     @property
     def has_skipped(self) -> bool:
-        """Whether rows wait to be told of."""
+        """Whether rows were skipped that are not reported yet."""
         return bool(self._skipped)
 
     def report_skipped(self, offset: int) -> bool:
-        """Tell of the rows that were put aside, up to and with an offset; whether there were any."""
-        told = False
+        """Report the rows that were skipped, up to and with an offset; whether there were any."""
+        reported = False
         while self._skipped and self._skipped[0][0] <= offset:
             self._skipped.pop(0)[1]()
             self.records_in += 1
-            told = True
-        return told
+            reported = True
+        return reported
 
-    def decoded(self, batch: Batch) -> tuple[list[Any], list[Any]]:
+    def count_processed(self, count: int) -> None:
+        """So many more records are done."""
+        self.records_in += count
+
+    def decoded(self, batch: Batch) -> DecodedRows:
         """Keys and values as live objects. A batch that is taken in short runs is decoded once."""
         rows = batch.decoded if batch.whole is None else self._decoded_whole(batch.whole, batch)
         if rows is None:
@@ -98,7 +109,7 @@ class TopicInput:
         stop = batch.start + len(batch)
         return rows[0][batch.start : stop], rows[1][batch.start : stop]
 
-    def _decoded_whole(self, whole: Batch, part: Batch) -> tuple[list[Any], list[Any]] | None:
+    def _decoded_whole(self, whole: Batch, part: Batch) -> DecodedRows | None:
         """The rows of the batch that a slice is of; None when there is one that does not decode."""
         if self._whole is not whole:
             self._whole = whole
@@ -111,7 +122,7 @@ class TopicInput:
             self._whole = self._rows = None
         return rows
 
-    def _decode(self, batch: Batch) -> tuple[list[Any], list[Any]]:
+    def _decode(self, batch: Batch) -> DecodedRows:
         return batch.decoded or (
             self._column(batch, "key", batch.keys, self.source.key),
             self._column(batch, "value", batch.values, self.source.value),
@@ -122,17 +133,17 @@ class TopicInput:
         if not isinstance(self._extract, FailOnInvalidTimestamp):
             return self._extracted(batch)
         given = batch.timestamps.to_numpy()
-        times = self._extract.times(given, self.partition_time, self.context.clock)
+        times = self._extract.times(given, self.partition_time, self._clock)
         return batch if times is given else _with_times(batch, pa.array(times), batch.decoded)
 
     def _valid(self, batch: Batch) -> Batch:
         """The rows with a valid time. Where no handler is asked, one that fails ends the task before the others."""
-        valid, tell = are_valid(batch.timestamps.to_numpy()), partial(self._invalid, batch)
-        if not self.context.failures.guards_deserialization:
+        valid, report = are_valid(batch.timestamps.to_numpy()), partial(self._invalid, batch)
+        if not self._failures.guards_deserialization:
             for row in np.flatnonzero(~valid).tolist():
                 if self._is_failure(batch.timestamps[row].as_py()):
-                    tell(row)
-        return self._only(batch, valid, tell)
+                    report(row)
+        return self._only(batch, valid, report)
 
     def _is_failure(self, time_ms: int) -> bool:
         """Whether a time that is not valid is a failure: a function says by a negative one to drop the record."""
@@ -151,7 +162,7 @@ class TopicInput:
         return _with_times(batch, pa.array(times, pa.int64()), (keys, values))
 
     def _decodable(self, batch: Batch) -> Batch:
-        """The rows that decode, with what they decode to; the handler is told of the others."""
+        """The rows that decode, with what they decode to; the handler is asked about the others."""
         batch = batch.alone()
         try:
             batch.decoded = self._decode(batch)
@@ -172,21 +183,21 @@ class TopicInput:
 
     def _undecodable(self, batch: Batch, errors: Mapping[int, SerdeError], row: int) -> None:
         context = self._context_of(batch, row)
-        self.context.failures.deserialization(context, _raw(context), errors[row])
+        self._failures.deserialization(context, _raw(context), errors[row])
 
     def _invalid(self, batch: Batch, row: int) -> None:
-        context, failures = self._context_of(batch, row), self.context.failures
+        context, failures = self._context_of(batch, row), self._failures
         if self._is_failure(context.timestamp):
             failures.invalid_time(context, _raw(context), InvalidTimestampError(context.timestamp, _CURE))
         else:
             failures.dropped(context, NEGATIVE_TIMESTAMP if context.timestamp < 0 else OUT_OF_RANGE)
 
     def _context_of(self, batch: Batch, row: int) -> ErrorHandlerContext:
-        return ErrorHandlerContext.of_row(batch, row, self.source.name, self.context.task_id)
+        return ErrorHandlerContext.of_row(batch, row, self.source.name, self._task_id)
 
-    def _only(self, batch: Batch, kept: np.ndarray[Any, Any], tell: Callable[[int], None]) -> Batch:
-        """Some rows of a batch; `tell` is called with each of the others when the task has come so far."""
-        self._skipped += [(int(batch.offsets[row]), partial(tell, int(row))) for row in np.flatnonzero(~kept)]
+    def _only(self, batch: Batch, kept: np.ndarray[Any, Any], report: Callable[[int], None]) -> Batch:
+        """Some rows of a batch; `report` is called with each of the others when the task has come so far."""
+        self._skipped += [(int(batch.offsets[row]), partial(report, int(row))) for row in np.flatnonzero(~kept)]
         self._skipped.sort(key=itemgetter(0))
         return batch.filter(kept)
 
@@ -209,18 +220,18 @@ class TopicInput:
 
 
 class TaskInputs:
-    """The routes of one task by the real name of the topic."""
+    """The inputs of one task by the real name of the topic."""
 
     def __init__(
         self,
         sources: Collection[SourceNode],
         forwards: Mapping[str, Forward],
-        topic_names: Mapping[str, str],
         context: TaskContext,
-        memo: Mapping[str, int],
+        metadata: Mapping[str, int],
     ) -> None:
-        self._sources, self._forwards, self._context, self._memo = sources, forwards, context, memo
+        self._sources, self._forwards, self._context, self._metadata = sources, forwards, context, metadata
         self._by_topic: dict[str, TopicInput] = {}
+        topic_names = context.application.topic_names
         self._internal = frozenset(topic_names.values())
         for source in sources:
             for topic in source.topics:
@@ -230,7 +241,7 @@ class TaskInputs:
         return iter(self._by_topic.values())
 
     def of(self, topic: str) -> TopicInput:
-        """The route of a topic; raises UnknownTopicError when no source reads it."""
+        """The input from a topic; raises UnknownTopicError when no source reads it."""
         if topic not in self._by_topic:
             self._add(topic, self._matching(topic))
         return self._by_topic[topic]
@@ -238,14 +249,14 @@ class TaskInputs:
     def records_in(self) -> int:
         """How many records of the user's topics are done: those of internal topics were counted where they came in."""
         by_topic = list(self._by_topic.items())  # the task may add to them meanwhile
-        return sum(route.records_in for topic, route in by_topic if topic not in self._internal)
+        return sum(entry.records_in for topic, entry in by_topic if topic not in self._internal)
 
     def partition_times(self) -> dict[str, int]:
-        """What the task's memo keeps of the routes."""
-        return {f"partition_time:{topic}": route.partition_time for topic, route in self._by_topic.items()}
+        """The part of the task metadata that is about the inputs."""
+        return {f"partition_time:{topic}": entry.partition_time for topic, entry in self._by_topic.items()}
 
     def _add(self, topic: str, source: SourceNode) -> None:
-        partition_time = self._memo.get(f"partition_time:{topic}", -1)
+        partition_time = self._metadata.get(f"partition_time:{topic}", -1)
         self._by_topic[topic] = TopicInput(source, self._forwards[source.name], self._context, partition_time)
 
     def _matching(self, topic: str) -> SourceNode:
@@ -267,7 +278,7 @@ def _raw(context: ErrorHandlerContext) -> Record[bytes | None, bytes | None]:
     return Record(key=key, value=value, timestamp=time, headers=context.headers)
 
 
-def _with_times(batch: Batch, times: pa.Array, decoded: tuple[list[Any], list[Any]] | None) -> Batch:
+def _with_times(batch: Batch, times: pa.Array, decoded: DecodedRows | None) -> Batch:
     new = Batch(batch.source, batch.offsets, batch.keys, batch.values, times, batch.headers)
     new.decoded = decoded
     return new

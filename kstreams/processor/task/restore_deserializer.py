@@ -1,13 +1,14 @@
-"""What a source once took of its topic: for a store that is restored from the topic that it mirrors."""
+"""`RestoreDeserializer`: what a source has taken of its topic, for a store that is restored from that topic."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import Batch
 from kstreams.clock import Clock
-from kstreams.config import Config
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde
@@ -23,13 +24,13 @@ class RestoreDeserializer:
     Parameters
     ----------
     source : SourceNode
-    config : Config
-        `default.timestamp.extractor` holds for a source without an extractor.
+    default_extractor
+        `default.timestamp.extractor`, for a source without an extractor.
     clock : Clock
     """
 
-    def __init__(self, source: SourceNode, config: Config, clock: Clock) -> None:
-        default = extractor_of(config["default.timestamp.extractor"])
+    def __init__(self, source: SourceNode, default_extractor: Any, clock: Clock) -> None:
+        default = extractor_of(default_extractor)
         self._extract = source.timestamp_extractor or default or FailOnInvalidTimestamp()
         self._key, self._value = source.key or BytesSerde(), source.value or BytesSerde()
         self._clock, self._partition_time = clock, -1

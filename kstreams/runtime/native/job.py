@@ -15,6 +15,7 @@ from kstreams.config import Config, MemoryShares
 from kstreams.errors import CorruptStateError, UnknownTopicError
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Consumer, Log, Producer
+from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.topology import Topology
@@ -48,6 +49,8 @@ class Job:
     state_folder : Path
     settings : ThreadSettings
         The part of the configuration that stream threads read.
+    task_settings : TaskSettings
+        The part of it that tasks read.
     limits : StateLimits
         The memory for stores.
     global_tables : GlobalTables
@@ -70,6 +73,7 @@ class Job:
     layout: Layout
     state_folder: Path
     settings: ThreadSettings
+    task_settings: TaskSettings
     limits: StateLimits
     global_tables: GlobalTables
     bounds: BoundedRun | None
@@ -122,7 +126,8 @@ def open_job(
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
     shutdown = ShutdownSignal(admin, config.application_id, clock)
     shared = tables, bounds, aligned, on_restore, shutdown, rebuilds
-    return Job(config, clock, log, admin, layout, folder, ThreadSettings.of(config), limits, *shared)
+    of_threads, of_tasks = ThreadSettings.of(config), TaskSettings.of(config)
+    return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared)
 
 
 def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:

@@ -192,7 +192,7 @@ def program_of(
 
 def _warn_of_idle(topology: Topology, config: Config) -> None:
     sources = (source for sub in topology.sub_topologies if not sub.is_global for source in sub.sources)
-    names = sorted(source.name for source in sources if limit_of(source, config) >= 0)
+    names = sorted(source.name for source in sources if limit_of(source, config["idle.timeout.ms"]) >= 0)
     if names:
         logger.warning(
             "%s: idle input closes nothing on Spark before the next record of any source comes: nothing runs there "

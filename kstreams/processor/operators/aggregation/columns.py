@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,25 +23,13 @@ from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
 from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.record import ValueAndTimestamp
 from kstreams.windows import TimeWindows
 
 ROWS_AT_ONCE = 250_000
 _GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again for the way there
-
-
-class AggregateHandle(Protocol):
-    """What the closure of an aggregation shares with its columnar form; stream time and closing only a windowed one."""
-
-    store: Any
-    stream_time_ms: int
-
-    def emit(self, key: Any, new: Any, old: Any, timestamp: int, headers: Any) -> None:
-        """All that follows the write of one update; of a windowed aggregation the key is (key, start)."""
-
-    def close_windows(self, timestamp: int) -> None:
-        """Emit the windows that have closed at the stream time, when final results are wanted."""
 
 
 class AggregateTarget:
@@ -72,7 +60,7 @@ class AggregateTarget:
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
         self._without_value = None if fold.windows is not None else target.values[-1]
         self._gathered: list[_Rows] = []
-        self._most_groups = max(1, context.uncommitted_share() // _GROUP_BYTES)
+        self._most_groups = max(1, context.application.settings.uncommitted_bytes // _GROUP_BYTES)
         self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups)
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:

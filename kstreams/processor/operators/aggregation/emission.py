@@ -7,12 +7,11 @@ went.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, Headers, Window, Windowed
 from kstreams.state.rows.footprint import RowWeight
@@ -133,7 +132,7 @@ def _cache_of(store: str | None, context: OperatorContext, at_once: Emit) -> Cal
 def _record_cache(context: OperatorContext, at_once: Emit) -> Callable[[Window | None], Emit]:
     """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
     waiting: Waiting = {}
-    task, next_turn = context.task, count().__next__
+    current, next_turn = context.current, count().__next__
     weight = RowWeight(lambda: _sample(waiting), slots=3)  # a dict's, and the update itself, which takes as much as two
 
     def num_bytes() -> int:
@@ -162,17 +161,16 @@ def _record_cache(context: OperatorContext, at_once: Emit) -> Callable[[Window |
             pending.clear()
             if window is not None:
                 del waiting[window]
-        _emit_all(task.in_parts(_taken(updates)), task, at_once)
+        _emit_all(current.each_with_headers(context.sending_meanwhile(_taken(updates))), at_once)
 
     context.at_flush(flush)
-    task.uncommitted.append(num_bytes)
+    context.count_bytes(num_bytes)
     return of_window
 
 
-def _emit_all(updates: Iterator[Update], task: TaskContext, at_once: Emit) -> None:
+def _emit_all(updates: Iterable[Update], at_once: Emit) -> None:
     for _, key, window, new, old, timestamp, headers in updates:
         if new is not None or old is not None:
-            task.headers = headers
             at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
 
 

@@ -11,6 +11,7 @@ from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emitter, make_tuple
+from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
@@ -82,13 +83,14 @@ def _with_time(step: Callable[[Any, Any, Any, int], Any]) -> tuple[Callable[...,
     return step_now, keep_time
 
 
-@dataclass(frozen=True, slots=True)
-class LiveAggregate:
-    """The live parts of an unwindowed aggregation that its columnar form works with."""
+class LiveAggregate(AggregateHandle):
+    """The live parts of an unwindowed aggregation."""
 
-    store: Any
-    emit: Emit
-    before_first: Callable[[], Any]
+    __slots__ = ("before_first",)
+
+    def __init__(self, store: Any, emit: Emit, before_first: Callable[[], Any]) -> None:
+        super().__init__(store, emit)
+        self.before_first = before_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,13 @@ class AggregateOperator(ClosureOperator):
             context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
         )
         before_first = self.aggregator.before_first(kept, cached=kept.caching and context.caching)
-        context.live = LiveAggregate(store, emit, before_first)
+        live = LiveAggregate(store, emit, before_first)
+        context.share_with_columns(live)
         step, wrap = self.aggregator.bind()
-        return wrap(self._closure(context, step, context.live))
+        return wrap(self._closure(context, step, live))
 
     def _closure(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregate) -> Forward:
-        initial, task, dropped = self.aggregator.initial, context.task, context.dropped
+        initial, current, dropped = self.aggregator.initial, context.current, context.dropped
         get, put, emit, before_first = live.store.get, live.store.put, live.emit, live.before_first
         cached, gave_nothing = self.kept.caching and context.caching, self.aggregator.gave_nothing
 
@@ -133,7 +136,7 @@ class AggregateOperator(ClosureOperator):
                 latest = timestamp if cached else latest  # a tombstone from the cache has the time of its record
             else:
                 put(key, make_tuple(ValueAndTimestamp, (new, latest)))
-            emit(key, new, old, latest, task.headers)
+            emit(key, new, old, latest, current.headers)
 
         return process
 

@@ -14,9 +14,10 @@ from operator import attrgetter
 from threading import Event
 from typing import Any, TypeAlias
 
-from kstreams.processor.context.held_back import HeldBack, HeldRecord, Order
+from kstreams.processor.context.held_back import HeldBack, Order
 from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.record_cursor import HeldRecord
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.stateless import Takes
 from kstreams.processor.topology.operator import Forward
@@ -47,11 +48,10 @@ class AsyncOperator(ClosureOperator):
         return self.ordered is not False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        config = context.task.config
-        most = self.concurrency or config["async.concurrency"]
-        timeout_ms = config["async.timeout.ms"] if self.timeout_ms is None else self.timeout_ms
-        calls = AsyncCalls(context, _NEXT[self.ordered])
-        calls.pass_on = bind_operator(replace(self.plain, function=calls.result), context, forward)
+        settings = context.task.application.settings
+        most = self.concurrency or settings.async_concurrency
+        timeout_ms = settings.async_timeout_ms if self.timeout_ms is None else self.timeout_ms
+        calls = AsyncCalls(context, self.plain, forward, _NEXT[self.ordered])
         function, timeout_s = _awaitable(self.plain.function), timeout_ms / 1000 if timeout_ms >= 0 else None
         only_value = getattr(self.plain, "takes", Takes.KEY_VALUE) is Takes.VALUE
 
@@ -82,13 +82,18 @@ class AsyncCalls(HeldBack[Call]):
     Parameters
     ----------
     context : OperatorContext
+    plain : operator
+        What becomes of results.
+    forward : callable
+        Takes what comes out of that.
     next_of : callable
         Which of the calls under way may go on, None while none may.
     """
 
-    def __init__(self, context: OperatorContext, next_of: NextCall) -> None:
-        super().__init__(context)
-        self.pass_on: Forward
+    def __init__(self, context: OperatorContext, plain: Any, forward: Forward, next_of: NextCall) -> None:
+        super().__init__(context.current)
+        context.hold_back(self)
+        self._forward = bind_operator(replace(plain, function=self.result), context, forward)
         self._next_of, self._one_ended, self._turn = next_of, Event(), count()
         self._current: Future[Any]
 
@@ -103,7 +108,7 @@ class AsyncCalls(HeldBack[Call]):
         call = self._next()
         self.waiting.remove(call)
         self._current = call.future
-        self.forward_held(self.pass_on, call.kept, call.kept.value)
+        self.forward_held(self._forward, call.kept, call.kept.value)
 
     def result(self, *arguments: Any) -> Any:
         """What the current record's call gave; raises what it raised. Stands where the plain operator calls."""

@@ -47,6 +47,10 @@ class SubscriptionRequester:
 
     ask: Ask
 
+    def asks_by(self, ask: Ask) -> None:
+        """The left side was bound: this asks."""
+        self.ask = ask
+
 
 def inner_subscriptions(old_key: Any, new_key: Any, *, same: bool) -> Iterator[tuple[Any, Instruction]]:
     """What an inner join asks for when the foreign key of a row changes; None where it had or has none.
@@ -99,7 +103,7 @@ class SubscriptionSendOperator(ClosureOperator):
     versioned: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        context.shared(self.join, SubscriptionRequester).ask = self._asking(context, forward)
+        context.shared(self.join, SubscriptionRequester).asks_by(self._asking(context, forward))
         foreign_key, left, versioned = self.foreign_key, self.left, self.versioned
         write, write_row, partition = self.key_serde.serialize, self.row_serde.serialize, context.task.partition
         subscriptions = left_subscriptions if left else inner_subscriptions
@@ -206,7 +210,7 @@ class SubscriptionJoinOperator(ClosureOperator):
 
     def _taking_back(self, context: OperatorContext, look_up: ValueGetter, forward: Forward) -> Callable[[Any], None]:
         """At the commit, take rows back that were there for an answer, and are not any more."""
-        scan, write, task = context.state_store(self.store).prefix_scan, self.foreign_key.serialize, context.task
+        scan, write = context.state_store(self.store).prefix_scan, self.foreign_key.serialize
         given = dict[bytes, Any]()
 
         def answered(key: Any) -> None:
@@ -216,7 +220,6 @@ class SubscriptionJoinOperator(ClosureOperator):
             gone = [data for data, key in given.items() if look_up(key) is None]
             given.clear()
             for data in gone:
-                task.headers = ()
                 for _, (asked, timestamp) in list(scan(subscribers_prefix(data))):
                     forward(asked.primary_key, SubscriptionResponse(asked.hash, None, asked.partition), timestamp)
 
@@ -314,7 +317,7 @@ class ResponseJoinOperator(ClosureOperator):
         """
         foreign_key, write_key = self.foreign_key, self.key_serde.serialize
         shared = context.shared(self.join, SubscriptionRequester)
-        task, left, rows = context.task, self.left, dict[bytes, tuple[Any, int]]()
+        left, rows = self.left, dict[bytes, tuple[Any, int]]()
 
         def too_late(key: Any, timestamp: int) -> None:
             rows[write_key(key)] = key, timestamp
@@ -324,7 +327,6 @@ class ResponseJoinOperator(ClosureOperator):
             rows.clear()
             for key, timestamp in asked:
                 row = look_up(key)
-                task.headers = ()
                 if row is None or (not left and foreign_key(key, row[0]) is None):
                     forward(key, None, timestamp)
                 elif not left:

@@ -6,14 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.context.column_handle import ColumnHandle
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.table_view import TableView
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import RecordBuffer
 
 NULL_KEY_OR_VALUE = "null key or value"
 ALL_TIME = 2**63 - 1
+
+
+class LookupHandle(ColumnHandle):
+    """The live lookup of a join."""
+
+    __slots__ = ("get",)
+
+    def __init__(self, get: ValueGetter) -> None:
+        self.get = get
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class LookupJoinOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up, joiner, left, as_of = self.table.bind(context), self.joiner, self.left, self.as_of
-        context.live = look_up
+        context.share_with_columns(LookupHandle(look_up))
         select_key = self.select_key or _own_key
 
         def lookup_join(key: Any, value: Any, timestamp: int) -> None:
@@ -80,8 +90,9 @@ class GraceLookupJoinOperator(ClosureOperator):
     grace_ms: int
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        join, grace_ms, left, task = self.join.bind(context, forward), self.grace_ms, self.join.left, context.task
+        join, grace_ms, left = self.join.bind(context, forward), self.grace_ms, self.join.left
         buffer: RecordBuffer = context.state_store(self.buffer)
+        current = context.current
         stream_time = -1
 
         def wait(key: Any, value: Any, timestamp: int) -> None:
@@ -93,15 +104,13 @@ class GraceLookupJoinOperator(ClosureOperator):
                 join(key, value, timestamp)
             else:
                 stream_time = max(stream_time, timestamp)
-                buffer.put(key, value, timestamp, task.headers)
+                buffer.put(key, value, timestamp, current.headers)
             release(stream_time - grace_ms)
 
         def release(until_ms: int) -> bool:
-            headers, due = task.headers, list(buffer.pop_until(until_ms))
+            due = list(buffer.pop_until(until_ms))
             for record in due:
-                task.headers = record.headers
-                join(record.key, record.value, record.timestamp)
-            task.headers = headers
+                current.forward_with(record.headers, join, record.key, record.value, record.timestamp)
             return bool(due)
 
         def pass_time(elapsed_ms: int) -> bool:

@@ -163,7 +163,7 @@ class OuterStreamJoinOperator(ClosureOperator):
         def emit_until(stream_time: int) -> int:
             last = -1
             due = waiting.pop_until(stream_time - left_wait, stream_time - right_wait)
-            for key, value, timestamp, left in context.task.in_parts(due):
+            for key, value, timestamp, left in context.sending_meanwhile(due):
                 forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
                 last = timestamp
             return last

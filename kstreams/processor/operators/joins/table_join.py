@@ -85,7 +85,7 @@ class TableJoinMergeOperator(ClosureOperator):
         return self._versioned(context, forward) if self.kept.versioned else self._latest(context, forward)
 
     def _latest(self, context: OperatorContext, forward: Forward) -> Forward:
-        kept, task = self.kept, context.task
+        kept, current = self.kept, context.current
         store = context.state_store(kept.store)
         get, put, cached = store.get, store.put, kept.caching and context.caching
         emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
@@ -96,7 +96,7 @@ class TableJoinMergeOperator(ClosureOperator):
                 row = get(key)
                 old = None if row is None else row[0]
             put(key, None if new is None else ValueAndTimestamp(new, timestamp))
-            emit(key, new, old, timestamp, task.headers)
+            emit(key, new, old, timestamp, current.headers)
 
         return keep
 

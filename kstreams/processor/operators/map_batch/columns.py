@@ -11,10 +11,9 @@ import pyarrow as pa
 from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target
-from kstreams.processor.context.held_back import HeldRecord
-from kstreams.processor.context.record_cursor import RecordCursor
-from kstreams.processor.context.task_context import TaskContext
-from kstreams.processor.operators.map_batch.rows import Failed, Gathered
+from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.record_cursor import HeldRecord, RecordCursor
+from kstreams.processor.operators.map_batch.rows import BatchedRecords, Failed
 from kstreams.processor.topology.nodes import SourceNode
 
 
@@ -27,24 +26,24 @@ class BatchTarget:
         What arrives at the function's step.
     source : SourceNode
         Where the records come from.
-    gathered : Gathered
+    gathered : BatchedRecords
         What the step does with batches, and with records that come one by one.
-    context : TaskContext
+    current : CurrentRecord
         Of the task.
     """
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: SourceNode, gathered: Gathered, context: TaskContext) -> None:
+    def __init__(self, target: Target, source: SourceNode, gathered: BatchedRecords, current: CurrentRecord) -> None:
         self._target, self._rows = target, ProjectedRows(target.view, source)
-        self._gathered, self._context = gathered, context
+        self._gathered, self._current = gathered, current
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Put the columns together; the answer calls the function, and lets its results go on."""
         frames, target = self._gathered.operator.frames, self._target
         columns = dict(zip(frames.fields or ("value",), map(selected.of, target.values), strict=True))
         table = frames.table_of(columns, lambda: selected.of(target.view.key), selected.of_timestamps)
-        records = _Records(selected, self._rows, self._context.stream_time)
+        records = _Records(selected, self._rows, self._current.stream_time)
         return lambda: self._run(table, records)
 
     def complete(self) -> None:
@@ -71,8 +70,8 @@ class _Records:
         """One of them, for which the function gave a value."""
         old = self._values[row] if isinstance(value, Failed) else None
         headers = () if self._headers is None else self._headers[row]
-        run = RecordCursor(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
-        return HeldRecord(self._keys[row], old, self._timestamps[row], headers, run)
+        cursor = RecordCursor(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
+        return HeldRecord(self._keys[row], old, self._timestamps[row], headers, cursor)
 
     @cached_property
     def _values(self) -> list[Any]:

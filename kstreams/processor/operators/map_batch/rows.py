@@ -9,9 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.processor.context.held_back import HeldBack, HeldRecord
+from kstreams.processor.context.column_handle import ColumnHandle
+from kstreams.processor.context.held_back import HeldBack
 from kstreams.processor.context.operator_binding import ClosureOperator, bind_operator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.context.record_cursor import HeldRecord
 from kstreams.processor.operators.map_batch.frames import Frames, rows_of
 from kstreams.processor.operators.stateless import MapValuesOperator
 from kstreams.processor.topology.operator import Forward
@@ -42,8 +44,7 @@ class MapBatchOperator(ClosureOperator):
         return True
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        gathered = Gathered(context, self)
-        gathered.pass_on = bind_operator(MapValuesOperator(gathered.value), context, forward)
+        gathered = BatchedRecords(context, self, forward)
         waiting, hold, max_rows = gathered.waiting, gathered.hold, self.max_rows
 
         def gather(key: Any, value: Any, timestamp: int) -> None:
@@ -51,7 +52,7 @@ class MapBatchOperator(ClosureOperator):
             if len(waiting) >= max_rows:
                 gathered.release_all()
 
-        context.live = gathered
+        context.share_with_columns(gathered)
         return gather
 
     def values_of(self, table: pa.Table) -> Iterable[Any]:
@@ -77,19 +78,22 @@ class Failed:
     error: Exception
 
 
-class Gathered(HeldBack[HeldRecord]):
+class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
     """The records that wait for their batch, in one task.
 
     Parameters
     ----------
     context : OperatorContext
     operator : MapBatchOperator
+    forward : callable
+        Takes the records with their new values.
     """
 
-    def __init__(self, context: OperatorContext, operator: MapBatchOperator) -> None:
-        super().__init__(context)
+    def __init__(self, context: OperatorContext, operator: MapBatchOperator, forward: Forward) -> None:
+        super().__init__(context.current)
+        context.hold_back(self)
         self.operator = operator
-        self.pass_on: Forward
+        self._forward = bind_operator(MapValuesOperator(self.value), context, forward)
         self._current: Any = None
 
     def release_next(self) -> None:
@@ -108,7 +112,7 @@ class Gathered(HeldBack[HeldRecord]):
     def forward_all(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
         """Let records go on, each with what the function gave for it."""
         for kept, self._current in some:
-            self.forward_held(self.pass_on, kept, kept.value)
+            self.forward_held(self._forward, kept, kept.value)
 
     def value(self, _: Any) -> Any:
         """The new value of the record that goes on; raises what the function raised for it."""

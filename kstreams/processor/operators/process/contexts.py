@@ -28,7 +28,7 @@ class TaskProcessingContext(ProcessingContext):
 
     @property
     def application_id(self) -> str:
-        return self._context.task.application_id
+        return self._context.task.application.id
 
     @property
     def task_id(self) -> str:
@@ -43,10 +43,10 @@ class TaskProcessingContext(ProcessingContext):
         return ProcessorMetrics(self._context.node, self._context.task.sensors)
 
     def app_configs(self) -> dict[str, Any]:
-        return dict(self._context.task.config)
+        return dict(self._context.task.application.settings.app_configs)
 
     def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
-        return self._context.task.config.prefixed(prefix)
+        return self._context.task.application.settings.app_configs_with_prefix(prefix)
 
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
         if not isinstance(kind, PunctuationType):
@@ -57,7 +57,7 @@ class TaskProcessingContext(ProcessingContext):
         return self._context.schedule(to_ms(interval), kind, entered(self, callback))
 
     def commit(self) -> None:
-        self._context.task.commit_requested = True
+        self._context.task.commit_request.make()
 
     def get_state_store(self, name: str) -> Any:
         if name in self._context.connected:
@@ -72,14 +72,13 @@ class TaskProcessingContext(ProcessingContext):
         return ReadOnlyView(known[name])
 
     def record_metadata(self) -> RecordMetadata | None:
-        task = self._context.task
-        return None if task.topic is None else RecordMetadata(task.topic, task.partition, task.offset)
+        return self._context.current.metadata()
 
     def current_stream_time_ms(self) -> int:
-        return self._context.task.stream_time
+        return self._context.current.stream_time
 
     def current_system_time_ms(self) -> int:
-        return self._context.task.clock.now_ms()
+        return self._context.task.application.clock.now_ms()
 
     def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
         if not self._active:
@@ -87,12 +86,7 @@ class TaskProcessingContext(ProcessingContext):
         if not 0 <= record.timestamp <= LATEST_MS:
             raise InvalidTimestampError(record.timestamp, "time starts at the epoch, and ends at 2^62 - 1")
         to = self._forward if child is None else self._child(child)
-        task = self._context.task
-        headers, task.headers = task.headers, record.headers
-        try:
-            to(record.key, record.value, record.timestamp)
-        finally:
-            task.headers = headers
+        self._context.current.forward_with(record.headers, to, record.key, record.value, record.timestamp)
 
     def _child(self, name: str) -> Forward:
         children = self._context.children

@@ -33,12 +33,12 @@ def _(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> 
 def _process(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
     made, make = _GIVEN[operator.kind]
     processor, own = operator.supplier(), made(context, forward)
-    context.task.follows_time = True
+    context.follow_stream_time()
     processor.init(own)
     context.at_close(processor.close)
-    take, task = entered(own, processor.process), context.task
+    take, current = entered(own, processor.process), context.current
 
     def process(key: Any, value: Any, timestamp: int) -> None:
-        take(make(key=key, value=value, timestamp=timestamp, headers=task.headers))
+        take(make(key=key, value=value, timestamp=timestamp, headers=current.headers))
 
     return process

@@ -42,7 +42,7 @@ class Transformation:
             made = value
 
         processor, own = self.supplier(), TransformContext(context, take)
-        context.task.follows_time = True
+        context.follow_stream_time()
         processor.init(own)
         context.at_close(processor.close)
         process = entered(own, processor.process)
@@ -67,8 +67,8 @@ class TransformOperator(ClosureOperator):
     sends_old: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        task, sends_old = context.task, self.sends_old
-        transform = self.transformation.bind(context, lambda: task.headers)
+        current, sends_old = context.current, self.sends_old
+        transform = self.transformation.bind(context, lambda: current.headers)
         keep = None if self.kept is None else keeper(context, forward, self.kept)
 
         def process_kept(key: Any, change: Any, timestamp: int) -> None:

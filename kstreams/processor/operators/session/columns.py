@@ -19,6 +19,7 @@ from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import Integers, stream_times
 from kstreams.processor.operators.aggregation.columns import check_zeros
+from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.processor.operators.session.runs import Session, SessionRun, Times, runs_of
 from kstreams.record import Windowed
@@ -45,7 +46,7 @@ class SessionTarget:
 
     takes_headers = False
 
-    def __init__(self, target: Target, live: Any) -> None:
+    def __init__(self, target: Target, live: LiveAggregation) -> None:
         fold = aggregate_of(target.node)
         assert fold is not None
         assert isinstance(fold.windows, SessionWindows)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import ValueGetter
-from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.rows import Aggregator
@@ -56,7 +56,7 @@ class SessionAggregateOperator(ClosureOperator):
         if self.emits_on_close:
             return emit_nothing
         kept, result = self.kept, self.aggregator.result
-        to_children = forward if self._caches(context) else _without_headers(context.task, forward)
+        to_children = forward if self._caches(context) else _without_headers(context.current, forward)
         return emitter(
             context, to_children, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
         )
@@ -101,16 +101,16 @@ class SessionAggregateOperator(ClosureOperator):
 
     def _note(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
         """What follows a change of the store, told what the session held before."""
-        emit, task, expired = live.emit, context.task, live.store.has_expired
+        emit, current, expired = live.emit, context.current, live.store.has_expired
         if self.emits_on_close:
             return _note_nothing
 
         def note(session: Windowed[Any], new: Any, old: Any) -> None:
-            emit(session, new, old if new is None else None, session[1][1], task.headers)
+            emit(session, new, old if new is None else None, session[1][1], current.headers)
 
         def note_cached(session: Windowed[Any], new: Any, old: Any) -> None:
             """The cache takes the old value from below, where an expired session is not found."""
-            emit(session, new, None if old is None or expired(session) else old, session[1][1], task.headers)
+            emit(session, new, None if old is None or expired(session) else old, session[1][1], current.headers)
 
         return note_cached if self._caches(context) else note
 
@@ -137,7 +137,7 @@ class SessionAggregateOperator(ClosureOperator):
         def close_all() -> None:
             close_until(live.stream_time_ms + 1)
 
-        live.close = close
+        live.closes_by(close)
         context.at_end_of_input(close_all)
         return process_then_close
 
@@ -146,11 +146,9 @@ def _note_nothing(session: Windowed[Any], new: Any, old: Any) -> None:
     return None
 
 
-def _without_headers(task: TaskContext, forward: Forward) -> Forward:
+def _without_headers(current: CurrentRecord, forward: Forward) -> Forward:
     def forward_without_headers(key: Any, value: Any, timestamp: int) -> None:
-        headers, task.headers = task.headers, ()
-        forward(key, value, timestamp)
-        task.headers = headers
+        current.forward_with((), forward, key, value, timestamp)
 
     return forward_without_headers
 

@@ -50,7 +50,7 @@ def keeper(context: OperatorContext, forward: Forward, kept: KeptRows, *, skips_
 
 
 def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
-    task, dropped, store = context.task, context.dropped, context.state_store(kept.store)
+    current, dropped, store = context.current, context.dropped, context.state_store(kept.store)
     get, put = store.get, store.put
     emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
 
@@ -62,7 +62,7 @@ def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, ski
         if skips_empty and value is None and row is None:
             return
         put(key, None if value is None else make_tuple(ValueAndTimestamp, (value, timestamp)))
-        emit(key, value, None if row is None else row[0], timestamp, task.headers)
+        emit(key, value, None if row is None else row[0], timestamp, current.headers)
 
     return keep
 

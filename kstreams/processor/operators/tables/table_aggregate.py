@@ -79,7 +79,7 @@ class TableAggregateOperator(ClosureOperator):
     gave_nothing: Callable[[], None] = no_advice
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        initial, add, subtract, task = self.initial, self.add, self.subtract, context.task
+        initial, add, subtract, current = self.initial, self.add, self.subtract, context.current
         store = context.state_store(self.kept.store)
         get, put = store.get, store.put
         emit = emitter(context, forward, caching=self.kept.caching, sends_old=self.kept.sends_old)
@@ -100,6 +100,6 @@ class TableAggregateOperator(ClosureOperator):
             at = max(timestamp, latest)
             put(key, None if after is None else ValueAndTimestamp(after, at))
             # A tombstone from the cache has the time of its record.
-            emit(key, after, before, timestamp if after is None and cached else at, task.headers)
+            emit(key, after, before, timestamp if after is None and cached else at, current.headers)
 
         return process

@@ -18,6 +18,7 @@ from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
+from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.topology.operator import Forward
@@ -60,37 +61,42 @@ class Windows(Protocol):
         ...
 
 
-class LiveWindows:
+class LiveWindows(AggregateHandle):
     """The live parts of a windowed aggregation, shared by its closure and its columnar form."""
 
     __slots__ = (
+        "_close",
         "before_first",
-        "close_windows",
         "closed_until_ms",
         "emit_of",
         "next_close_ms",
-        "store",
-        "stream_time_ms",
     )
 
     def __init__(self, store: Any, emit_of: Callable[[int], Emit], before_first: Callable[[], Any]) -> None:
-        self.store, self.emit_of, self.before_first = store, emit_of, before_first
-        self.stream_time_ms = -1
+        super().__init__(store, self._emit)
+        self.emit_of, self.before_first = emit_of, before_first
         self.closed_until_ms = -1  # the greatest start that was emitted
         self.next_close_ms = 0  # stream time at which there may be something to emit
-        self.close_windows: Callable[[int], None] = _nothing_closes
+        self._close: Callable[[int], None] = _nothing_closes
 
     def pass_time(self, elapsed_ms: int) -> bool:
         """Input is idle: stream time moves on without a record; whether windows may have been emitted."""
         if self.stream_time_ms < 0:
             return False
         self.stream_time_ms += elapsed_ms
-        is_due = self.stream_time_ms >= self.next_close_ms and self.close_windows is not _nothing_closes
+        is_due = self.stream_time_ms >= self.next_close_ms and self._close is not _nothing_closes
         if is_due:
-            self.close_windows(self.stream_time_ms)
+            self._close(self.stream_time_ms)
         return is_due
 
-    def emit(self, place: tuple[Any, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    def closes_by(self, close: Callable[[int], None]) -> None:
+        """Final results are wanted: `close(timestamp)` emits the windows that have closed at the stream time."""
+        self._close = close
+
+    def close_windows(self, timestamp: int) -> None:
+        self._close(timestamp)
+
+    def _emit(self, place: tuple[Any, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
         """Emit one update of a key and window, given by its start."""
         self.emit_of(place[1])(place[0], new, old, timestamp, headers)
 
@@ -115,7 +121,7 @@ class WindowedAggregateOperator(ClosureOperator):
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
         context.at_idle(live.pass_time)
-        context.live = live
+        context.share_with_columns(live)
         step, wrap = self.aggregator.bind()
         build = _tumbling if self._holds_frames(context, live) else _window_by_window
         aggregator = self.aggregator
@@ -164,7 +170,7 @@ class WindowedAggregateOperator(ClosureOperator):
             emit_between(live.closed_until_ms + 1, live.stream_time_ms)
             live.closed_until_ms = max(live.closed_until_ms, live.stream_time_ms)
 
-        live.close_windows = close_windows
+        live.closes_by(close_windows)
         context.at_end_of_input(close_all)
 
 
@@ -179,7 +185,7 @@ def final_emitter(
 
     def emit_between(first_ms: int, last_ms: int) -> None:
         closed = store.started_between(first_ms, last_ms)
-        for (key, (start_ms, _)), (value, timestamp) in context.task.in_parts(closed):
+        for (key, (start_ms, _)), (value, timestamp) in context.sending_meanwhile(closed):
             final = value if result is None else result(value)
             forward(Windowed(key, Window(start_ms, start_ms + size_ms)), Change(final), timestamp)
 
@@ -208,7 +214,7 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
 def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
     step, initial, before_first, cached, gave_nothing = parts
-    size_ms, task, dropped = windows.size_ms, context.task, context.dropped
+    size_ms, current, dropped = windows.size_ms, context.current, context.dropped
     held_ms, until_closed_ms = -1, windows.size_ms + windows.grace_ms
     entries: Any
     emit: Emit
@@ -232,7 +238,7 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: Operat
             hold(start_ms)
         row = entries.get(key)
         if row is None and not entries.complete:
-            row = entries[key]  # it may lie below
+            row = entries[key]  # it may be persisted
         if row is None:
             old, latest, new = before_first(), timestamp, step(key, value, initial())
             if new is None:
@@ -243,7 +249,7 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: Operat
             new = step(key, value, old)
         entries[key] = None if new is None else make_tuple(ValueAndTimestamp, (new, latest))
         entries.changed[key] = None
-        emit(key, new, old, timestamp if new is None and cached else latest, task.headers)
+        emit(key, new, old, timestamp if new is None and cached else latest, current.headers)
 
     context.at_flush(let_go)
     return process
@@ -251,7 +257,7 @@ def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: Operat
 
 def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Update:
     step, initial, before_first, cached, gave_nothing = parts
-    get, put, emit_of, task = live.store.get, live.store.put, live.emit_of, context.task
+    get, put, emit_of, current = live.store.get, live.store.put, live.emit_of, context.current
 
     def update(key: Any, value: Any, timestamp: int, start_ms: int) -> None:
         row = get(key, start_ms)
@@ -268,7 +274,7 @@ def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Updat
             latest = timestamp if cached else latest
         else:
             put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
-        emit_of(start_ms)(key, new, old, latest, task.headers)
+        emit_of(start_ms)(key, new, old, latest, current.headers)
 
     return update
 

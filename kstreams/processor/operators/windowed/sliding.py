@@ -82,7 +82,7 @@ class SlidingAggregateOperator(ClosureOperator):
         return process
 
     def _placing(self, context: OperatorContext, step: Callable[[Any, Any, Any], Any], live: LiveAggregation) -> Place:
-        initial, put, emit, task = self.aggregator.initial, live.store.put, live.emit, context.task
+        initial, put, emit, current = self.aggregator.initial, live.store.put, live.emit, context.current
         cached, difference_ms = self._caches(context), self.windows.difference_ms
         before_first = self.aggregator.before_first(self.kept, cached=cached)
         gave_nothing = self.aggregator.gave_nothing
@@ -103,7 +103,13 @@ class SlidingAggregateOperator(ClosureOperator):
                 put(key, make_tuple(ValueAndTimestamp, (new, latest)), start_ms)
             window = make_tuple(Window, (start_ms, start_ms + difference_ms))
             # The cache takes the old value from the store, which has none of a new window.
-            emit(make_tuple(Windowed, (key, window)), new, old if is_kept or not cached else None, latest, task.headers)
+            emit(
+                make_tuple(Windowed, (key, window)),
+                new,
+                old if is_kept or not cached else None,
+                latest,
+                current.headers,
+            )
 
         return place
 
@@ -129,7 +135,7 @@ class SlidingAggregateOperator(ClosureOperator):
         def close_all() -> None:
             close_until(live.stream_time_ms + difference_ms + 1)
 
-        live.close = lambda: close_until(live.stream_time_ms - grace_ms)
+        live.closes_by(lambda: close_until(live.stream_time_ms - grace_ms))
         context.at_end_of_input(close_all)
         return process_then_close
 
@@ -137,12 +143,12 @@ class SlidingAggregateOperator(ClosureOperator):
 def _cutting_out(
     context: OperatorContext, live: LiveAggregation, difference_ms: int
 ) -> Callable[[Any, int, Any], None]:
-    put, emit, task = live.store.put, live.emit, context.task
+    put, emit, current = live.store.put, live.emit, context.current
 
     def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
         """Keep a window that does not hold the record: the part of a longer one that lies behind it."""
         put(key, row, start_ms)
         window = make_tuple(Window, (start_ms, start_ms + difference_ms))
-        emit(make_tuple(Windowed, (key, window)), row[0], None, row[1], task.headers)
+        emit(make_tuple(Windowed, (key, window)), row[0], None, row[1], current.headers)
 
     return cut_out

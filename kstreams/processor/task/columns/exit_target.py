@@ -8,15 +8,16 @@ from typing import Any
 from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target
+from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.record_cursor import RecordCursor
-from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.task.record_loop import run_plain, run_with_headers
 from kstreams.processor.topology.nodes import SourceNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers
 
 
 class ExitTarget:
-    """One way through a region to the record path.
+    """The end of a path through a region, from which records go on one by one.
 
     Parameters
     ----------
@@ -26,31 +27,29 @@ class ExitTarget:
         Where the records come from.
     forward : callable
         The closure of that step.
-    context : TaskContext
-        Tells the operators behind which record they have.
+    current : CurrentRecord
+        Shows the operators behind which record they have.
     """
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: SourceNode, forward: Forward, context: TaskContext) -> None:
-        self._rows, self._forward, self._context = ProjectedRows(target.view, source), forward, context
+    def __init__(self, target: Target, source: SourceNode, forward: Forward, current: CurrentRecord) -> None:
+        self._rows, self._forward, self._current = ProjectedRows(target.view, source), forward, current
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Make the rows; the answer forwards them, depth first and in order. Raises when something does not decode."""
         keys, values, headers = self._rows.keys(selected), self._rows.values(selected), selected.header_rows()
-        stream_times = selected.stream_times(self._context.stream_time)
-        run = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
-        return lambda: self._run(run, zip(keys, values, run.cursor, strict=False), headers)
+        stream_times = selected.stream_times(self._current.stream_time)
+        cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
+        return lambda: self._run(cursor, zip(keys, values, cursor.timestamps, strict=False), headers)
 
-    def _run(self, run: RecordCursor, rows: Iterable[Any], headers: list[Headers] | None) -> None:
-        context, forward = self._context, self._forward
-        context.run = run
+    def _run(self, cursor: RecordCursor, rows: Iterable[Any], headers: list[Headers] | None) -> None:
+        current = self._current
+        current.move_to(cursor)
         if headers is None:
-            for key, value, timestamp in rows:
-                forward(key, value, timestamp)
+            run_plain(self._forward, rows)
         else:
-            for (key, value, timestamp), context.headers in zip(rows, headers, strict=False):
-                forward(key, value, timestamp)
+            run_with_headers(current, self._forward, rows, headers)
 
     def complete(self) -> None:
         """Nothing is held back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,10 +18,14 @@ from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.target import Target, batch_of
 from kstreams.processor.columns.windowing import stream_times
+from kstreams.processor.context.column_handle import ColumnHandles
 from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.columns import AggregateTarget
+from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle, LiveAggregation
+from kstreams.processor.operators.joins.lookup_join import LookupHandle
 from kstreams.processor.operators.map_batch.columns import BatchTarget
+from kstreams.processor.operators.map_batch.rows import BatchedRecords
 from kstreams.processor.operators.session.columns import SessionTarget
 from kstreams.processor.task.columns.early_filter import EarlyFilter
 from kstreams.processor.task.columns.exit_target import ExitTarget
@@ -35,16 +39,13 @@ from kstreams.windows import SessionWindows
 LiveTarget: TypeAlias = SinkTarget | AggregateTarget | SessionTarget | BatchTarget | ExitTarget
 
 
-class TaskParts(NamedTuple):
-    """The parts of a task that a region works with.
-
-    `lives` is what operators share with their columnar forms, `forwards` their closures; both by the name of the step.
-    """
+class RegionParts(NamedTuple):
+    """The parts of a task that a region works with; `forwards` are the closures of its operators by name."""
 
     sub_topology: SubTopology
     context: TaskContext
     outputs: OutputBuffers
-    lives: Mapping[str, Any]
+    handles: ColumnHandles
     forwards: Mapping[str, Forward]
 
 
@@ -55,20 +56,22 @@ class Region:
     ----------
     plan : ColumnPlan
         What to do.
-    task : TaskParts
+    task : RegionParts
         Of the task.
     """
 
-    def __init__(self, plan: ColumnPlan, task: TaskParts) -> None:
+    def __init__(self, plan: ColumnPlan, task: RegionParts) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
         self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
-        self._lookups = [LiveLookup(lookup, plan.leaves, task.lives[lookup.step]) for lookup in plan.lookups]
-        self._context = task.context
+        self._lookups = [
+            LiveLookup(lookup, plan.leaves, task.handles.of(lookup.step, LookupHandle).get) for lookup in plan.lookups
+        ]
+        self._current = task.context.current
         self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
         self._dropped = [expr for target in plan.targets for expr in target.view.dropped]
         self._takes_headers = all(live.takes_headers for _, live in self._ways)
         self._early_filter = EarlyFilter() if plan.only_thins else None
-        self._min_rows = task.context.config["columns.min.rows"]
+        self._min_rows = task.context.application.settings.columns_min_rows
 
     def process(self, batch: Batch) -> bool:
         """Process a whole batch; False when it must go the record path, with nothing done yet but `complete`."""
@@ -109,13 +112,13 @@ class Region:
         return any(pc.any(columns[repr(dropped)]).as_py() for dropped in self._dropped)
 
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
-        context, times = self._context, batch.timestamps.to_numpy()
-        # Without timestamps left to loop over, the run stands at its last record.
-        at_end = RecordCursor(batch, batch.offsets, stream_times(times, context.stream_time), [])
+        current, times = self._current, batch.timestamps.to_numpy()
+        # Without timestamps left to loop over, the cursor stands at its last record.
+        at_end = RecordCursor(batch, batch.offsets, stream_times(times, current.stream_time), [])
         for act in prepared:
-            context.run = at_end
+            current.move_to(at_end)
             act()
-        context.run = at_end
+        current.move_to(at_end)
 
     def complete(self) -> None:
         """Bring the stores up to all that was processed: before a flush, and before anybody else looks at them."""
@@ -123,22 +126,22 @@ class Region:
             live.complete()
 
 
-def _live(target: Target, source: SourceNode, task: TaskParts) -> LiveTarget:
+def _live(target: Target, source: SourceNode, task: RegionParts) -> LiveTarget:
     node = target.node
     if target.leaves_since is not None:
-        return ExitTarget(target, source, task.forwards[node.name], task.context)
+        return ExitTarget(target, source, task.forwards[node.name], task.context.current)
     if isinstance(node, SinkNode):
         return SinkTarget(target, source, task.outputs)
     if batch_of(node) is not None:
-        return BatchTarget(target, source, task.lives[node.name], task.context)
+        return BatchTarget(target, source, task.handles.of(node.name, BatchedRecords), task.context.current)
     if isinstance(node.columns, AggregateForm) and isinstance(node.columns.windows, SessionWindows):
-        return SessionTarget(target, task.lives[node.name])
+        return SessionTarget(target, task.handles.of(node.name, LiveAggregation))
     others = [other for other in task.sub_topology.nodes if other.name != node.name]
     shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in others)
-    return AggregateTarget(target, task.lives[node.name], task.context, waits=not shared)
+    return AggregateTarget(target, task.handles.of(node.name, AggregateHandle), task.context, waits=not shared)
 
 
-def live_regions(task: TaskParts) -> dict[str, Region]:
+def live_regions(task: RegionParts) -> dict[str, Region]:
     """The regions of one task, by the name of the source where each begins."""
-    plans = plan_regions(task.sub_topology, caching=task.context.caching)
+    plans = plan_regions(task.sub_topology, caching=task.context.application.settings.caching)
     return {name: Region(plan, task) for name, plan in plans.items() if isinstance(plan, ColumnPlan)}

@@ -17,6 +17,8 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import CorruptStateError, LogError, TopologyError
 from kstreams.log.api import Admin, Consumer
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.native.state.read_write_lock import ReadWriteLock
@@ -134,8 +136,7 @@ class GlobalTables:
 
 
 def _task(sub: SubTopology, state: TaskState, config: Config, clock: Clock) -> Task:
-    collector, name = _NoSinks(), config.application_id
-    return Task(sub, 0, state=state, collector=collector, config=config, clock=clock, application_id=name)
+    return Task(sub, 0, Application.of(config, clock), TaskResources(state, _NoSinks()))
 
 
 class _NoSinks:

@@ -135,4 +135,8 @@ def restore_store(
 def _taken(plan: TaskPlan, topic: TopicPartition, config: Config, clock: Clock) -> Callable[[Batch], Batch]:
     """What a store takes of the topic it is restored from: of its changelog all, of an input what its source took."""
     reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
-    return (lambda batch: batch) if reader is None else RestoreDeserializer(reader, config, clock)
+    return (
+        (lambda batch: batch)
+        if reader is None
+        else RestoreDeserializer(reader, config["default.timestamp.extractor"], clock)
+    )

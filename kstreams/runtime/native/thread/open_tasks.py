@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
@@ -62,18 +64,9 @@ def _open(
 ) -> ActiveTask:
     metadata = committed_task_metadata(plan, committed)
     sink_buffer.restore_written_times(plan.partition, metadata)
-    task = Task(
-        plan.sub_topology,
-        plan.partition,
-        state=state,
-        collector=TaskCollector(sink_buffer, plan.partition),
-        config=job.config,
-        clock=job.clock,
-        application_id=job.config.application_id,
-        global_stores=job.global_tables.stores,
-        memo=metadata,
-        topic_names=job.layout.topic_names,
-    )
+    resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
+    application = Application(job.config.application_id, job.task_settings, job.clock, job.layout.topic_names)
+    task = Task(plan.sub_topology, plan.partition, application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kstreams.batch import HEADERS_TYPE
 from kstreams.errors import LogError
 from kstreams.log.partitioning import partitions_of
-from kstreams.processor.task.outputs import BY_KEY
+from kstreams.processor.task.collector import BY_KEY
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, Longs
 
 

@@ -18,7 +18,10 @@ import pyarrow.compute as pc
 from kstreams.batch import Batch
 from kstreams.clock import ManualClock
 from kstreams.errors import CorruptStateError, KStreamsError
+from kstreams.processor.context.application import Application
+from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.task.interleaved import Interleaved
+from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import SubTopology
@@ -108,19 +111,11 @@ class _Run:
         self._metadata = dict(cached.metadata or {})
         counts = program.partitions, program.default_partitions
         self._collector = RowCollector(*counts, sub.id, partition, step.round_number)
-        self._task = Task(
-            sub,
-            partition,
-            state=cached.state,
-            collector=self._collector,
-            config=program.config,
-            clock=ManualClock(step.now_ms),
-            application_id=program.application_id,
-            global_stores={} if sub.is_global else _global_stores(program, step),
-            memo=self._metadata,
-            topic_names=program.topic_names,
-            deadlines=self._metadata,
-        )
+        clock = ManualClock(step.now_ms)
+        application = Application(program.application_id, TaskSettings.of(program.config), clock, program.topic_names)
+        global_stores = {} if sub.is_global else _global_stores(program, step)
+        resources = TaskResources(cached.state, self._collector, global_stores)
+        self._task = Task(sub, partition, application, resources, ResumePoint(self._metadata, self._metadata))
 
     def outputs(self, given: Iterable[Batch], files: StateFiles) -> Iterator[pa.RecordBatch]:
         """Process, commit, and yield the output."""

@@ -1,0 +1,159 @@
+"""`CurrentRecord`: the input record that a task is processing: its place, its headers, and the stream time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from operator import length_hint
+from typing import Any, TypeVar
+
+from kstreams.processor.api.error_handlers import ErrorHandlerContext
+from kstreams.processor.api.record_context import RecordContext
+from kstreams.processor.context.record_cursor import HeldRecord, Origin, RecordCursor
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import Headers, RecordMetadata
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+
+class CurrentRecord:
+    """The position of a task in its input.
+
+    There is no record in punctuators and at flushes: topic and cursor are None there.
+
+    Parameters
+    ----------
+    task_id : str
+    partition : int
+        Of the task.
+    stream_time : int
+        The highest timestamp (ms) that the task has processed, -1 at first.
+
+    Attributes
+    ----------
+    cursor : RecordCursor or None
+        The position in the batch that is being processed.
+    headers : sequence of (str, bytes or None)
+        Those that an operator passes on. The loop over the records sets them; `forward_with`, `each_with_headers` and
+        `forward_held` replace them for records that an operator has kept.
+    """
+
+    __slots__ = ("_partition", "_stream_time", "_task_id", "cursor", "headers")
+
+    def __init__(self, task_id: str, partition: int, stream_time: int) -> None:
+        self._task_id, self._partition, self._stream_time = task_id, partition, stream_time
+        self.cursor: RecordCursor | None = None
+        self.headers: Headers = ()
+
+    # its place
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of the input record; None outside of any record."""
+        return None if self.cursor is None else self.cursor.topic
+
+    @property
+    def offset(self) -> int:
+        """The offset of the input record, -1 outside of any record."""
+        return -1 if self.cursor is None else self.cursor.offset
+
+    @property
+    def stream_time(self) -> int:
+        """The highest timestamp (ms) processed so far, with the current record; -1 at first."""
+        return self._stream_time if self.cursor is None else self.cursor.stream_time
+
+    def place(self) -> str:
+        """Where the input record came from, as errors and log lines name it."""
+        if self.cursor is None:
+            return "(none: outside of any record)"
+        return f"{self.topic}-{self._partition}@{self.offset}"
+
+    def metadata(self) -> RecordMetadata | None:
+        """Topic, partition and offset of the input record; None outside of any record."""
+        return None if self.cursor is None else RecordMetadata(self.cursor.topic, self._partition, self.offset)
+
+    def context(self, timestamp: int) -> RecordContext:
+        """What a function that chooses a topic is given, with the time of the record that is written."""
+        return RecordContext(self.topic, self._partition, self.offset, timestamp, self.headers)
+
+    def origin(self) -> Origin:
+        """The current record, to be found again when the loop has gone on."""
+        cursor = self.cursor
+        return cursor, 0 if cursor is None else length_hint(cursor.timestamps), self.headers
+
+    def error_context(self, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
+        """What a handler is given when an operator fails on the current record, or drops it."""
+        return self.error_context_of(self.origin(), node, timestamp)
+
+    def error_context_of(self, origin: Origin, node: str, timestamp: int | None = None) -> ErrorHandlerContext:
+        """The same of a record that was the current one."""
+        cursor, left, headers = origin
+        if cursor is None:
+            found = ErrorHandlerContext(timestamp=self.stream_time, processor_node_id=node, task_id=self._task_id)
+        else:
+            row = int(cursor.batch.offsets.searchsorted(cursor.offsets[len(cursor.offsets) - 1 - left]))
+            found = ErrorHandlerContext.of_row(cursor.batch, row, node, self._task_id)
+        return replace(found, headers=headers, timestamp=found.timestamp if timestamp is None else timestamp)
+
+    # the loop over the records
+
+    def move_to(self, cursor: RecordCursor) -> None:
+        """The records of this cursor are processed from now on."""
+        self.cursor = cursor
+
+    def leave(self) -> None:
+        """No record is being processed any more."""
+        # One that was held back stands before others: stream time does not go back to it.
+        self._stream_time = max(self._stream_time, self.stream_time)
+        self.cursor, self.headers = None, ()
+
+    def stop_at(self, cursors: Iterable[RecordCursor]) -> None:
+        """The loop was interrupted: stream time is that of the records which were taken, and no record is current."""
+        reached = [cursor.stream_time for cursor in cursors if cursor.taken]
+        self._stream_time = max(self._stream_time, *reached, -1)
+        self.cursor = None
+
+    def suspend(self) -> RecordCursor | None:
+        """Between two records: there is none until `move_to` is called with what this returns."""
+        cursor, self.cursor, self.headers = self.cursor, None, ()
+        return cursor
+
+    def advance(self, elapsed_ms: int) -> bool:
+        """All input is idle: let stream time go on; whether it has begun."""
+        if self._stream_time < 0:
+            return False
+        self._stream_time += elapsed_ms
+        return True
+
+    # records that an operator has kept
+
+    def forward_with(self, headers: Headers, forward: Forward, key: Any, value: Any, timestamp: int) -> None:
+        """Forward a record under these headers; those of the current record are back afterwards."""
+        before, self.headers = self.headers, headers
+        try:
+            forward(key, value, timestamp)
+        finally:
+            self.headers = before
+
+    def each_with_headers(self, records: Iterable[R]) -> Iterator[R]:
+        """Records whose last field is their headers, each while its headers are the current ones."""
+        before = self.headers
+        for record in records:
+            self.headers = record[-1]
+            yield record
+        self.headers = before
+
+    def hold(self, key: Any, value: Any, timestamp: int) -> HeldRecord:
+        """The current record with its headers and its place, for an operator that forwards it later."""
+        cursor = self.cursor
+        return HeldRecord(key, value, timestamp, self.headers, None if cursor is None else cursor.at_record())
+
+    def forward_held(self, forward: Forward, held: HeldRecord, value: Any) -> None:
+        """Forward a held record with a new value, as if it had just been read.
+
+        After a failure it stays the current record, which errors name.
+        """
+        cursor, headers = self.cursor, self.headers
+        self.cursor, self.headers = held.cursor, held.headers
+        forward(held.key, value, held.timestamp)
+        self.cursor, self.headers = cursor, headers

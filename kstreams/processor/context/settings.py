@@ -1,0 +1,76 @@
+"""`TaskSettings`: the settings that tasks and their operators read, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kstreams.config import Config, MemoryShares
+from kstreams.processor.context.error_policies import ErrorPolicies
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskSettings:
+    """The settings of an application, read once for all its tasks.
+
+    Parameters
+    ----------
+    caching : bool
+        Whether the record cache is on.
+    uncommitted_bytes : int
+        What the tasks of one thread may hold until they commit.
+    errors : ErrorPolicies
+    timestamp_extractor
+        A function, a class or a name, for sources that have no extractor of their own.
+    idle_timeout_ms : int
+        After how long sources are idle that do not say so themselves; negative: never.
+    columns_min_rows : int
+        Rows that a batch must have to be processed in columns.
+    log_summary_interval_ms : int
+        Least time between two log lines that count dropped records.
+    async_concurrency, async_timeout_ms : int
+        Most calls of an async function at once, and how long each may take, where an operator does not say so.
+    app_configs : mapping of str to object
+        All settings, for processors that ask for them.
+    explicit : mapping of str to object
+        Those of them that somebody has set.
+
+    Examples
+    --------
+    >>> TaskSettings.of(Config.of({"statestore.cache.max.bytes": 0})).caching
+    False
+    """
+
+    caching: bool
+    uncommitted_bytes: int
+    errors: ErrorPolicies
+    timestamp_extractor: Any
+    idle_timeout_ms: int
+    columns_min_rows: int
+    log_summary_interval_ms: int
+    async_concurrency: int
+    async_timeout_ms: int
+    app_configs: Mapping[str, Any]
+    explicit: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, config: Config) -> TaskSettings:
+        """Those of a configuration; raises ConfigError where two of them contradict each other."""
+        return cls(
+            caching=config.caches,
+            uncommitted_bytes=MemoryShares.of(config).uncommitted // int(config["num.stream.threads"]),
+            errors=ErrorPolicies.of(config),
+            timestamp_extractor=config["default.timestamp.extractor"],
+            idle_timeout_ms=config["idle.timeout.ms"],
+            columns_min_rows=config["columns.min.rows"],
+            log_summary_interval_ms=config["log.summary.interval.ms"],
+            async_concurrency=config["async.concurrency"],
+            async_timeout_ms=config["async.timeout.ms"],
+            app_configs=dict(config),
+            explicit=config.explicit,
+        )
+
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+        """The settings that somebody has set and whose key begins with `prefix`, without it."""
+        return {key.removeprefix(prefix): value for key, value in self.explicit.items() if key.startswith(prefix)}

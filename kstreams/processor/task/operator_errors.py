@@ -1,0 +1,62 @@
+"""`OperatorErrors`: turns what an operator raises into an error that names it, its line and the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kstreams.errors import CorruptStateError, ProcessingError
+from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.operator_code import OperatorCode
+from kstreams.processor.topology.nodes import SubTopology
+
+
+class OperatorErrors:
+    """The errors of the operators of one task.
+
+    Parameters
+    ----------
+    task_id : str
+    sub_topology : SubTopology
+    current : CurrentRecord
+    code : OperatorCode
+    """
+
+    def __init__(self, task_id: str, sub_topology: SubTopology, current: CurrentRecord, code: OperatorCode) -> None:
+        self._task_id, self._current, self._code = task_id, current, code
+        self._declared_at = {node.name: node.declared_at for node in sub_topology.nodes}
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Operators work inside: an error becomes a ProcessingError; afterwards no record is the current one."""
+        try:
+            yield
+        except (ProcessingError, CorruptStateError):
+            raise
+        except _NotSent as failed:
+            raise failed.error from failed.error.__cause__
+        except Exception as error:
+            name = self._code.failed_operator(error.__traceback__) or f"task {self._task_id}"
+            raise ProcessingError(name, self._declared_at.get(name), self._current.place(), error) from error
+        finally:
+            self._current.leave()
+
+
+def sending_meanwhile(send: Callable[[], None]) -> Callable[[], None]:
+    """`send` for calls while operators work: its errors are none of theirs, and nothing for their error handlers."""
+
+    def send_meanwhile() -> None:
+        try:
+            send()
+        except Exception as error:
+            raise _NotSent(error) from error
+
+    return send_meanwhile
+
+
+class _NotSent(BaseException):
+    """Carries an error of the topics past the operators that are at work."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error

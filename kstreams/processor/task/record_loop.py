@@ -1,0 +1,99 @@
+"""`RecordLoop`: takes the records of a batch one by one through the operators, and moves the cursor over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from kstreams.batch import Batch
+from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.record_cursor import RecordCursor
+from kstreams.processor.task.inputs import DecodedRows
+from kstreams.processor.task.interleaved import Interleaved
+from kstreams.processor.task.interrupt import Interrupt
+from kstreams.processor.task.task_time import TaskTime
+from kstreams.processor.topology.operator import Forward
+from kstreams.record import Headers
+
+
+class RecordLoop:
+    """The loop of one task over its records.
+
+    Parameters
+    ----------
+    current : CurrentRecord
+    time : TaskTime
+        Calls punctuators of stream time between two records.
+    interrupt : Interrupt
+        Ends the loop between two records.
+    follows_stream_time : bool
+        Whether there may be punctuators of stream time.
+    """
+
+    def __init__(
+        self, current: CurrentRecord, time: TaskTime, interrupt: Interrupt, *, follows_stream_time: bool
+    ) -> None:
+        self._current, self._time, self._interrupt = current, time, interrupt
+        self._follows_stream_time = follows_stream_time
+
+    def run(self, batch: Batch, rows: DecodedRows, forward: Forward) -> int:
+        """Process the records of a batch; how many were taken before an interrupt."""
+        timestamps = batch.timestamps.to_numpy()
+        stream_times = np.maximum(np.maximum.accumulate(timestamps), self._current.stream_time)
+        cursor = RecordCursor(batch, batch.offsets, stream_times, timestamps.tolist())
+        self._current.move_to(cursor)
+        self._interrupt.guard(rows[0])
+        records = zip(*rows, cursor.timestamps, strict=False)
+        if batch.headers is not None or self._follows_stream_time:
+            self._run_with_headers(forward, records, batch.header_rows())
+        else:
+            run_plain(forward, records)
+        self._end([cursor])
+        return cursor.taken
+
+    def takes_interleaved(self, parts: Iterable[Batch]) -> bool:
+        """Whether records of several batches may be processed in one loop: it sets no headers, and no punctuators."""
+        return not (self._follows_stream_time or any(part.headers is not None for part in parts))
+
+    def run_interleaved(self, given: Interleaved, rows: list[DecodedRows], forwards: list[Forward]) -> list[int]:
+        """Process records of several batches in their order; how many of each were taken before an interrupt."""
+        times = given.times(self._current.stream_time)
+        cursors = [RecordCursor(part, part.offsets, *at) for part, at in zip(given.parts, times, strict=True)]
+        self._interrupt.guard(*(keys for keys, _ in rows))
+        records: list[Iterator[Any]] = [
+            zip(*decoded, cursor.timestamps, strict=False) for decoded, cursor in zip(rows, cursors, strict=True)
+        ]
+        for part, count in given.turns():
+            self._current.move_to(cursors[part])
+            forward = forwards[part]
+            for key, value, timestamp in islice(records[part], count):
+                forward(key, value, timestamp)
+        self._end(cursors)
+        return [cursor.taken for cursor in cursors]
+
+    def _run_with_headers(self, forward: Forward, records: Iterable[Any], headers: list[Headers]) -> None:
+        current, time, by_stream_time = self._current, self._time, self._time.by_stream_time
+        for (key, value, timestamp), current.headers in zip(records, headers, strict=False):
+            forward(key, value, timestamp)
+            if by_stream_time.deadline_ms <= timestamp:  # what was due before this record has been called before it
+                time.punctuate_by_stream_time()
+
+    def _end(self, cursors: list[RecordCursor]) -> None:
+        self._interrupt.guard()
+        if self._interrupt.is_set:
+            self._current.stop_at(cursors)
+
+
+def run_with_headers(current: CurrentRecord, forward: Forward, records: Iterable[Any], headers: list[Headers]) -> None:
+    """Process records, each under its headers."""
+    for (key, value, timestamp), current.headers in zip(records, headers, strict=False):
+        forward(key, value, timestamp)
+
+
+def run_plain(forward: Forward, records: Iterable[Any]) -> None:
+    """Process records without headers."""
+    for key, value, timestamp in records:
+        forward(key, value, timestamp)

@@ -1,0 +1,120 @@
+"""`SinkRows`: records that a sink has taken, as columns of live objects, and how they are encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from kstreams.batch import headers_column
+from kstreams.errors import SerdeError
+from kstreams.processor.context.record_cursor import Origin
+from kstreams.processor.topology.nodes import SinkNode
+from kstreams.record import Headers
+from kstreams.serdes import BytesSerde, Serde
+from kstreams.serdes.failing import failing_rows
+from kstreams.source_line import operator_at
+
+Side: TypeAlias = Literal["key", "value"]
+Columns: TypeAlias = tuple[pa.Array, pa.Array, pa.Array, pa.Array | None]
+
+_NOWHERE: Origin = (None, 0, ())
+
+
+class SinkRows:
+    """Consecutive records of one sink. Plain lists cost no garbage collection."""
+
+    __slots__ = ("headers", "keys", "origins", "sink", "timestamps", "values")
+
+    def __init__(self, sink: SinkNode) -> None:
+        self.sink = sink
+        self.keys: list[Any] = []
+        self.values: list[Any] = []
+        self.timestamps: list[int] = []
+        self.headers: dict[int, Origin] = {}  # of the rows that have some, with the input record of each
+        self.origins: list[Origin] = []  # the input record of every row, where somebody may ask for it
+
+    def headers_of_rows(self) -> list[Headers]:
+        """The headers of every row; empty when none has any."""
+        return [self.headers.get(row, _NOWHERE)[2] for row in range(len(self.keys))] if self.headers else []
+
+    def origin(self, row: int) -> Origin:
+        """The input record of a row, where it is known."""
+        return self.origins[row] if self.origins else self.headers.get(row, _NOWHERE)
+
+    def record(self, row: int) -> tuple[Any, Any, int, Headers]:
+        """Key, value, timestamp and headers of one row."""
+        return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, _NOWHERE)[2]
+
+    def keep(self, rows: list[int]) -> None:
+        """Leave only these rows, each as often as it is named. The lists and the dict stay the same objects."""
+        kept = {new: self.headers[old] for new, old in enumerate(rows) if old in self.headers}
+        self.headers.clear()
+        self.headers.update(kept)
+        columns: tuple[list[Any], ...] = (self.keys, self.values, self.timestamps, self.origins)
+        for column in filter(None, columns):
+            column[:] = [column[row] for row in rows]
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.keys.clear()
+        self.values.clear()
+        self.timestamps.clear()
+        self.headers.clear()
+        self.origins.clear()
+
+
+def encoded(rows: SinkRows, topic: str) -> Columns:
+    """Keys, values, timestamps and headers as they are written."""
+    return (
+        _encoded_side(rows, topic, "key", rows.sink.key, rows.keys),
+        _encoded_side(rows, topic, "value", rows.sink.value, rows.values),
+        pa.array(rows.timestamps, pa.int64()),
+        headers_column(rows.headers_of_rows()),
+    )
+
+
+def _encoded_side(rows: SinkRows, topic: str, what: Side, serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
+    serde = serde or BytesSerde()
+    try:
+        return serde.encode_rows(column)
+    except Exception as error:
+        for _, failure in unencodable(rows, topic, what):
+            raise failure from error
+        raise SerdeError(f"{rows.sink.name} cannot encode the {what}s for topic {topic}: {error}") from error
+
+
+def unencodable(rows: SinkRows, topic: str, what: Side) -> Iterator[tuple[int, SerdeError]]:
+    """The rows whose key or value does not encode, and an error for each."""
+    serde, column = (rows.sink.key, rows.keys) if what == "key" else (rows.sink.value, rows.values)
+    sink = operator_at(rows.sink.name, rows.sink.declared_at)
+    for row, cause in failing_rows((serde or BytesSerde()).encode_rows, column):
+        yield (
+            row,
+            SerdeError(
+                f"{sink} cannot write {described(rows, row)} to topic {topic}: "
+                f"{serde or BytesSerde()} does not take its {what}, a {type(column[row]).__name__}: {cause}. "
+                f"Declare the right type with {what}=."
+            ),
+        )
+
+
+def unwritable(rows: SinkRows) -> Iterator[tuple[int, str]]:
+    """The rows that no topic can hold, and what is wrong with each."""
+    for row, cause in failing_rows(lambda times: pa.array(times, pa.int64()), rows.timestamps):
+        yield row, f"has a time that does not fit into 64 bits ({cause}): times are milliseconds since 1970."
+    for row, cause in failing_rows(headers_column, rows.headers_of_rows()):
+        yield row, f"has headers that cannot be written ({cause}): a header is a text and bytes or None."
+
+
+def described(rows: SinkRows, row: int) -> str:
+    """A row, as error messages name it."""
+    key, value = shown(rows.keys[row]), shown(rows.values[row])
+    return f"the record with key {key}, value {value} and timestamp {rows.timestamps[row]}"
+
+
+def shown(value: Any) -> str:
+    """A value in at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
