@@ -1,8 +1,4 @@
-"""`main`: runs one command and turns errors into one sentence and an exit status.
-
-Exit status: 0 success; 1 the command failed; 2 its arguments are wrong; 130 interrupted (Ctrl-C); 143 terminated
-(SIGTERM), but 0 where `run` is terminated: it stops and commits as it should.
-"""
+"""`main`: runs one command and turns errors into one sentence and an exit status."""
 
 from __future__ import annotations
 
@@ -14,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from kstreams.cli.exit_status import INTERRUPTED, TERMINATED
 from kstreams.errors import KStreamsError
 
-INTERRUPTED, TERMINATED = 130, 143
 _FILE_ERRORS = {
     errno.ENOSPC: "the disk is full: {0}; free some space and run the command again",
     errno.EDQUOT: "the disk quota is used up: {0}; free some space and run the command again",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.cli.engine_name import EngineName
-from kstreams.cli.main import INTERRUPTED
+from kstreams.cli.exit_status import INTERRUPTED
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 
 
