@@ -25,8 +25,8 @@ LONG = (
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The tests by file: those on Spark, then the others; of each kind the files with most work at the outer end."""
-    on_spark = Counter(file_of(item) for item in items if item.get_closest_marker("spark"))
+    """The tests by file: those that use the session `spark`, then the others; the files with most work at both ends."""
+    on_spark = Counter(file_of(item) for item in items if "spark" in getattr(item, "fixturenames", ()))
     return sorted(items, key=lambda item: _place(file_of(item), on_spark))
 
 
