@@ -41,27 +41,27 @@ V = TypeVar("V")
 
 
 class SourceOptions(TypedDict, total=False):
-    """What every source may be told; see `StreamsBuilder.stream`."""
+    """Options of every source; see `StreamsBuilder.stream`."""
 
     timestamp_extractor: TimestampExtractor | None
     name: str | None
 
 
 class StreamOptions(SourceOptions, total=False):
-    """What the source of a stream may be told as well."""
+    """Further options of the source of a stream."""
 
     offset_reset: OffsetReset | None
     idle: Duration | None
 
 
 class GlobalTableOptions(SourceOptions, total=False):
-    """What the source of a global table may be told as well."""
+    """Further options of the source of a global table."""
 
     materialized: str | Materialized | None
 
 
 class TableOptions(StreamOptions, GlobalTableOptions, total=False):
-    """What the source of a table may be told."""
+    """Options of the source of a table."""
 
 
 class StreamsBuilder(SuggestsNames):

@@ -52,7 +52,7 @@ class GraphBuilder:
         return declared
 
     def repartition_of(self, node: Node, topic: str) -> Repartition | None:
-        """The repartition of a node through a topic that an aggregation or join has asked for already."""
+        """The repartition of a node through a topic that was added for an aggregation or join."""
         found = (other for other in self._nodes.values() if isinstance(other, Repartition) and other.topic == topic)
         return next((other for other in found if other.parents == (node.name,) and not other.explicit), None)
 

@@ -1,4 +1,4 @@
-"""`Lowering`: what a rule is given to turn its node into sources, steps, sinks and stores of a topology."""
+"""`Lowering`: adds sources, processors, sinks and stores to a topology; the rule of every node is given it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Lowering:
         return {"key": self.key_serde(node, purpose), "value": self.value_serde(node, purpose)}
 
     def function(self, node: Node, function: Function, arguments: tuple[str, ...]) -> Callable[..., Any]:
-        """What the user gave, as a Python function of `arguments` out of key, value, timestamp."""
+        """The user's function or expression, as a Python function of `arguments` out of key, value, timestamp."""
         if not isinstance(function, Expr):
             return function
         types, own = self.input_types(node), self.types[node.name]
@@ -119,7 +119,7 @@ class Lowering:
         settings.setdefault("idle_ms", idle_limits(self.graph, node))
         return self.topology.add(SourceNode(name, tuple(topics), declared_at=node.declared_at, **settings), node.name)
 
-    def step(
+    def processor(
         self,
         node: Node,
         operator: Operator,
@@ -190,9 +190,9 @@ class Lowering:
         return self._views.get(node.parents[position])
 
     def view_of_table(self, node: Node, position: int = 0) -> TableView:
-        """How to look into a parent of which the node asked that its rows be kept."""
+        """How to look into a parent whose rows are kept because of the node."""
         view = self.view_of_parent(node, position)
-        assert view is not None, f"{node} asked for its table to be kept"
+        assert view is not None, f"{node} requires that its table is kept"
         return view
 
     def set_view(self, table: Node, view: TableView) -> None:

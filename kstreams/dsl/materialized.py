@@ -19,7 +19,7 @@ class Materialized:
     Parameters
     ----------
     name : str, optional
-        Names the store, so that it can be asked questions and keeps its name when the topology changes.
+        Names the store, so that it can be queried and keeps its name when the topology changes.
     store : {"rocksdb", "memory"}, optional
         Where it lives; without it, where `default.dsl.store` says: in RocksDB.
     caching : bool

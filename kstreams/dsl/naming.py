@@ -63,7 +63,7 @@ class Names:
         return self._made_up(f"{prefix}{generated[-10:]}")
 
     def given_or_next(self, name: str | None, prefix: str) -> str:
-        """The user's name, or the generated one; the number is taken either way."""
+        """The user's name, or the generated one; the number is taken in both cases."""
         generated = self.next(prefix)
         return generated if name is None else validate_name(name)
 

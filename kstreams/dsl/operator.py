@@ -153,7 +153,7 @@ def register(descriptor: OperatorDescriptor) -> None:
     ...
     ...         return process
     >>> def twice(node, build):
-    ...     return build.step(node, TwiceOperator())
+    ...     return build.processor(node, TwiceOperator())
     >>> register(OperatorDescriptor(node=Twice, types=unchanged, topology=twice))
     >>> builder = ks.StreamsBuilder()
     >>> builder.stream("words", key=str, value=str).apply(Twice()).to("doubled-words")

@@ -61,7 +61,7 @@ def types_of_pairwise(node: Pairwise, parents: tuple[Types, ...]) -> Types:
 
 
 def add_pairwise(node: Pairwise, build: Lowering) -> str:
-    return build.step(node, PairwiseOperator(node.combine))
+    return build.processor(node, PairwiseOperator(node.combine))
 
 
 register(OperatorDescriptor(node=Pairwise, types=types_of_pairwise, topology=add_pairwise))

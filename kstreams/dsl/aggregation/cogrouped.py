@@ -120,7 +120,7 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         initializer : callable
             The aggregate before the first record of a key.
         value : type or Serde, optional
-            Type of the aggregate, where no return annotation tells.
+            Type of the aggregate, where no return annotation says it.
         name : str, optional
             Names the operators.
         """

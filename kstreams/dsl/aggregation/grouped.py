@@ -150,7 +150,7 @@ class KGroupedStream(Handle, Generic[K, V]):
         aggregator : callable
             `(key, value, aggregate) -> aggregate`; None deletes. It may change the aggregate in place.
         value : type or Serde, optional
-            Type of the aggregate, where the return annotation of the aggregator or initializer does not tell.
+            Type of the aggregate, where the return annotation of the aggregator or initializer does not say.
         **fields : expression
             Instead of functions: the result has these fields, as `flights=ks.len()`; `value=` may give its type.
 

@@ -25,7 +25,7 @@ A = TypeVar("A")
 class SessionWindowedKStream(WindowedKStream[K, V]):
     """What `windowed_by(SessionWindows(...))` gives; aggregates by key and session.
 
-    A record that lies between two sessions makes them one: both are deleted, then the new one is emitted.
+    A record between two sessions merges them: both are deleted, then the new one is emitted.
     Kafka Streams: `SessionWindowedKStream`.
 
     Examples
@@ -107,7 +107,7 @@ class SessionWindowedKStream(WindowedKStream[K, V]):
             `(key, aggregate, aggregate) -> aggregate` of two sessions that become one. It is called with the initial
             aggregate first, which must change nothing.
         value : type or Serde, optional
-            Type of the aggregate, where the return annotation of the aggregator or initializer does not tell.
+            Type of the aggregate, where the return annotation of the aggregator or initializer does not say.
         **fields : expression
             Instead of functions: the result has these fields; those that depend on the order of records are refused.
 

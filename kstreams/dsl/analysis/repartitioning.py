@@ -1,4 +1,4 @@
-"""Where records no longer lie in the partition of their key, so that grouping or joining must repartition."""
+"""Whether records are still in the partition of their key; if not, grouping or joining must repartition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def repartition_required(nodes: Mapping[str, Node], node: Node) -> bool:
     nodes : mapping of str to Node
         The graph so far.
     node : Node
-        Whose output is asked about.
+        Whose output is to be grouped or joined.
     """
     waiting, seen = [node], {node.name}
     while waiting:

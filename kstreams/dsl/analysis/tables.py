@@ -1,7 +1,7 @@
 """Which tables are kept in a store although unnamed, and which must send old values along with new ones.
 
-Both follow from what reads a table: a join looks rows up, a regrouping or `suppress` needs old values. Operators ask in
-the order of their declaration, as in Kafka Streams, since a filter asks only for what its parent can give at that time.
+Both follow from what reads a table: a join looks rows up, a regrouping or `suppress` needs old values. The rules
+are applied in the order of declaration, as in Kafka Streams: a filter sends old values only if its parent does by then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Keeping(Enum):
     """How a table node keeps its rows."""
 
     ALWAYS = "always"
-    ON_DEMAND = "on demand"  # when named, looked up or asked for old values
+    ON_DEMAND = "on demand"  # when named, looked up or old values are needed
     IF_NAMED = "if named"  # else it is a view of its parent
     JOINED = "joined"  # if named, else a view of both its parents, on whose old values its own depend in either case
 
@@ -37,7 +37,7 @@ class TableFacts:
 
 
 class TableDemands:
-    """What has been asked of the tables so far.
+    """What the operators so far need of the tables they read.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class TableDemands:
 
 
 TableRule = Callable[[Any, TableDemands, tuple[Node, ...]], None]
-"""`rule(node, tables, parents)`: what a node asks of the tables among its parents."""
+"""`rule(node, tables, parents)`: what a node needs of the tables among its parents."""
 
 
 def versioned_tables(

@@ -27,7 +27,7 @@ def joined_globally(node: GlobalTableJoin, parents: tuple[Types, ...]) -> Types:
 
 
 def joined_type(node: Any, parents: tuple[Types, ...]) -> Any:
-    """The type of what a join makes of both sides: as it declares, else as its joiner tells."""
+    """The type of what a join makes of both sides: as declared, else by the annotation of its joiner."""
     if node.result is not None:
         return node.result
     if not isinstance(node.joiner, Expr):

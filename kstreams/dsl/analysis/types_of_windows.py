@@ -31,7 +31,7 @@ def windowed_cogrouped(node: WindowedCogroup, parents: tuple[Types, ...]) -> Typ
 
 
 def cogrouped_key(node: Cogroup, parents: tuple[Types, ...]) -> TypeOf:
-    """The type of the key by which streams are grouped together: that of the first one that tells it."""
+    """The type of the key by which streams are grouped together: that of the first one where it is known."""
     keys = [parent.key.or_declared(given.grouped.key, node) for parent, given in zip(parents, node.inputs, strict=True)]
     return next((key for key in keys if key.kind is not None), keys[0]).or_declared(node.key, node)
 

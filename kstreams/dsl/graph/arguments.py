@@ -1,4 +1,4 @@
-"""Whether what the user gave an operator may stand where it was put; told when the operator is declared."""
+"""Checks the arguments of an operator when it is declared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPINGS = {"key": "key", "value": "value", "other_value": "other_value", "resul
 
 
 def check_arguments(node: Node) -> None:
-    """Raise a TopologyError when what the user gave cannot be meant; names the operator and what it takes.
+    """Raise a TopologyError for an argument of the wrong type; it names the operator and what that takes.
 
     A function must be one, and take what it will be called with; a type must have a serde.
     """

@@ -109,7 +109,7 @@ def refuse_async(node: Node) -> None:
 
 
 def _given(part: Any) -> Iterator[Any]:
-    """What the user gave an operator, such as the functions of its aggregation."""
+    """The functions among the arguments of an operator, and of parts such as its aggregation."""
     for field in fields(part):
         value = getattr(part, field.name)
         for item in value if isinstance(value, tuple) else (value,):

@@ -20,11 +20,11 @@ N = TypeVar("N", bound="Node")
 
 
 class Keys(Enum):
-    """What an operator does to keys, as far as the partition a record lies in is concerned."""
+    """Whether the records that come out of an operator are in the partition of their key."""
 
     KEPT = "kept"
     CHANGED = "changed"  # a later grouping or join must repartition
-    IN_PLACE = "in place"  # the output lies where its key belongs
+    IN_PLACE = "in place"  # every record is in the partition of its key
 
 
 @dataclass(frozen=True, slots=True, eq=False)

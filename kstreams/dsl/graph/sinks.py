@@ -25,7 +25,7 @@ class To(Node):
 class Repartition(Node):
     """Writes to an internal topic by the new key and reads it again. Its name is that of the source that reads.
 
-    `explicit` tells the `repartition()` of the user from one that an aggregation or join needs.
+    `explicit`: whether the user called `repartition()`; an aggregation or join needs the others.
     """
 
     keys: ClassVar[Keys] = Keys.IN_PLACE

@@ -1,4 +1,4 @@
-"""Which passes `topology.optimization` asks for."""
+"""The passes that `topology.optimization` names."""
 
 from __future__ import annotations
 

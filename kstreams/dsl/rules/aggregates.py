@@ -38,7 +38,7 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     set_view(node, build, StoreView(store), lowered)
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None
-    return build.step(node, AggregateOperator(lowered.aggregator, kept), stores=(store,), columns=columnar)
+    return build.processor(node, AggregateOperator(lowered.aggregator, kept), stores=(store,), columns=columnar)
 
 
 def set_view(node: Aggregate, build: Lowering, view: TableView, lowered: Lowered) -> None:
@@ -66,7 +66,7 @@ def _fold(node: Aggregate, build: Lowering) -> Lowered:
 
 
 def gave_nothing(node: Node) -> Advice:
-    """What is told of an aggregator that gives None where there is no aggregate to delete."""
+    """The advice about an aggregator that returns None where there is no aggregate to delete."""
     return Advice(
         f"the function of {node} gave None for a key that had no aggregate: nothing is kept. If it changes the "
         "aggregate in place, let it return the aggregate as well."

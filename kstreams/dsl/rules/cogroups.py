@@ -52,8 +52,8 @@ def _together(
     kept = KeptRows(node.store, node.materialized.caching, build.sends_old(node), shared=True)
     for given, parent in zip(node.inputs, build.outputs(node), strict=True):
         aggregate = operator(Aggregator(node.initializer, given.aggregator, gave_nothing=gave_nothing(node)), kept)
-        build.step(node, aggregate, name=given.name, parents=(parent,), stores=view.stores)
-    return build.step(node, PassOperator(), parents=tuple(given.name for given in node.inputs))
+        build.processor(node, aggregate, name=given.name, parents=(parent,), stores=view.stores)
+    return build.processor(node, PassOperator(), parents=tuple(given.name for given in node.inputs))
 
 
 OPERATORS = (

@@ -42,12 +42,12 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
     versioned = build.is_versioned(build.parent(node))
     select, join = _foreign_key(node, build, left, right), node.names.send
     send = SubscriptionSendOperator(select, foreign_key, row, node.left_outer, join, versioned)
-    build.step(node, send, name=node.names.send, parents=build.outputs(node)[:1])
+    build.processor(node, send, name=node.names.send, parents=build.outputs(node)[:1])
     _right_side(node, build, left, right)
     view, names = build.view_of_table(node), node.names
     primary_key = build.key_serde(node, PURPOSE, left)
     resolve = ResponseJoinOperator(view, row, keyed_joiner(node, build), node.left_outer, select, primary_key, join)
-    build.step(node, resolve, name=names.resolver, parents=(names.response.source,), stores=view.stores)
+    build.processor(node, resolve, name=names.resolver, parents=(names.response.source,), stores=view.stores)
     return table_of_records(node, build, (names.resolver,))
 
 
@@ -61,11 +61,11 @@ def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types
     )
     build.store(names.store, kind, Materialized(), key=BytesSerde(), value=subscriptions)
     receive = SubscriptionReceiveOperator(names.store, foreign_key, primary_key)
-    build.step(node, receive, name=names.receive, parents=(names.registration.source,), stores=(names.store,))
+    build.processor(node, receive, name=names.receive, parents=(names.registration.source,), stores=(names.store,))
     answer = SubscriptionJoinOperator(view, names.store, foreign_key)
-    build.step(node, answer, name=names.join_foreign, parents=(names.receive,), stores=view.stores)
+    build.processor(node, answer, name=names.join_foreign, parents=(names.receive,), stores=view.stores)
     answer_all = ForeignTableJoinOperator(names.store, foreign_key, build.is_versioned(build.parent(node, 1)))
-    build.step(node, answer_all, name=names.foreign_join, parents=build.outputs(node)[1:], stores=(names.store,))
+    build.processor(node, answer_all, name=names.foreign_join, parents=build.outputs(node)[1:], stores=(names.store,))
     responses = ResponseSerde(build.value_serde(node, PURPOSE, right))
     answered = {"key": primary_key, "value": responses, "parents": (names.join_foreign, names.foreign_join)}
     choose = _partitioner(node, node.partitioner) or _recorded_partition
@@ -101,7 +101,7 @@ def _partitioner(node: ForeignKeyJoin, partitioner: Partitioner | None) -> Calla
 
 
 def _foreign_key(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types) -> Callable[[Any, Any], Any]:
-    """What the user gave, as `foreign_key(key, row)`."""
+    """The user's function or expression, as `foreign_key(key, row)`."""
     function = node.foreign_key
     if isinstance(function, Expr):
         types = {"key": left.key.python, "value": left.value.python, "result": right.key.python}

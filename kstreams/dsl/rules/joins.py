@@ -94,11 +94,11 @@ def _join(node: StreamJoin, build: Lowering, this: Any, other: Any, *shared_stor
     _step(node, build, names.other_windowed, JoinWindowOperator(names.other_store), right, names.other_store)
     _step(node, build, names.this_join, this, names.this_windowed, names.other_store, *shared_stores)
     _step(node, build, names.other_join, other, names.other_windowed, names.this_store, *shared_stores)
-    return build.step(node, PassOperator(), parents=(names.this_join, names.other_join))
+    return build.processor(node, PassOperator(), parents=(names.this_join, names.other_join))
 
 
 def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: str, *stores: str) -> None:
-    build.step(node, operator, name=name, parents=(parent,), stores=stores)
+    build.processor(node, operator, name=name, parents=(parent,), stores=stores)
 
 
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
@@ -107,13 +107,13 @@ def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     join, parents = LookupJoinOperator(view, keyed(node, build), node.left, as_of=versioned), build.outputs(node)[:1]
     if node.grace_ms is None:
         columns = None if versioned else _look_up(node, key_of_record, build)
-        return build.step(node, join, parents=parents, stores=view.stores, columns=columns)
+        return build.processor(node, join, parents=parents, stores=view.stores, columns=columns)
     _check_grace(node, build, view, node.grace_ms, versioned=versioned)
     buffer, left = f"{node.name}-Buffer", side_types(node, build.input_types(node), build.input_types(node, 1))[0]
     key, value = build.key_serde(node, TO_KEEP, left), build.value_serde(node, TO_KEEP, left)
     build.store(buffer, StoreKind.RECORD_BUFFER, Materialized(), key=key, value=value)
     operator = GraceLookupJoinOperator(join, buffer, node.grace_ms)
-    return build.step(node, operator, parents=parents, stores=(*view.stores, buffer))
+    return build.processor(node, operator, parents=parents, stores=(*view.stores, buffer))
 
 
 def _check_grace(node: StreamTableJoin, build: Lowering, view: TableView, grace_ms: int, *, versioned: bool) -> None:
@@ -134,7 +134,7 @@ def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
     select_key = build.function(node, node.key_selector, ("key", "value"))
     operator = LookupJoinOperator(build.view_of_table(node, 1), keyed(node, build), node.left, select_key)
     columns = _look_up(node, node.key_selector, build)
-    return build.step(node, operator, parents=build.outputs(node)[:1], columns=columns)
+    return build.processor(node, operator, parents=build.outputs(node)[:1], columns=columns)
 
 
 def _look_up(node: StreamTableJoin | GlobalTableJoin, key: Function, build: Lowering) -> LookupForm | None:

@@ -27,7 +27,7 @@ def global_store(node: GlobalStore, build: Lowering) -> str:
     build.source(node, node.source, (node.topic,), **consumed(node, node.consumed, build))
     build.topology.add_state_store(node.store, is_global=True)
     operator = ProcessOperator(node.supplier, ProcessorKind.GLOBAL_STORE)
-    return build.step(node, operator, parents=(node.source,), stores=(node.store.name,))
+    return build.processor(node, operator, parents=(node.source,), stores=(node.store.name,))
 
 
 def transform_values(node: TableTransformValues, build: Lowering) -> str:
@@ -45,7 +45,7 @@ def transform_values(node: TableTransformValues, build: Lowering) -> str:
 def _with_stores(node: Process | TableTransformValues, build: Lowering, operator: Operator, *kept: str) -> str:
     for builder in node.brought:
         build.topology.add_state_store(builder)
-    name, stores = build.step(node, operator, stores=kept), _stores(node)
+    name, stores = build.processor(node, operator, stores=kept), _stores(node)
     if stores:
         build.topology.connect_processor_and_state_stores(name, *stores)
     return name

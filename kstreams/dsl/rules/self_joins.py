@@ -28,8 +28,10 @@ def self_join(node: SelfJoin, build: Lowering) -> str:
     joiner = keyed(node, build)
     left = StreamJoinSide(True, store, windows.before_ms, windows.after_ms, joiner)
     right = StreamJoinSide(False, store, windows.after_ms, windows.before_ms, joiner)
-    build.step(node, JoinWindowOperator(store), name=node.windowed, parents=build.outputs(node)[:1], stores=(store,))
-    return build.step(
+    build.processor(
+        node, JoinWindowOperator(store), name=node.windowed, parents=build.outputs(node)[:1], stores=(store,)
+    )
+    return build.processor(
         node, SelfJoinOperator(left, right, windows.retention_ms), parents=(node.windowed,), stores=(store,)
     )
 

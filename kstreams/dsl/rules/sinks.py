@@ -37,9 +37,9 @@ def repartition(node: Repartition, build: Lowering) -> str:
 
 def _filter(node: Repartition, build: Lowering) -> str:
     if node.name in build.with_null_keys:
-        return build.step(node, PassOperator(), name=node.filter, columns=ProjectForm())
+        return build.processor(node, PassOperator(), name=node.filter, columns=ProjectForm())
     columns = ProjectForm(where=~key_of_record.is_null(), counts=True)
-    return build.step(node, DropNullKeysOperator(), name=node.filter, columns=columns)
+    return build.processor(node, DropNullKeysOperator(), name=node.filter, columns=columns)
 
 
 OPERATORS = (

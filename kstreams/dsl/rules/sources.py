@@ -31,7 +31,7 @@ def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
     store = build.store(node.store, kind, node.materialized, is_global=True, **serdes)
     build.set_view(node, StoreView(store))
     operator = TableSourceOperator(KeptRows(store, caching=False))
-    return build.step(node, operator, parents=(node.source,), stores=(store,))
+    return build.processor(node, operator, parents=(node.source,), stores=(store,))
 
 
 def consumed(node: Node, how: Consumed, build: Lowering) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def filter_(node: Filter, build: Lowering) -> str:
     columns = None
     if isinstance(node.predicate, Expr):
         columns = ProjectForm(where=~node.predicate.fill_null(False) if node.negate else node.predicate)
-    return build.step(node, op.FilterOperator(predicate, node.negate, given), columns=columns)
+    return build.processor(node, op.FilterOperator(predicate, node.negate, given), columns=columns)
 
 
 def map_values(node: MapValues, build: Lowering) -> str:
@@ -64,24 +64,24 @@ def map_values(node: MapValues, build: Lowering) -> str:
     if isinstance(node.function, Expr):
         columns = ProjectForm(value=node.function, result=build.types[node.name].value.python)
     function = build.function(node, node.function, given.value)
-    return build.step(node, op.MapValuesOperator(function, given), columns=columns)
+    return build.processor(node, op.MapValuesOperator(function, given), columns=columns)
 
 
 def map_batch(node: MapBatch, build: Lowering) -> str:
     taken, made = build.input_types(node), build.types[node.name].value.python
     frames = replace(node.frames, key=taken.key.python, kind=taken.value.python)
     columns = BatchForm(frames.fields, frames.with_key) if frames.is_columnar else None
-    return build.step(node, MapBatchOperator(node.function, frames, made, node.max_rows), columns=columns)
+    return build.processor(node, MapBatchOperator(node.function, frames, made, node.max_rows), columns=columns)
 
 
 def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
     given = takes(node.function, with_key=node.with_key)
     function = build.function(node, node.function, given.value)
-    return build.step(node, op.FlatMapValuesOperator(function, given, gave_text(node)))
+    return build.processor(node, op.FlatMapValuesOperator(function, given, gave_text(node)))
 
 
 def gave_text(node: FlatMapValues) -> Advice:
-    """What is told of a function that gives a text where several values are expected."""
+    """The advice about a function that returns a text where several values are expected."""
     return Advice(
         f"the function of {node} gave a text, whose letters go on one by one: to pass it on whole, return [text]"
     )
@@ -91,37 +91,37 @@ def select_key(node: SelectKey, build: Lowering) -> str:
     given = takes(node.function, with_key=True)
     columns = ProjectForm(key=node.function) if isinstance(node.function, Expr) else None
     function = build.function(node, node.function, given.value)
-    return build.step(node, op.SelectKeyOperator(function, given), columns=columns)
+    return build.processor(node, op.SelectKeyOperator(function, given), columns=columns)
 
 
 def map_(node: Map, build: Lowering) -> str:
     if not isinstance(node.function, tuple):
-        return build.step(node, op.MapOperator(node.function))
+        return build.processor(node, op.MapOperator(node.function))
     key, value = node.function
     types = build.types[node.name]
     functions = (build.function(node, expr, Takes.RECORD.value) for expr in (key, value))
     columns = ProjectForm(key=key, value=value, result=types.value.python)
-    return build.step(node, op.MapRecordOperator(*functions), columns=columns)
+    return build.processor(node, op.MapRecordOperator(*functions), columns=columns)
 
 
 def flat_map(node: FlatMap, build: Lowering) -> str:
-    return build.step(node, op.FlatMapOperator(node.function))
+    return build.processor(node, op.FlatMapOperator(node.function))
 
 
 def peek(node: Peek, build: Lowering) -> str:
-    return build.step(node, op.PeekOperator(node.function))
+    return build.processor(node, op.PeekOperator(node.function))
 
 
 def foreach(node: Foreach, build: Lowering) -> str:
-    return build.step(node, op.ForeachOperator(node.function))
+    return build.processor(node, op.ForeachOperator(node.function))
 
 
 def print_(node: Print, build: Lowering) -> str:
-    return build.step(node, op.PrintOperator(node.label, node.mapper, node.file))
+    return build.processor(node, op.PrintOperator(node.label, node.mapper, node.file))
 
 
 def pass_on(node: Merge | Branch, build: Lowering) -> str:
-    return build.step(node, op.PassOperator(), columns=ProjectForm())
+    return build.processor(node, op.PassOperator(), columns=ProjectForm())
 
 
 def split(node: Split, build: Lowering) -> str:
@@ -132,7 +132,7 @@ def split(node: Split, build: Lowering) -> str:
         _without_timestamp(function) if by_record and not isinstance(predicate, Expr) else function
         for predicate, function in zip(node.predicates, predicates, strict=True)
     )
-    return build.step(node, op.SplitOperator(alike, node.branches, given))
+    return build.processor(node, op.SplitOperator(alike, node.branches, given))
 
 
 def _without_timestamp(predicate: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:

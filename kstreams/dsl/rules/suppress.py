@@ -37,7 +37,7 @@ def suppress(node: Suppress, build: Lowering) -> str:
         max_bytes=suppressed.max_bytes,
         emit_early=suppressed.when_full == "emit_early",
     )
-    return build.step(node, operator, stores=(node.store,))
+    return build.processor(node, operator, stores=(node.store,))
 
 
 def _close_delay_ms(node: Suppress, build: Lowering) -> int:

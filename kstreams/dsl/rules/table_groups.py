@@ -22,7 +22,7 @@ Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[A
 
 
 def table_group_by(node: TableGroupBy, build: Lowering) -> str:
-    return build.step(node, GroupRowsOperator(_grouping(node, build), build.is_versioned(build.parent(node))))
+    return build.processor(node, GroupRowsOperator(_grouping(node, build), build.is_versioned(build.parent(node))))
 
 
 def _grouping(node: TableGroupBy, build: Lowering) -> Callable[[Any, Any], tuple[Any, Any]]:
@@ -46,7 +46,7 @@ def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     build.set_view(node, StoreView(store))
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
     functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)
-    return build.step(node, TableAggregateOperator(*functions, kept, gave_nothing(node)), stores=(store,))
+    return build.processor(node, TableAggregateOperator(*functions, kept, gave_nothing(node)), stores=(store,))
 
 
 def _count(count: TableCount) -> Functions:

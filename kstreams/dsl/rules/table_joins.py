@@ -24,9 +24,9 @@ def table_join(node: TableJoin, build: Lowering) -> str:
     if node.materialized.name is None:
         views = build.view_of_table(node, 0), build.view_of_table(node, 1)
         build.set_view(node, JoinedView(*views, keyed_joiner(node, build), node.left_outer, node.right_outer))
-        return build.step(node, PassOperator(), parents=sides)
+        return build.processor(node, PassOperator(), parents=sides)
     kept = kept_rows(node, node.materialized.name, build)
-    return build.step(node, TableJoinMergeOperator(kept), parents=sides, stores=(kept.store,))
+    return build.processor(node, TableJoinMergeOperator(kept), parents=sides, stores=(kept.store,))
 
 
 def _side(node: TableJoin, build: Lowering, position: int) -> None:
@@ -37,7 +37,7 @@ def _side(node: TableJoin, build: Lowering, position: int) -> None:
     versioned = build.is_versioned(build.parent(node, position))
     operator = TableJoinOperator(other, joiner, outer, other_outer, build.sends_old(node), versioned)
     name = (node.this_join, node.other_join)[position]
-    build.step(node, operator, name=name, parents=(build.outputs(node)[position],), stores=other.stores)
+    build.processor(node, operator, name=name, parents=(build.outputs(node)[position],), stores=other.stores)
 
 
 def keyed_joiner(node: TableJoin | ForeignKeyJoin, build: Lowering) -> Joiner:

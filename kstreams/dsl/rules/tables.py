@@ -23,7 +23,7 @@ def to_table(node: ToTable, build: Lowering) -> str:
 
 
 def to_stream(node: ToStream, build: Lowering) -> str:
-    return build.step(node, op.ToStreamOperator())
+    return build.processor(node, op.ToStreamOperator())
 
 
 def table_filter(node: TableFilter, build: Lowering) -> str:
@@ -50,9 +50,9 @@ def table_of_records(
         The topic that its store is restored from, where that is no changelog.
     """
     if not build.is_kept(node):
-        return build.step(node, op.UnkeptTableSourceOperator(), parents=parents)
+        return build.processor(node, op.UnkeptTableSourceOperator(), parents=parents)
     kept = kept_rows(node, node.store, build, source_topic=source_topic)
-    return build.step(node, op.TableSourceOperator(kept), parents=parents, stores=(kept.store,))
+    return build.processor(node, op.TableSourceOperator(kept), parents=parents, stores=(kept.store,))
 
 
 def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper, *, skips_empty: bool) -> str:
@@ -62,9 +62,9 @@ def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper
         parent = build.view_of_parent(node)
         if parent is not None:
             build.set_view(node, op.MappedView(parent, mapper))
-        return build.step(node, op.ViewOperator(mapper, build.sends_old(node), skips_empty))
+        return build.processor(node, op.ViewOperator(mapper, build.sends_old(node), skips_empty))
     kept = kept_rows(node, node.materialized.name, build)
-    return build.step(node, op.KeptViewOperator(mapper, kept, skips_empty), stores=(kept.store,))
+    return build.processor(node, op.KeptViewOperator(mapper, kept, skips_empty), stores=(kept.store,))
 
 
 def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.KeptRows:
@@ -79,7 +79,7 @@ def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.Kept
 
 
 def _of_row(node: Any, function: Function, build: Lowering, *, with_key: bool) -> op.Mapper:
-    """What the user gave, as a function of key, value and timestamp."""
+    """The user's function or expression, as a function of key, value and timestamp."""
     live = build.function(node, function, ("key", "value", "timestamp"))
     if isinstance(function, Expr):
         return live

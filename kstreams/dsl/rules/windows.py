@@ -48,7 +48,7 @@ def _sliding(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: 
 def _session(
     aggregator: Aggregator, merger: Merger | None, kept: KeptRows, windows: SessionWindows, on_close: bool
 ) -> Operator:
-    assert merger is not None, "the method asked for it"
+    assert merger is not None, "the method requires it"
     return SessionAggregateOperator(aggregator, merger, kept, windows, on_close)
 
 
@@ -73,7 +73,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     columnar = None
     if lowered.expressions and isinstance(windows, TimeWindows | SessionWindows):
         columnar = columns.AggregateForm(lowered.expressions, windows, on_close)
-    return build.step(node, operator, stores=(store,), columns=columnar)
+    return build.processor(node, operator, stores=(store,), columns=columnar)
 
 
 def window_store(

@@ -1,4 +1,4 @@
-"""Whether both sides of a join have keys that can meet; asked when the join is declared."""
+"""Checks, when a join is declared, that keys of both sides can be equal."""
 
 from __future__ import annotations
 

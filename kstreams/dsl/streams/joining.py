@@ -1,4 +1,4 @@
-"""How the joins of a stream are declared: what is repartitioned before, and the names they give out."""
+"""Declares the joins of a stream: the repartitions before, the nodes, and the names of processors and stores."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def refuse_options(other: Handle, joined: Joined, **given: Any) -> None:
 
 
 def _left_value(left: Handle, joined: Joined) -> Typing:
-    """The type of this side's values where nothing else tells it: that of the result."""
+    """The type of this side's values where nothing else says it: that of the result."""
     return joined.value if types_of(left._graph, left._node).value.kind is None else None
 
 

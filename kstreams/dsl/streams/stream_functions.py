@@ -124,7 +124,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         function : callable or pair of expressions
             Gives the new key and value, or one expression for each.
         key, value : type or Serde, optional
-            Where the function's return annotation does not tell.
+            Where the function's return annotation does not say.
 
         Examples
         --------
@@ -200,7 +200,7 @@ class StreamFunctions(Handle, Generic[K, V]):
         function : callable or expression
             Of the value; with `with_key=True`, of key and value.
         value : type or Serde, optional
-            The type of the new value, where the function's return annotation does not tell.
+            The type of the new value, where the function's return annotation does not say.
         name : str, optional
             Names the operator.
         concurrency : int, optional

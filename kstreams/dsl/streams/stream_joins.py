@@ -25,7 +25,7 @@ VR = TypeVar("VR")
 
 
 class JoinOptions(TypedDict, total=False):
-    """What every join may be told; see `join`."""
+    """Options of every join; see `join`."""
 
     windows: JoinWindows | None
     key: Typing
@@ -36,7 +36,7 @@ class JoinOptions(TypedDict, total=False):
 
 
 class LookupOptions(JoinOptions, total=False):
-    """What a join that may look into a table can be told beside."""
+    """Options of a join that may look into a table."""
 
     grace: Duration | None
 
@@ -116,8 +116,8 @@ class StreamJoins(Handle, Generic[K, V]):
         key_selector : callable or expression
             For a global table: `(key, value) -> key of the table`.
         value : type or Serde, optional
-            Of the result, where the return annotation of the joiner does not tell; of this side's values as well where
-            nothing else tells.
+            Of the result, where the return annotation of the joiner does not say it; also of this side's values, where
+            nothing else does.
         key, other_value : type or Serde, optional
             Of the keys and the other side's values, where they are not known; not for a global table.
         name : str, optional

@@ -35,7 +35,7 @@ class Deduplication:
     serde: Serde[Any]
 
     def stores(self) -> tuple[StoreBuilder]:
-        """Marks by time, as long as a record may come that they tell about."""
+        """Marks by time, kept as long as a duplicate may come."""
         size = max(self.within_ms, 1)
         return (Stores.window(self.store, retention=2 * size + 1, size=size, key=self.serde, value=bytes),)
 

@@ -1,4 +1,4 @@
-"""How the joins of two tables are declared, and the names they give out."""
+"""Declares the joins of two tables: their nodes, and the names of processors, topics and stores."""
 
 from __future__ import annotations
 

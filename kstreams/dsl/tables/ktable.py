@@ -257,7 +257,7 @@ class KTable(TableJoins[K, V], Generic[K, V]):
         function : callable or pair of expressions
             A row for which the new key or value is None belongs to no group.
         key, value : type or Serde, optional
-            Where the function's return annotation does not tell.
+            Where the function's return annotation does not say.
         name : str, optional
             Names the operator and the repartition topic.
 

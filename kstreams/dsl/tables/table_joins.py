@@ -44,7 +44,7 @@ class TableJoins(Handle, Generic[K, V]):
 
         Every update of either table updates the result, at the later time of both rows. Both tables need the same
         number of partitions, but for a join by foreign key: of that, left rows and answers travel through two internal
-        topics, so that results come eventually and a row may be told twice.
+        topics, so that results are eventually consistent and a row may be emitted twice.
 
         Parameters
         ----------

@@ -137,7 +137,7 @@ def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, .
     work : callable
         A function of kstreams: `work(*given, *arrays) -> array`.
     given : tuple
-        What the user gave: it travels by value.
+        Functions, types and serdes of the user; they are sent to the workers by value.
     """
     from kstreams.runtime.spark.cluster.shipping import pack, unpack  # loads Spark
 

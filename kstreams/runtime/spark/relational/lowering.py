@@ -1,4 +1,4 @@
-"""`RelationalLowering`: what a rule of the relational path is given to turn its node into columns of a DataFrame."""
+"""`RelationalLowering`: frames of parents, types, serdes and outputs; the rule of every relational node is given it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Output(NamedTuple):
 
 
 class RelationalLowering:
-    """The nodes of one sub-topology on their way to DataFrames.
+    """Turns the nodes of one sub-topology into DataFrames.
 
     Parameters
     ----------

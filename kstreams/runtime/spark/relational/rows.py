@@ -49,8 +49,8 @@ def _rows(output: Output, program: Program) -> DataFrame:
     partition = arrow_call("int", _placed, (count,), key, partition_of_origin())
     topic, value = F.lit(output.topic), F.col("value")
     if output.drops is not None:
-        has_key, told = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
-        topic, value = F.when(has_key, topic).otherwise(CONTROL_TOPIC), F.when(has_key, value).otherwise(F.lit(told))
+        has_key, report = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
+        topic, value = F.when(has_key, topic).otherwise(CONTROL_TOPIC), F.when(has_key, value).otherwise(F.lit(report))
     return output.frame.rows.select(
         topic.alias("topic"),
         partition.alias("partition"),

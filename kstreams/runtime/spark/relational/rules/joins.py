@@ -42,7 +42,7 @@ def _side(frame: Frame, side: str) -> DataFrame:
 
 
 def _within(node: g.StreamJoin) -> Column:
-    """The right row lies from `before` the left one to `after` it, both ends included."""
+    """Whether the right row is at most `before` the left one or `after` it, both ends included."""
     before, after = (
         F.expr(f"make_dt_interval(0, 0, 0, {ms / 1000})") for ms in (node.windows.before_ms, node.windows.after_ms)
     )

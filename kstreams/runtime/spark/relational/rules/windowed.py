@@ -51,7 +51,7 @@ def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> 
 
 
 def pass_on(node: g.Suppress | g.ToStream, build: RelationalLowering) -> Frame:
-    """Only final results come this way."""
+    """The same frame: it holds final results only."""
     return build.parent(node)
 
 
