@@ -41,7 +41,7 @@ def _sub_topology(part: SubTopology) -> dict[str, Any]:
         "id": part.id,
         "global": part.is_global,
         "nodes": [_node(node, children[node.name]) for node in part.nodes],
-        "stores": [{"name": store.name, "kind": store.kind.value, "logging": store.logging} for store in part.stores],
+        "stores": [{"name": store.name, "kind": store.kind.name, "logging": store.logging} for store in part.stores],
     }
 
 

@@ -9,6 +9,7 @@ from kstreams.state.api import (
     StoreKind,
     TaskState,
     VersionedRecord,
+    register_store_kind,
 )
 from kstreams.state.live_budget import StateLimits
 from kstreams.state.stores import Stores
@@ -26,4 +27,5 @@ __all__ = [
     "TaskState",
     "VersionedRecord",
     "open_task_state",
+    "register_store_kind",
 ]

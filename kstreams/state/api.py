@@ -5,9 +5,7 @@ A store gives live Python objects to operators; its bytes reach disk and changel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -16,59 +14,11 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.record import Headers, ValueAndTimestamp, Windowed
 from kstreams.serdes import Serde
+from kstreams.state.custom_store import CustomStore
+from kstreams.state.store_builder import StoreBuilder, StoreKind, register_store_kind
 
 VALID_TO_UNDEFINED = -1
 NOT_PUT = -(2**63)
-
-
-class StoreKind(Enum):
-    """The kinds of stores."""
-
-    KEY_VALUE = "key-value"
-    TIMESTAMPED_KEY_VALUE = "timestamped-key-value"
-    WINDOW = "window"
-    TIMESTAMPED_WINDOW = "timestamped-window"
-    SESSION = "session"
-    VERSIONED = "versioned"
-    TIME_ORDERED_BUFFER = "time-ordered-buffer"  # suppress
-    RECORD_BUFFER = "record-buffer"  # stream-table joins with grace
-    CUSTOM = "custom"  # of the user's own making
-    OUTER_JOIN = "outer-join"  # rows of a left or outer stream-stream join that found no partner yet
-
-
-@dataclass(frozen=True, slots=True)
-class StoreBuilder:
-    """The description of a store; `Stores` makes it, a task opens it.
-
-    Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
-    A store with a `source_topic` has that topic of the user's for its changelog, and none of its own. One that is
-    `time_ordered` serves emission on close: it hides what has expired from `all` at once, but still finds what closes.
-    The windows of a `sparse` one hardly share a start, so that its rows lie by key.
-    """
-
-    name: str
-    kind: StoreKind
-    key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
-    store: str = "rocksdb"
-    retention_ms: int | None = None
-    window_size_ms: int | None = None
-    retain_duplicates: bool = False
-    time_ordered: bool = False
-    sparse: bool = False
-    history_retention_ms: int | None = None
-    right_value: Serde[Any] | None = None  # OUTER_JOIN: serde of right rows; `value` is that of left rows
-    max_entries: int | None = None  # an LRU map: how many entries it keeps
-    logging: bool = True
-    caching: bool = False
-    changelog_config: Mapping[str, str] = field(default_factory=dict)
-    source_topic: str | None = None
-    make: Callable[[Any], CustomStore] | None = None  # CUSTOM: of its log, the store
-
-    @property
-    def caches(self) -> bool:
-        """Whether Kafka Streams has a cache before it, which still finds what has expired: none where closing emits."""
-        return self.caching and not self.time_ordered
 
 
 class Changes(NamedTuple):
@@ -93,18 +43,6 @@ class StateStore(Protocol):
         `timestamp_ms` becomes the timestamp of records whose store knows none: those of a plain key-value store, and
         tombstones. The task passes its stream time, as Kafka Streams does.
         """
-        ...
-
-
-class CustomStore(Protocol):
-    """A store of the user's own making: any object that can take back what it logged.
-
-    It gets its log when it is made: a function that takes a key, a value (None: deleted) and, if it likes, a timestamp
-    in ms. What it logs goes to its changelog, the last record per key and commit. A `close` is called, if it has one.
-    """
-
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take back a record that was logged; called before anything else, in the order of the changelog."""
         ...
 
 
@@ -392,4 +330,5 @@ __all__ = [
     "VersionedRecord",
     "VersionedStore",
     "WindowStore",
+    "register_store_kind",
 ]

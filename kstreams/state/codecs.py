@@ -16,7 +16,7 @@ from kstreams.errors import SerdeError, StateError
 from kstreams.record import ValueAndTimestamp
 from kstreams.serdes import Serde
 from kstreams.serdes.registry import has_immutable_values, same_bytes_when_equal
-from kstreams.state.api import StoreBuilder, StoreKind
+from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers, timestamped
 
 
@@ -157,12 +157,9 @@ class TimestampedValueCodec:
         return ValueAndTimestamp(self._plain.of_bytes(data[8:]), int.from_bytes(data[:8], "big", signed=True))
 
 
-_TIMESTAMPED = (StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.TIMESTAMPED_WINDOW)
-
-
 def value_codec(builder: StoreBuilder) -> ValueCodec:
     """How the values of a store live and become bytes."""
-    codec = TimestampedValueCodec if builder.kind in _TIMESTAMPED else PlainValueCodec
+    codec = TimestampedValueCodec if builder.kind.timestamped else PlainValueCodec
     return codec(builder.name, builder.value)
 
 

@@ -1,34 +1,10 @@
-"""What can be read from stores, and `ReadOnlyView`: a store as those see it who may look into it and must not write."""
+"""`ReadOnlyView`: a store as it is seen by those who may read it and must not write."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kstreams.errors import StateError
-
-LOOKUPS = frozenset({"get", "fetch_session"})
-"""Methods that answer with one value."""
-
-SCANS = frozenset(
-    f"{prefix}{name}"
-    for prefix in ("", "backward_", "reverse_")
-    for name in (
-        "all",
-        "range",
-        "prefix_scan",
-        "fetch",
-        "fetch_all",
-        "fetch_range",
-        "find_sessions",
-        "find_sessions_range",
-    )
-)
-"""Methods that answer with an iterator of entries."""
-
-COUNTS = frozenset({"approximate_num_entries", "num_records", "num_bytes"})
-"""Methods that count."""
-
-_WRITES = frozenset({"put", "delete", "put_if_absent", "put_all", "put_many", "remove"})
 
 
 class ReadOnlyView:
@@ -52,7 +28,7 @@ class ReadOnlyView:
         self._store, self.name = store, store.name
 
     def __getattr__(self, method: str) -> Any:
-        if method in _WRITES:
+        if method in self._store.builder.kind.writes:
             raise StateError(
                 f"the global store {self.name!r} is read-only here: only the processor that fills it may {method}"
             )

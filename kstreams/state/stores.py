@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import StateError
 from kstreams.serdes import Serde, serde_of
-from kstreams.state.api import CustomStore, StoreBuilder, StoreKind
+from kstreams.state import store_kinds
+from kstreams.state.custom_store import CustomStore
+from kstreams.state.store_builder import StoreBuilder, StoreKind, store_kind
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 WriteLog: TypeAlias = Callable[..., None]
 """Takes a key and a value as bytes (None: deleted), and a timestamp (ms) if there is one."""
 
-_HOMES = ("rocksdb", "memory")
+Home: TypeAlias = Literal["rocksdb", "memory"]
+"""Where a store lives."""
 
 
 class Stores:
@@ -51,18 +54,34 @@ class Stores:
     """
 
     @staticmethod
-    def key_value(name: str, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+    def key_value(
+        name: str,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+    ) -> StoreBuilder:
         """A key-value store.
 
         Examples
         --------
         >>> Stores.key_value("totals", key=str, value=int, store="memory").kind
-        <StoreKind.KEY_VALUE: 'key-value'>
+        <StoreKind key-value>
         """
-        return _builder(name, StoreKind.KEY_VALUE, key, value, **options)
+        return _builder(name, store_kinds.KEY_VALUE, key, value, store=store, logging=logging, caching=caching)
 
     @staticmethod
-    def timestamped_key_value(name: str, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+    def timestamped_key_value(
+        name: str,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+    ) -> StoreBuilder:
         """A key-value store of `ValueAndTimestamp`s: what tables are kept in.
 
         Examples
@@ -70,10 +89,20 @@ class Stores:
         >>> Stores.timestamped_key_value("table", key=str, value=int).store
         'rocksdb'
         """
-        return _builder(name, StoreKind.TIMESTAMPED_KEY_VALUE, key, value, **options)
+        return _builder(
+            name, store_kinds.TIMESTAMPED_KEY_VALUE, key, value, store=store, logging=logging, caching=caching
+        )
 
     @staticmethod
-    def lru_map(name: str, max_entries: int, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+    def lru_map(
+        name: str,
+        max_entries: int,
+        key: Any = None,
+        value: Any = None,
+        *,
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+    ) -> StoreBuilder:
         """A key-value store in memory that keeps the `max_entries` keys used last.
 
         Examples
@@ -83,7 +112,16 @@ class Stores:
         """
         if max_entries < 1:
             raise StateError(f"LRU map {name!r} keeps {max_entries} entries: max_entries must be at least 1")
-        return _builder(name, StoreKind.KEY_VALUE, key, value, store="memory", max_entries=max_entries, **options)
+        return _builder(
+            name,
+            store_kinds.KEY_VALUE,
+            key,
+            value,
+            store="memory",
+            logging=logging,
+            caching=caching,
+            max_entries=max_entries,
+        )
 
     @staticmethod
     def window(
@@ -94,7 +132,9 @@ class Stores:
         value: Any = None,
         *,
         retain_duplicates: bool = False,
-        **options: Any,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
     ) -> StoreBuilder:
         """A window store.
 
@@ -113,11 +153,29 @@ class Stores:
         3600000
         """
         times = _window_times(name, retention, size)
-        return _builder(name, StoreKind.WINDOW, key, value, retain_duplicates=retain_duplicates, **times, **options)
+        return _builder(
+            name,
+            store_kinds.WINDOW,
+            key,
+            value,
+            store=store,
+            logging=logging,
+            caching=caching,
+            retain_duplicates=retain_duplicates,
+            **times,
+        )
 
     @staticmethod
     def timestamped_window(
-        name: str, retention: Duration, size: Duration, key: Any = None, value: Any = None, **options: Any
+        name: str,
+        retention: Duration,
+        size: Duration,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
     ) -> StoreBuilder:
         """A window store of `ValueAndTimestamp`s: what windowed tables are kept in.
 
@@ -127,10 +185,20 @@ class Stores:
         7200000
         """
         times = _window_times(name, retention, size)
-        return _builder(name, StoreKind.TIMESTAMPED_WINDOW, key, value, **times, **options)
+        kind = store_kinds.TIMESTAMPED_WINDOW
+        return _builder(name, kind, key, value, store=store, logging=logging, caching=caching, **times)
 
     @staticmethod
-    def session(name: str, retention: Duration, key: Any = None, value: Any = None, **options: Any) -> StoreBuilder:
+    def session(
+        name: str,
+        retention: Duration,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+    ) -> StoreBuilder:
         """A session store.
 
         Parameters
@@ -141,15 +209,23 @@ class Stores:
         Examples
         --------
         >>> Stores.session("visits", retention=3_600_000, key=str, value=int).kind
-        <StoreKind.SESSION: 'session'>
+        <StoreKind session>
         """
+        retention_ms, kind = _positive(name, "retention", retention), store_kinds.SESSION
         return _builder(
-            name, StoreKind.SESSION, key, value, retention_ms=_positive(name, "retention", retention), **options
+            name, kind, key, value, store=store, logging=logging, caching=caching, retention_ms=retention_ms
         )
 
     @staticmethod
     def versioned(
-        name: str, history_retention: Duration, key: Any = None, value: Any = None, **options: Any
+        name: str,
+        history_retention: Duration,
+        key: Any = None,
+        value: Any = None,
+        *,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
     ) -> StoreBuilder:
         """A versioned key-value store.
 
@@ -163,10 +239,11 @@ class Stores:
         >>> Stores.versioned("prices", history_retention=60_000, key=str, value=float).history_retention_ms
         60000
         """
-        if options.get("caching"):
+        if caching:
             raise StateError(f"versioned store {name!r} keeps every version: leave caching=True out")
         history_ms = _positive(name, "history_retention", history_retention, least=0)
-        return _builder(name, StoreKind.VERSIONED, key, value, history_retention_ms=history_ms, **options)
+        kind = store_kinds.VERSIONED
+        return _builder(name, kind, key, value, store=store, logging=logging, history_retention_ms=history_ms)
 
     @staticmethod
     def custom(
@@ -195,9 +272,52 @@ class Stores:
         ...     def restore(self, key, value, timestamp):
         ...         self.value = int(value)
         >>> Stores.custom("highest", Highest).kind
-        <StoreKind.CUSTOM: 'custom'>
+        <StoreKind custom>
         """
-        return _builder(name, StoreKind.CUSTOM, None, None, store="memory", logging=logging, make=make)
+        return _builder(name, store_kinds.CUSTOM, None, None, store="memory", logging=logging, make=make)
+
+    @staticmethod
+    def of_kind(
+        kind: StoreKind | str,
+        name: str,
+        key: Any = None,
+        value: Any = None,
+        *,
+        retention: Duration | None = None,
+        store: Home = "rocksdb",
+        logging: bool | Mapping[str, str] = True,
+        caching: bool = False,
+        **options: Any,
+    ) -> StoreBuilder:
+        """A store of any kind, by name: also of one that an application has registered.
+
+        Parameters
+        ----------
+        kind : StoreKind or str
+            See `kstreams.state.register_store_kind`.
+        retention : timedelta or int (ms), optional
+            How long it keeps what it holds, where its kind forgets.
+        **options
+            For the kind, as `StoreBuilder.options`.
+
+        Examples
+        --------
+        >>> Stores.of_kind("key-value", "totals", key=str, value=int).kind
+        <StoreKind key-value>
+        """
+        retention_ms = None if retention is None else _positive(name, "retention", retention)
+        found = store_kind(kind) if isinstance(kind, str) else kind
+        return _builder(
+            name,
+            found,
+            key,
+            value,
+            store=store,
+            logging=logging,
+            caching=caching,
+            retention_ms=retention_ms,
+            options=options,
+        )
 
 
 def _builder(
@@ -217,7 +337,7 @@ def _builder(
         raise StateError(
             f"{name!r} cannot name a store and its changelog: use 1 to 249 letters, digits, '.', '_' and '-'"
         )
-    if store not in _HOMES:
+    if store not in get_args(Home):
         raise StateError(f'store {name!r} cannot live in {store!r}: choose store="rocksdb" or store="memory"')
     config = dict(logging) if isinstance(logging, Mapping) else {}
     return StoreBuilder(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,34 +12,11 @@ import pyarrow as pa
 
 from kstreams.batch import Batch
 from kstreams.errors import StateError
-from kstreams.state.api import Changes, StoreBuilder, StoreKind, TaskState
+from kstreams.state.api import Changes, StoreBuilder, TaskState
 from kstreams.state.column_family import ColumnFamily
-from kstreams.state.kinds.buffer import LiveTimeOrderedBuffer
-from kstreams.state.kinds.custom import LiveCustomStore
-from kstreams.state.kinds.join_window import JoinWindowStore
-from kstreams.state.kinds.key_value import LiveKeyValueStore
 from kstreams.state.kinds.live_store import LiveStore
-from kstreams.state.kinds.lru import LruMap
-from kstreams.state.kinds.outer_join import LiveOuterJoinStore
-from kstreams.state.kinds.record_buffer import LiveRecordBuffer
-from kstreams.state.kinds.session import LiveSessionStore
-from kstreams.state.kinds.sparse_window import SparseWindowStore
-from kstreams.state.kinds.versioned import LiveVersionedStore
-from kstreams.state.kinds.window import LiveWindowStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
 from kstreams.state.memory.database import MemoryColumnFamily
-
-_KINDS: dict[StoreKind, Callable[[StoreBuilder, ColumnFamily, LiveBudget], LiveStore]] = {
-    StoreKind.KEY_VALUE: LiveKeyValueStore,
-    StoreKind.TIMESTAMPED_KEY_VALUE: LiveKeyValueStore,
-    StoreKind.WINDOW: LiveWindowStore,
-    StoreKind.TIMESTAMPED_WINDOW: LiveWindowStore,
-    StoreKind.SESSION: LiveSessionStore,
-    StoreKind.VERSIONED: LiveVersionedStore,
-    StoreKind.RECORD_BUFFER: LiveRecordBuffer,
-    StoreKind.OUTER_JOIN: LiveOuterJoinStore,
-    StoreKind.CUSTOM: LiveCustomStore,
-}
 
 
 class Database(Protocol):
@@ -158,9 +135,9 @@ def open_task_state(
     limits = limits or StateLimits()
     stores = stores if caching else [replace(builder, caching=False) for builder in stores]
     on_disk = [builder.name for builder in stores if builder.store == "rocksdb"]
-    orders = [_order_of(builder) for builder in stores if builder.kind is StoreKind.TIME_ORDERED_BUFFER]
-    database = _open_database(directory, [*on_disk, *orders], limits) if directory is not None and on_disk else None
-    families = {name: database.family(name) for name in (*on_disk, *orders)} if database is not None else {}
+    extra = [name for builder in stores for name in _extra_families(builder)]
+    database = _open_database(directory, [*on_disk, *extra], limits) if directory is not None and on_disk else None
+    families = {name: database.family(name) for name in (*on_disk, *extra)} if database is not None else {}
     budget = _budget(limits)
     opened = {builder.name: _store(builder, families, budget) for builder in stores}
     return OpenTaskState(opened, database, directory)
@@ -178,19 +155,13 @@ def _budget(limits: StateLimits) -> LiveBudget:
     return LiveBudget(limits.live_max_bytes)
 
 
-def _order_of(builder: StoreBuilder) -> str:
-    """The family for the order of a buffer's rows."""
-    return f"{builder.name}/order"
+def _extra_families(builder: StoreBuilder) -> list[str]:
+    """The names of the column families that a store has beside that of its rows."""
+    return [f"{builder.name}/{extra}" for extra in builder.kind.extra_families]
 
 
 def _store(builder: StoreBuilder, families: Mapping[str, ColumnFamily], budget: LiveBudget) -> LiveStore:
-    family = families.get(builder.name) or MemoryColumnFamily()
-    if builder.kind is StoreKind.TIME_ORDERED_BUFFER:
-        return LiveTimeOrderedBuffer(builder, family, budget, families.get(_order_of(builder)) or MemoryColumnFamily())
-    if builder.max_entries is not None:
-        return LruMap(builder, family, budget)
-    if builder.retain_duplicates:
-        return JoinWindowStore(builder, family, budget)
-    if builder.sparse:
-        return SparseWindowStore(builder, family, budget)
-    return _KINDS[builder.kind](builder, family, budget)
+    names = (builder.name, *_extra_families(builder))
+    family, *extra = (families.get(name) or MemoryColumnFamily() for name in names)
+    store: LiveStore = builder.kind.open(builder, family, budget, *extra)
+    return store

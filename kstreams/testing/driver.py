@@ -25,8 +25,8 @@ from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.topology import Topology
 from kstreams.record import Record
 from kstreams.serdes import serde_of
-from kstreams.state import open_task_state
-from kstreams.state.api import StoreKind, TaskState
+from kstreams.state import open_task_state, store_kinds
+from kstreams.state.api import TaskState
 from kstreams.testing.batching import batches_keep_order
 from kstreams.testing.driver_topics import DriverTopics
 from kstreams.testing.java_partition_group import JavaPartitionGroup
@@ -177,27 +177,27 @@ class TopologyTestDriver:
 
     def get_key_value_store(self, name: str) -> Any:
         """A key-value store; one with timestamps is seen without them."""
-        return self._stores.values_of(name, StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE)
+        return self._stores.values_of(name, store_kinds.KEY_VALUE, store_kinds.TIMESTAMPED_KEY_VALUE)
 
     def get_timestamped_key_value_store(self, name: str) -> Any:
         """A key-value store of ValueAndTimestamp: what tables keep."""
-        return self._stores.get(name, StoreKind.TIMESTAMPED_KEY_VALUE)
+        return self._stores.get(name, store_kinds.TIMESTAMPED_KEY_VALUE)
 
     def get_window_store(self, name: str) -> Any:
         """A window store; one with timestamps is seen without them."""
-        return self._stores.values_of(name, StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW)
+        return self._stores.values_of(name, store_kinds.WINDOW, store_kinds.TIMESTAMPED_WINDOW)
 
     def get_timestamped_window_store(self, name: str) -> Any:
         """A window store of ValueAndTimestamp: what windowed tables keep."""
-        return self._stores.get(name, StoreKind.TIMESTAMPED_WINDOW)
+        return self._stores.get(name, store_kinds.TIMESTAMPED_WINDOW)
 
     def get_session_store(self, name: str) -> Any:
         """A session store."""
-        return self._stores.get(name, StoreKind.SESSION)
+        return self._stores.get(name, store_kinds.SESSION)
 
     def get_versioned_store(self, name: str) -> Any:
         """A versioned key-value store."""
-        return self._stores.get(name, StoreKind.VERSIONED)
+        return self._stores.get(name, store_kinds.VERSIONED)
 
     @property
     def dropped(self) -> Counter[tuple[str, str]]:

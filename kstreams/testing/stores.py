@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kstreams.errors import StateError
+from kstreams.record import ValueAndTimestamp
 from kstreams.state.api import StoreBuilder, StoreKind
-from kstreams.state.read_only import COUNTS, LOOKUPS, SCANS
 
 
 class StoreViews:
@@ -28,8 +28,8 @@ class StoreViews:
         """The store of this name, of one of these kinds."""
         store, kind = self.any(name), self._builders[name].kind
         if kind not in kinds:
-            wanted = " or ".join(wanted.value for wanted in kinds)
-            raise StateError(f"The state store {name!r} is a {kind.value} store, not a {wanted} store.")
+            wanted = " or ".join(wanted.name for wanted in kinds)
+            raise StateError(f"The state store {name!r} is a {kind.name} store, not a {wanted} store.")
         return store
 
     def values_of(self, name: str, plain: StoreKind, timestamped: StoreKind) -> Any:
@@ -46,21 +46,20 @@ class StoreViews:
 
 
 class ValuesOnly:
-    """A timestamped key-value or window store, read as if it kept values alone; has the reading methods of its kind."""
+    """A timestamped store, read as if it kept values alone; has the reading methods of its kind."""
 
     def __init__(self, store: Any) -> None:
-        self._store = store
+        self._store, self._view = store, store.builder.kind.view
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
+        if not hasattr(self._view, method):
+            raise AttributeError(f"the store {self._store.name} cannot be asked for {method!r} without its timestamps")
         read = getattr(self._store, method)
-        if method in LOOKUPS:
-            return lambda *where: _value(read(*where))
-        if method in SCANS:
-            return lambda *where: ((key, found.value) for key, found in read(*where))
-        if method in COUNTS:
-            return read  # type: ignore[no-any-return]
-        raise AttributeError(f"the store {self._store.name} cannot be asked for {method!r} without its timestamps")
+        return lambda *where: _without_timestamps(read(*where))
 
 
-def _value(found: Any) -> Any:
-    return None if found is None else found.value
+def _without_timestamps(found: Any) -> Any:
+    """An answer of a store: a value, an iterator of entries, or a number."""
+    if isinstance(found, Iterator):
+        return ((key, row.value) for key, row in found)
+    return found.value if isinstance(found, ValueAndTimestamp) else found

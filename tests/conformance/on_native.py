@@ -21,7 +21,7 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.job import Job, open_job
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.serdes import serde_of
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 from kstreams.testing.stores import StoreViews
 from tests.conformance.recorded import Case, Rows, Stores, final_tables, replay, tasks_of, wanted
 
@@ -99,7 +99,7 @@ class Views:
         self.get_versioned_store = self.get_session_store = stores.any
         self.get_timestamped_key_value_store = self.get_timestamped_window_store = stores.any
         self.get_key_value_store = lambda name: stores.values_of(
-            name, StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE
+            name, store_kinds.KEY_VALUE, store_kinds.TIMESTAMPED_KEY_VALUE
         )
 
 

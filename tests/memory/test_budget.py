@@ -11,7 +11,7 @@ import kstreams as ks
 from kstreams.clock import ManualClock
 from kstreams.config import Config, MemoryShares
 from kstreams.serdes import serde_of
-from kstreams.state import StateLimits, StoreBuilder, StoreKind, Stores, open_task_state
+from kstreams.state import StateLimits, StoreBuilder, Stores, open_task_state, store_kinds
 from kstreams.state.api import BufferedChange
 from kstreams.state.rows.footprint import RowWeight
 from tests.native.stepped import stepped
@@ -102,12 +102,12 @@ def test_a_store_in_memory_counts_and_others_make_room_for_it(tmp_path: Path) ->
 
 
 def suppressing(directory: Path) -> Any:
-    builder = StoreBuilder("waiting", StoreKind.TIME_ORDERED_BUFFER, serde_of(str), serde_of(int))
+    builder = StoreBuilder("waiting", store_kinds.TIME_ORDERED_BUFFER, serde_of(str), serde_of(int))
     return open_task_state([builder], directory, limits=NOTHING_LIVE)
 
 
 def joining(directory: Path) -> Any:
-    builder = StoreBuilder("waiting", StoreKind.OUTER_JOIN, serde_of(str), serde_of(int), right_value=serde_of(int))
+    builder = StoreBuilder("waiting", store_kinds.OUTER_JOIN, serde_of(str), serde_of(int), right_value=serde_of(int))
     return open_task_state([builder], directory, limits=NOTHING_LIVE)
 
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import rule
 
 from kstreams.record import Window, Windowed
 from kstreams.serdes import IntSerde, StringSerde, TimeWindowedSerde
-from kstreams.state import StoreBuilder, StoreKind, open_task_state
+from kstreams.state import StoreBuilder, open_task_state, store_kinds
 from kstreams.state.api import BufferedChange
 from tests.state.store_machine import StoreMachine, cases_of
 
@@ -68,7 +68,7 @@ class BufferMachine(StoreMachine):
         assert counted == fresh.num_bytes()
 
 
-KIND = StoreKind.TIME_ORDERED_BUFFER
+KIND = store_kinds.TIME_ORDERED_BUFFER
 globals().update(
     cases_of(
         BufferMachine,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from kstreams.serdes import IntSerde, StringSerde, serde_of
-from kstreams.state import StoreBuilder, StoreKind, open_task_state
+from kstreams.state import StoreBuilder, open_task_state, store_kinds
 from tests.state.store_machine import StoreMachine, cases_of
 
 KEYS = st.sampled_from(["", "a", "ab", "b"])
@@ -69,13 +69,13 @@ class OuterJoinMachine(StoreMachine):
         self.model[:] = [row for row in self.model if row[0] >= (left_before if row[1] else right_before)]
 
 
-BUILDER = StoreBuilder("outer", StoreKind.OUTER_JOIN, StringSerde(), serde_of(list[int]), right_value=IntSerde())
+BUILDER = StoreBuilder("outer", store_kinds.OUTER_JOIN, StringSerde(), serde_of(list[int]), right_value=IntSerde())
 globals().update(cases_of(OuterJoinMachine, {"": BUILDER}))
 
 
 def test_what_waits_is_popped_first_thing_after_a_restart(tmp_path: Path) -> None:
     """The first thing that a task asks of a reopened store may be what has expired."""
-    builder = StoreBuilder("waiting", StoreKind.OUTER_JOIN, serde_of(str), serde_of(str))
+    builder = StoreBuilder("waiting", store_kinds.OUTER_JOIN, serde_of(str), serde_of(str))
     state = open_task_state([builder], tmp_path)
     state.stores["waiting"].put("k", "v", 5, True)
     state.persist(state.changes(), {"waiting": 1})

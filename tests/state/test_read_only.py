@@ -10,7 +10,6 @@ from hypothesis.stateful import rule
 
 from kstreams.errors import StateError
 from kstreams.record import ValueAndTimestamp
-from kstreams.runtime.native.queries.read_only_store import ReadOnlyStore
 from kstreams.state import Stores, open_task_state
 from kstreams.state.read_only import ReadOnlyView
 from kstreams.testing.stores import ValuesOnly
@@ -36,7 +35,8 @@ class Seen:
     def views_show_the_store(self) -> None:
         held = list(self.store.all())
         assert list(ReadOnlyView(self.store).all()) == held
-        assert ReadOnlyStore(self.builder.name, [(AtOnce(), self.store)] * 2).all() == held * 2
+        view = self.builder.kind.view
+        assert view(self.builder.name, [(AtOnce(), self.store)] * 2).all() == held * 2
         if "timestamped" in self.builder.name:
             assert list(ValuesOnly(self.store).all()) == [(key, row.value) for key, row in held]
 
@@ -67,10 +67,17 @@ def rows() -> Any:
     return store
 
 
-@pytest.mark.parametrize("write", ["put", "delete", "put_if_absent", "put_all", "put_many", "remove"])
+@pytest.mark.parametrize("write", ["put", "delete", "put_if_absent", "put_all", "put_many"])
 def test_a_view_refuses_to_write(write: str) -> None:
     with pytest.raises(StateError, match=f"'rows' is read-only here: only the processor that fills it may {write}"):
         getattr(ReadOnlyView(rows()), write)
+
+
+@pytest.mark.parametrize("write", ["put", "remove"])
+def test_a_view_of_sessions_refuses_to_write(write: str) -> None:
+    sessions = open_task_state([Stores.session("visits", RETENTION, key=str, value=int)]).stores["visits"]
+    with pytest.raises(StateError, match=f"'visits' is read-only here: only the processor that fills it may {write}"):
+        getattr(ReadOnlyView(sessions), write)
 
 
 def test_a_store_without_timestamps_answers_all_its_kind_does() -> None:

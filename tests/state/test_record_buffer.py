@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from kstreams.serdes import IntSerde, StringSerde, serde_of
-from kstreams.state import StoreBuilder, StoreKind, open_task_state
+from kstreams.state import StoreBuilder, open_task_state, store_kinds
 from tests.state.store_machine import StoreMachine, batch_of, cases_of
 
 KEYS = st.sampled_from(["", "a", "ab", "b", "ÿ"])
@@ -53,7 +53,7 @@ class RecordBufferMachine(StoreMachine):
         self.model[:] = [row for row in self.model if row[2] > time]
 
 
-KIND = StoreKind.RECORD_BUFFER
+KIND = store_kinds.RECORD_BUFFER
 globals().update(
     cases_of(
         RecordBufferMachine,

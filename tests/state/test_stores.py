@@ -11,7 +11,7 @@ import pytest
 from kstreams.durations import to_ms
 from kstreams.errors import StateError
 from kstreams.serdes import IntSerde
-from kstreams.state import StoreBuilder, StoreKind, Stores, open_task_state
+from kstreams.state import StoreBuilder, Stores, open_task_state, store_kinds
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_store_without_types_does_not_open() -> None:
 def test_types_and_serdes_and_durations_are_taken() -> None:
     serde = IntSerde()
     builder = Stores.window("w", timedelta(hours=2), timedelta(hours=1), key=str, value=serde, caching=True)
-    assert (builder.kind, builder.retention_ms, builder.window_size_ms) == (StoreKind.WINDOW, 7_200_000, 3_600_000)
+    assert (builder.kind, builder.retention_ms, builder.window_size_ms) == (store_kinds.WINDOW, 7_200_000, 3_600_000)
     assert builder.value is serde
     assert builder.caching
     assert builder.logging

@@ -7,6 +7,8 @@ from typing import Any, TypedDict, assert_type
 
 import kstreams as ks
 from kstreams.dsl.graph import Peek
+from kstreams.state import VersionedRecord
+from kstreams.state.read_only_store import ReadOnlySessionStore, ReadOnlyVersionedStore, ReadOnlyWindowStore
 
 
 class Order(TypedDict):
@@ -277,3 +279,37 @@ assert_type(orders.group_by_key().top_n(3, by=lambda order: order["amount"]), ks
 assert_type(by_name.top_n(3, by=lambda n: n, value=int), ks.KTable[str, list[int]])
 assert_type(windowed.rate(per=1_000), ks.KTable[ks.Windowed[str], float])
 assert_type(users.expire(after=60_000), ks.KTable[str, User])
+
+# ---- stores
+
+
+def described() -> None:
+    ks.Stores.key_value("totals", key=str, value=int, store="memory", logging=False, caching=True)
+    ks.Stores.timestamped_key_value("rows", key=str, value=Order, logging={"segment.bytes": "1048576"})
+    ks.Stores.lru_map("recent", 100, key=str, value=int, logging=False)
+    ks.Stores.window("hourly", 7_200_000, 3_600_000, key=str, value=int, retain_duplicates=True, caching=False)
+    ks.Stores.timestamped_window("minutely", 120_000, 60_000, key=str, value=int, store="rocksdb")
+    ks.Stores.session("visits", 60_000, key=str, value=int, caching=True)
+    ks.Stores.versioned("prices", 60_000, key=str, value=float, logging=True)
+    ks.Stores.key_value("totals", keys=str)  # type: ignore[call-arg]
+    ks.Stores.timestamped_key_value("rows", store="disk")  # type: ignore[arg-type]
+    ks.Stores.window("hourly", 7_200_000, 3_600_000, retain_duplicate=True)  # type: ignore[call-arg]
+    ks.Stores.session("visits", 60_000, cached=True)  # type: ignore[call-arg]
+    ks.Stores.versioned("prices", 60_000, logging="no")  # type: ignore[arg-type]
+    ks.Stores.lru_map("recent", 100, store="rocksdb")  # type: ignore[call-arg]
+
+
+def queries(streams: ks.KafkaStreams) -> None:
+    totals = streams.store("totals")
+    assert_type(totals.all(), list[tuple[Any, Any]])
+    assert_type(totals.approximate_num_entries(), int)
+    totals.put("a", 1)  # type: ignore[attr-defined]
+    hourly = streams.store("hourly", ReadOnlyWindowStore)
+    assert_type(hourly.fetch("a", 0, 10), list[tuple[int, Any]])
+    assert_type(hourly.fetch_all(0, 10), list[tuple[ks.Windowed[Any], Any]])
+    hourly.fetch("a")  # type: ignore[call-arg]
+    visits = streams.store("visits", ReadOnlySessionStore)
+    assert_type(visits.fetch("a"), list[tuple[ks.Windowed[Any], Any]])
+    visits.get("a")  # type: ignore[attr-defined]
+    price = streams.store("prices", ReadOnlyVersionedStore).get("a", as_of_ms=5)
+    assert_type(price, VersionedRecord | None)

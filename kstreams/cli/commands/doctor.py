@@ -119,10 +119,10 @@ def _rocksdb() -> Finding:
 
 def _open_store() -> str:
     from kstreams.serdes import serde_of
-    from kstreams.state import open_task_state
-    from kstreams.state.api import StoreBuilder, StoreKind
+    from kstreams.state import open_task_state, store_kinds
+    from kstreams.state.api import StoreBuilder
 
-    probe = StoreBuilder("probe", StoreKind.KEY_VALUE, serde_of(str), serde_of(str))
+    probe = StoreBuilder("probe", store_kinds.KEY_VALUE, serde_of(str), serde_of(str))
     with tempfile.TemporaryDirectory() as folder:
         open_task_state([probe], Path(folder)).close()
     return "a store can be opened and closed"

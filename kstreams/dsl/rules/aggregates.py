@@ -17,7 +17,7 @@ from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
 from kstreams.serdes import MsgpackSerde, Serde
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 Aggregate: TypeAlias = StreamAggregate | WindowedAggregate
 
@@ -33,7 +33,7 @@ class Lowered(NamedTuple):
 def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     lowered = lower(node, build)
     key = build.key_serde(node, "to keep its aggregates")
-    kind = StoreKind.TIMESTAMPED_KEY_VALUE
+    kind = store_kinds.TIMESTAMPED_KEY_VALUE
     store = build.store(node.store, kind, node.materialized, key=key, value=lowered.state)
     set_view(node, build, StoreView(store), lowered)
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))

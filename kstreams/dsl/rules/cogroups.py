@@ -18,11 +18,11 @@ from kstreams.processor.operators.aggregation.rows import AggregateOperator, Agg
 from kstreams.processor.operators.stateless import PassOperator
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
 from kstreams.processor.topology.operator import Operator
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 
 def cogroup(node: Cogroup, build: Lowering) -> str:
-    store = build.store(node.store, StoreKind.TIMESTAMPED_KEY_VALUE, node.materialized, **_serdes(node, build))
+    store = build.store(node.store, store_kinds.TIMESTAMPED_KEY_VALUE, node.materialized, **_serdes(node, build))
     return _together(node, build, StoreView(store), AggregateOperator)
 
 

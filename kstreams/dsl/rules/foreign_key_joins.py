@@ -29,7 +29,7 @@ from kstreams.processor.operators.joins.foreign_key_join import (
 from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.subscriptions import ResponseSerde, SubscriptionResponse, SubscriptionSerde
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 PURPOSE = "to join by foreign key"
 
@@ -54,7 +54,7 @@ def foreign_key_join(node: ForeignKeyJoin, build: Lowering) -> str:
 def _right_side(node: ForeignKeyJoin, build: Lowering, left: Types, right: Types) -> None:
     names, view = node.names, build.view_of_table(node, 1)
     foreign_key, primary_key = build.key_serde(node, PURPOSE, right), build.key_serde(node, PURPOSE, left)
-    kind, subscriptions = StoreKind.TIMESTAMPED_KEY_VALUE, SubscriptionSerde(primary_key)
+    kind, subscriptions = store_kinds.TIMESTAMPED_KEY_VALUE, SubscriptionSerde(primary_key)
     registered = {"key": foreign_key, "value": subscriptions, "parents": (names.send,)}
     _through_topic(
         node, build, names.registration, 1, partitioner=_partitioner(node, node.other_partitioner), **registered

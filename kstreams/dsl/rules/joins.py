@@ -36,7 +36,7 @@ from kstreams.processor.operators.joins.stream_join import (
     StreamJoinSide,
 )
 from kstreams.processor.operators.stateless import PassOperator
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 TO_KEEP = "to keep records for the join"
 
@@ -55,7 +55,7 @@ def outer_stream_join(node: OuterStreamJoin, build: Lowering) -> str:
         "value": build.value_serde(node, TO_KEEP, left_types),
         "right_value": build.value_serde(node, TO_KEEP, right_types),
     }
-    build.store(outer, StoreKind.OUTER_JOIN, Materialized(), **serdes)
+    build.store(outer, store_kinds.OUTER_JOIN, Materialized(), **serdes)
     left, right = _sides(node, build)
     grace_ms = node.windows.grace_ms
     this = OuterStreamJoinOperator(left, True, outer, grace_ms)
@@ -69,7 +69,7 @@ def _stores(node: StreamJoin, build: Lowering) -> tuple[Types, Types]:
     for name, types in zip((node.names.this_store, node.names.other_store), sides, strict=True):
         build.store(
             name,
-            StoreKind.WINDOW,
+            store_kinds.WINDOW,
             Materialized(),
             key=build.key_serde(node, TO_KEEP, types),
             value=build.value_serde(node, TO_KEEP, types),
@@ -111,7 +111,7 @@ def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     _check_grace(node, build, view, node.grace_ms, versioned=versioned)
     buffer, left = f"{node.name}-Buffer", side_types(node, build.input_types(node), build.input_types(node, 1))[0]
     key, value = build.key_serde(node, TO_KEEP, left), build.value_serde(node, TO_KEEP, left)
-    build.store(buffer, StoreKind.RECORD_BUFFER, Materialized(), key=key, value=value)
+    build.store(buffer, store_kinds.RECORD_BUFFER, Materialized(), key=key, value=value)
     operator = GraceLookupJoinOperator(join, buffer, node.grace_ms)
     return build.processor(node, operator, parents=parents, stores=(*view.stores, buffer))
 

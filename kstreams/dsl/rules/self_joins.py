@@ -10,14 +10,14 @@ from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.joins import TO_KEEP, keyed
 from kstreams.processor.operators.joins.self_join import SelfJoinOperator
 from kstreams.processor.operators.joins.stream_join import JoinWindowOperator, StreamJoinSide
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 
 def self_join(node: SelfJoin, build: Lowering) -> str:
     windows, (kept, _) = node.windows, side_types(node, build.input_types(node), build.input_types(node))
     store = build.store(
         node.store,
-        StoreKind.WINDOW,
+        store_kinds.WINDOW,
         Materialized(),
         key=build.key_serde(node, TO_KEEP, kept),
         value=build.value_serde(node, TO_KEEP, kept),

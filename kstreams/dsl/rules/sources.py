@@ -11,7 +11,7 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.tables import table_of_records
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView, TableSourceOperator
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 
 def stream_source(node: StreamSource, build: Lowering) -> str:
@@ -27,7 +27,7 @@ def global_table_source(node: GlobalTableSource, build: Lowering) -> str:
     settings = consumed(node, node.consumed, build)
     build.source(node, node.source, (node.topic,), **settings)
     serdes = {side: settings[side] for side in ("key", "value")}
-    kind = StoreKind.TIMESTAMPED_KEY_VALUE
+    kind = store_kinds.TIMESTAMPED_KEY_VALUE
     store = build.store(node.store, kind, node.materialized, is_global=True, **serdes)
     build.set_view(node, StoreView(store))
     operator = TableSourceOperator(KeptRows(store, caching=False))

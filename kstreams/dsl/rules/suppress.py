@@ -14,7 +14,7 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.errors import TopologyError
 from kstreams.processor.operators.suppress import SuppressOperator
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 
 def suppress(node: Suppress, build: Lowering) -> str:
@@ -28,7 +28,7 @@ def suppress(node: Suppress, build: Lowering) -> str:
         "key": build.key_serde(node, "to hold it back"),
         "value": build.value_serde(node, "to hold it back"),
     }
-    build.store(node.store, StoreKind.TIME_ORDERED_BUFFER, Materialized(), **serdes)
+    build.store(node.store, store_kinds.TIME_ORDERED_BUFFER, Materialized(), **serdes)
     operator = SuppressOperator(
         node.store,
         wait_ms=_close_delay_ms(node, build) if suppressed.time_limit_ms is None else suppressed.time_limit_ms,

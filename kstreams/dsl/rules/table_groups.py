@@ -16,7 +16,7 @@ from kstreams.processor.operators.tables.rows import KeptRows, StoreView
 from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
 from kstreams.processor.topology.internal_topics import repartition_topic
 from kstreams.serdes import ChangeSerde
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]]
 
@@ -42,7 +42,7 @@ def table_repartition(node: TableRepartition, build: Lowering) -> str:
 
 def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     serdes = build.serdes(node, "to keep its aggregates")
-    store = build.store(node.store, StoreKind.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
+    store = build.store(node.store, store_kinds.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
     build.set_view(node, StoreView(store))
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
     functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)

@@ -15,7 +15,7 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.processor.operators.tables import rows as op
-from kstreams.state.api import StoreKind
+from kstreams.state import store_kinds
 
 
 def to_table(node: ToTable, build: Lowering) -> str:
@@ -69,10 +69,10 @@ def _view(node: TableFilter | TableMapValues, build: Lowering, mapper: op.Mapper
 
 def kept_rows(node: Any, name: str, build: Lowering, **settings: Any) -> op.KeptRows:
     """The store of a table, with or without history, into which others look from now on."""
-    settings, kind = {**settings, **build.serdes(node, "to keep its rows")}, StoreKind.TIMESTAMPED_KEY_VALUE
+    settings, kind = {**settings, **build.serdes(node, "to keep its rows")}, store_kinds.TIMESTAMPED_KEY_VALUE
     versioned = build.is_versioned(node)
     if versioned:
-        settings["history_retention_ms"], kind = node.materialized.history_retention_ms, StoreKind.VERSIONED
+        settings["history_retention_ms"], kind = node.materialized.history_retention_ms, store_kinds.VERSIONED
     build.set_view(node, op.StoreView(name))
     build.store(name, kind, node.materialized, **settings)
     return op.KeptRows(name, node.materialized.caching, build.sends_old(node), versioned)

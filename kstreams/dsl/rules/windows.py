@@ -24,6 +24,7 @@ from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
 from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
 from kstreams.processor.topology.operator import Operator
+from kstreams.state import store_kinds
 from kstreams.state.api import StoreKind
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -53,10 +54,10 @@ def _session(
 
 
 WINDOWING: dict[type, Windowing] = {
-    TimeWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
-    UnlimitedWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
-    SlidingWindows: Windowing(StoreKind.TIMESTAMPED_WINDOW, WindowStoreView, _sliding),
-    SessionWindows: Windowing(StoreKind.SESSION, SessionStoreView, _session),
+    TimeWindows: Windowing(store_kinds.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
+    UnlimitedWindows: Windowing(store_kinds.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
+    SlidingWindows: Windowing(store_kinds.TIMESTAMPED_WINDOW, WindowStoreView, _sliding),
+    SessionWindows: Windowing(store_kinds.SESSION, SessionStoreView, _session),
 }
 
 

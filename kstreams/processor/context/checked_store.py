@@ -6,14 +6,11 @@ more which record they came from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from kstreams.state.api import StoreKind
 from kstreams.state.kinds.live_store import LiveStore
-
-_TIMESTAMPED = (StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.TIMESTAMPED_WINDOW)
-_CHECKED = (*_TIMESTAMPED, StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION, StoreKind.VERSIONED)
+from kstreams.state.store_builder import Written
 
 
 class CheckedStore:
@@ -30,36 +27,31 @@ class CheckedStore:
     def __init__(self, store: LiveStore) -> None:
         self._store: Any = store
         self._key, self._value = store.builder.key, store.builder.value
-        self._is_timestamped = store.builder.kind in _TIMESTAMPED
-        self._is_session = store.builder.kind is StoreKind.SESSION
+        for method, written in store.builder.kind.writes.items():
+            if written is not None:
+                setattr(self, method, self._checked(getattr(store, method), written))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def put(self, key: Any, value: Any, *place: int) -> Any:
-        """Put, after a check; raises SerdeError."""
-        self._check(key, value)
-        return self._store.put(key, value, *place)
-
-    def put_if_absent(self, key: Any, value: Any) -> Any:
-        """The same where there is no value yet."""
-        self._check(key, value)
-        return self._store.put_if_absent(key, value)
-
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """The same for many, in order."""
+        """Put key-value pairs in order, each after a check."""
         for key, value in entries:
             self.put(key, value)
 
-    def _check(self, key: Any, value: Any) -> None:
-        bare_key, bare_value = key[0] if self._is_session else key, value
-        if self._is_timestamped and value is not None:
-            bare_value = value[0]
-        for serde, item in ((self._key, bare_key), (self._value, bare_value)):
-            if serde is not None and item is not None:
-                serde.serialize(item)
+    def _checked(self, write: Callable[..., Any], written: Written) -> Callable[..., Any]:
+        """A writing method that first serializes what it is given; raises SerdeError."""
+
+        def check_and_write(*given: Any) -> Any:
+            for serde, item in zip((self._key, self._value), written(*given), strict=True):
+                if serde is not None and item is not None:
+                    serde.serialize(item)
+            return write(*given)
+
+        return check_and_write
 
 
 def checked(store: Any) -> Any:
     """The store, checked where it can be; stores of other kinds are written by operators alone."""
-    return CheckedStore(store) if isinstance(store, LiveStore) and store.builder.kind in _CHECKED else store
+    is_checked = isinstance(store, LiveStore) and any(store.builder.kind.writes.values())
+    return CheckedStore(store) if is_checked else store

@@ -113,7 +113,7 @@ def decode_fingerprint(raw: bytes, place: str) -> TopologyFingerprint:
 def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreFingerprint:
     return StoreFingerprint(
         name=store.name,
-        kind=store.kind.value,
+        kind=store.kind.name,
         key=_shown(store.key),
         value=_shown(store.value) + ("" if store.right_value is None else f", {_shown(store.right_value)}"),
         sub_topology=part.id,

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kstreams.log.topic_types import MIXED, TopicTypes
 from kstreams.processor.topology.nodes import SinkNode, SubTopology
-from kstreams.serdes import Serde, SessionWindowedSerde, WindowRowSerde, type_name
-from kstreams.state.api import StoreBuilder, StoreKind
-
-_BY_KEY = {StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.VERSIONED}
-_BY_WINDOW = {StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW}
+from kstreams.serdes import type_name
+from kstreams.state.api import StoreBuilder
 
 
 def types_written(sub_topologies: Iterable[SubTopology]) -> dict[str, TopicTypes]:
@@ -29,7 +25,7 @@ def types_written(sub_topologies: Iterable[SubTopology]) -> dict[str, TopicTypes
 
 def types_in_changelog(store: StoreBuilder) -> TopicTypes:
     """The types of a changelog's records; not known of buffers, and of stores of the user's making."""
-    key = _changelog_key(store)
+    key = store.kind.changelog_key(store)
     return TopicTypes() if key is None else TopicTypes(type_name(key), type_name(store.value))
 
 
@@ -39,11 +35,3 @@ def _types_of_sink(sink: SinkNode) -> TopicTypes:
 
 def _common(one: TopicTypes, other: TopicTypes) -> TopicTypes:
     return TopicTypes(one.key if one.key == other.key else MIXED, one.value if one.value == other.value else MIXED)
-
-
-def _changelog_key(store: StoreBuilder) -> Serde[Any] | None:
-    if store.key is None or store.kind in _BY_KEY:
-        return store.key
-    if store.kind in _BY_WINDOW:
-        return WindowRowSerde(store.key, store.window_size_ms or 0)
-    return SessionWindowedSerde(store.key) if store.kind is StoreKind.SESSION else None

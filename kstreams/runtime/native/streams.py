@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock, SystemClock
@@ -16,9 +16,11 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State, StateListener, ThreadState
 from kstreams.runtime.native.progress import Progress
-from kstreams.runtime.native.queries.read_only_store import Owner, ReadOnlyStore
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.uncaught_exceptions import UncaughtExceptionHandler
+from kstreams.state.read_only_store import Owner, ReadOnlyKeyValueStore, ReadOnlyStore
+
+View = TypeVar("View", bound=ReadOnlyStore)
 
 
 class TaskMetadata(NamedTuple):
@@ -159,13 +161,26 @@ class KafkaStreams:
         self._client.stop()
         return self._client.life.wait_for_end(timeout)
 
-    def store(self, name: str) -> ReadOnlyStore:
+    @overload
+    def store(self, name: str) -> ReadOnlyKeyValueStore: ...
+    @overload
+    def store(self, name: str, view: type[View]) -> View: ...
+    def store(self, name: str, view: type[ReadOnlyStore] | None = None) -> ReadOnlyStore:
         """A store to query: all its local partitions as one, uncommitted updates included; or a global store.
+
+        Kafka Streams: `store(StoreQueryParameters.fromNameAndType(name, type))`.
+
+        Parameters
+        ----------
+        name : str
+        view : type, default that of the store's kind
+            `ReadOnlyKeyValueStore`, `ReadOnlyWindowStore` or another class of `kstreams.state.read_only_store`: what a
+            type checker takes the store for; without it, a key-value store.
 
         Raises
         ------
         StateError
-            When the application is not RUNNING, or has no store of that name.
+            When the application is not RUNNING, has no store of that name, or the store is of another kind.
         """
         if self.state is not State.RUNNING:
             raise StateError(f"stores answer while the application is RUNNING; it is {self.state.value}")
@@ -177,7 +192,11 @@ class KafkaStreams:
         if not owners:
             known = ", ".join(sorted(self._topology.stores)) or "none"
             raise StateError(f"there is no store {name!r}; the topology has: {known}")
-        return ReadOnlyStore(name, owners)
+        kind = self._topology.stores[name].kind
+        if view is not None and not issubclass(kind.view, view):
+            raise StateError(f"the store {name!r} is a {kind.name} store: ask for it as {kind.view.__name__}")
+        found: ReadOnlyStore = kind.view(name, owners)
+        return found
 
     def metadata_for_local_threads(self) -> list[ThreadMetadata]:
         """The threads with their tasks and positions."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.errors import StateError
-from kstreams.state.api import Changes, StoreBuilder, StoreKind
+from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.codecs import KeyCodec, value_codec
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
@@ -101,7 +101,7 @@ class RowsByKeyStore(LiveStore):
         pack = self._groups.place.pack
         packed = pa.array([pack(*place) for place in places], pa.binary())
         encoded, timestamps = self._values.encode(values, timestamp_ms)
-        if self.builder.kind is not StoreKind.TIMESTAMPED_WINDOW:
+        if not self.builder.kind.timestamped:
             timestamps = pa.array([time for time, _ in places], pa.int64())
         return Changes(join(self._keys.encode(keys), packed), encoded, timestamps)
 

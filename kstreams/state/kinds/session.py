@@ -111,7 +111,8 @@ class LiveSessionStore(RowsByKeyStore):
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], Any]]:
         """As `find_sessions`, of the keys from `low` to `high`, in the order of the store (see `scan_order`)."""
-        is_wanted, in_order, to_bytes = self._lies_between(low, high), scan_order(self.builder), self._keys.to_bytes
+        is_wanted, to_bytes = self._lies_between(low, high), self._keys.to_bytes
+        in_order = scan_order(self.builder, latest_start_first=True)
         first_ms = max(self._limit_ms() + 1, earliest_end_ms)
         rows = self._groups.between(first_ms, self.observed_ms)
         wanted = [row for row in rows if row[1][1] <= latest_start_ms and is_wanted(row[0])]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kstreams.errors import StateError
 from kstreams.record import Window, Windowed
-from kstreams.state.api import Changes, StoreBuilder, StoreKind
+from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.codecs import KeyCodec, value_codec
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
@@ -311,7 +311,7 @@ class LiveWindowStore(LiveStore):
     def _records(self, keys: list[Any], starts: list[int], values: list[Any], timestamp_ms: int) -> Changes:
         column = pa.array(starts, pa.int64())
         encoded, timestamps = self._values.encode(values, timestamp_ms)
-        timestamps = column if self.builder.kind is StoreKind.WINDOW else timestamps
+        timestamps = timestamps if self.builder.kind.timestamped else column
         return Changes(join(self._keys.encode(keys), big_endian(column), _NO_SEQUENCE), encoded, timestamps)
 
     def rows(self, changes: Changes) -> ByteRows:

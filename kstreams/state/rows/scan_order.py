@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from kstreams.state.api import StoreBuilder, StoreKind
+from kstreams.state.api import StoreBuilder
 from kstreams.state.segments import segment_ms
 
 ScanOrder: TypeAlias = Callable[[bytes, int, int], tuple[int, bytes, int]]
@@ -20,8 +20,8 @@ def scans_by_segment(builder: StoreBuilder) -> bool:
     return builder.store == "rocksdb" and not builder.time_ordered
 
 
-def scan_order(builder: StoreBuilder) -> ScanOrder:
-    """By what the rows of a store are sorted in scans over several keys.
+def scan_order(builder: StoreBuilder, *, latest_start_first: bool = False) -> ScanOrder:
+    """By what the rows of a store are sorted in scans over several keys; sessions in memory by the latest start first.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def scan_order(builder: StoreBuilder) -> ScanOrder:
     length_ms = segment_ms(builder)
     if scans_by_segment(builder) and length_ms is not None:
         return lambda key, time, second: (time // length_ms, key + _bytes_of(time) + _bytes_of(second), 0)
-    if builder.kind is StoreKind.SESSION:  # in memory the latest start comes first
+    if latest_start_first:
         return lambda key, time, second: (time, key, -second)
     return lambda key, time, second: (time, key, second)
 

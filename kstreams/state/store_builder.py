@@ -1,0 +1,148 @@
+"""`StoreKind` and `StoreBuilder`: what a kind of stores is, and the description of one store of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from kstreams.errors import StateError
+from kstreams.serdes import Serde
+from kstreams.state.custom_store import CustomStore
+
+Written: TypeAlias = Callable[..., tuple[Any, Any]]
+"""Of the arguments of a writing method: the key and the value that serdes turn into bytes."""
+
+
+def _unknown_key(builder: StoreBuilder) -> Serde[Any] | None:
+    return None
+
+
+def _compacted(builder: StoreBuilder) -> Mapping[str, str]:
+    return {"cleanup.policy": "compact"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class StoreKind:
+    """One kind of stores: all that distinguishes it from the others.
+
+    Parameters
+    ----------
+    name : str
+        As metadata and pictures call it: a word, as `session`.
+    open : callable
+        `(builder, family, budget, *extra_families) -> LiveStore`: makes the store; mostly its class. The store decides
+        how its keys and values become bytes (`kstreams.state.codecs`).
+    view : type
+        The class of `kstreams.state.read_only_store` that has the reading methods: what a query sees.
+    writes : mapping of str to callable or None
+        The writing methods. Each with a function of its arguments that gives the key and the value to be serialized,
+        so that a handler of errors learns at once of one that its serde cannot write; None where there is no such pair.
+    timestamped : bool
+        Whether values are `ValueAndTimestamp`s: the changelog has their timestamps as those of its records.
+    changelog_key : callable
+        `(builder) -> Serde or None`: the serde of the keys in its changelog, by which tools show them.
+    changelog_config : callable
+        `(builder) -> mapping`: cleanup policy and retention of its changelog.
+    extra_families : tuple of str
+        Column families that it has beside the one with its rows.
+    """
+
+    name: str
+    open: Callable[..., Any]
+    view: type[Any]
+    writes: Mapping[str, Written | None] = field(default_factory=dict)
+    timestamped: bool = False
+    changelog_key: Callable[[StoreBuilder], Serde[Any] | None] = _unknown_key
+    changelog_config: Callable[[StoreBuilder], Mapping[str, str]] = _compacted
+    extra_families: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<StoreKind {self.name}>"
+
+
+_BY_NAME: dict[str, StoreKind] = {}
+
+
+def register_store_kind(kind: StoreKind) -> StoreKind:
+    """Make a kind of stores known by its name; `Stores.of_kind` then describes stores of it.
+
+    Parameters
+    ----------
+    kind : StoreKind
+
+    Returns
+    -------
+    StoreKind
+        The same.
+
+    Raises
+    ------
+    StateError
+        When another kind has this name.
+
+    Examples
+    --------
+    >>> from kstreams.state import StoreKind, Stores, register_store_kind
+    >>> from kstreams.state.kinds.key_value import LiveKeyValueStore
+    >>> from kstreams.state.read_only_store import ReadOnlyKeyValueStore
+    >>> class Totals(LiveKeyValueStore):
+    ...     def add(self, key, amount):
+    ...         self.put(key, (self.get(key) or 0) + amount)
+    >>> totals = register_store_kind(StoreKind(name="totals", open=Totals, view=ReadOnlyKeyValueStore))
+    >>> Stores.of_kind("totals", "sales", key=str, value=int).kind
+    <StoreKind totals>
+    """
+    if _BY_NAME.setdefault(kind.name, kind) is not kind:
+        raise StateError(f"a kind of stores is called {kind.name!r} already: give this one another name")
+    return kind
+
+
+def store_kind(name: str) -> StoreKind:
+    """The kind of a name.
+
+    Raises
+    ------
+    StateError
+        When no kind has this name.
+    """
+    if name not in _BY_NAME:
+        raise StateError(f"there is no kind of stores {name!r}; there are {', '.join(sorted(_BY_NAME))}")
+    return _BY_NAME[name]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBuilder:
+    """The description of a store; `Stores` makes it, a task opens it.
+
+    Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
+    A store with a `source_topic` has that topic of the user's for its changelog, and none of its own. One that is
+    `time_ordered` serves emission on close: it hides what has expired from `all` at once, but still finds what closes.
+    The windows of a `sparse` one hardly share a start, so that its rows lie by key. `options` are for kinds of an
+    application's own.
+    """
+
+    name: str
+    kind: StoreKind
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    store: str = "rocksdb"
+    retention_ms: int | None = None
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+    time_ordered: bool = False
+    sparse: bool = False
+    history_retention_ms: int | None = None
+    right_value: Serde[Any] | None = None  # outer join: serde of right rows; `value` is that of left rows
+    max_entries: int | None = None  # an LRU map: how many entries it keeps
+    logging: bool = True
+    caching: bool = False
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
+    source_topic: str | None = None
+    make: Callable[[Any], CustomStore] | None = None  # custom: of its log, the store
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def caches(self) -> bool:
+        """Whether Kafka Streams has a cache before it, which still finds what has expired: none where closing emits."""
+        return self.caching and not self.time_ordered

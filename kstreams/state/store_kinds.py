@@ -1,0 +1,158 @@
+"""The kinds of stores that come with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kstreams.serdes import Serde, SessionWindowedSerde, WindowRowSerde
+from kstreams.state.column_family import ColumnFamily
+from kstreams.state.kinds.buffer import LiveTimeOrderedBuffer
+from kstreams.state.kinds.custom import LiveCustomStore
+from kstreams.state.kinds.join_window import JoinWindowStore
+from kstreams.state.kinds.key_value import LiveKeyValueStore
+from kstreams.state.kinds.live_store import LiveStore
+from kstreams.state.kinds.lru import LruMap
+from kstreams.state.kinds.outer_join import LiveOuterJoinStore
+from kstreams.state.kinds.record_buffer import LiveRecordBuffer
+from kstreams.state.kinds.session import LiveSessionStore
+from kstreams.state.kinds.sparse_window import SparseWindowStore
+from kstreams.state.kinds.versioned import LiveVersionedStore
+from kstreams.state.kinds.window import LiveWindowStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.read_only_store import (
+    ReadOnlyBuffer,
+    ReadOnlyKeyValueStore,
+    ReadOnlySessionStore,
+    ReadOnlyVersionedStore,
+    ReadOnlyWindowStore,
+)
+from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
+
+DAY_MS = 86_400_000
+"""How much longer than a store its changelog keeps a record, as in Kafka Streams."""
+
+
+def _key_value_store(builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> LiveStore:
+    return (LiveKeyValueStore if builder.max_entries is None else LruMap)(builder, family, budget)
+
+
+def _window_store(builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> LiveStore:
+    if builder.retain_duplicates:
+        return JoinWindowStore(builder, family, budget)
+    return (SparseWindowStore if builder.sparse else LiveWindowStore)(builder, family, budget)
+
+
+def _pair(key: Any, value: Any, *place: int) -> tuple[Any, Any]:
+    return key, value
+
+
+def _timestamped_pair(key: Any, value: Any, *place: int) -> tuple[Any, Any]:
+    return key, None if value is None else value[0]
+
+
+def _session_pair(session: Any, value: Any) -> tuple[Any, Any]:
+    return session[0], value
+
+
+def _key_value_writes(pair: Written) -> Mapping[str, Written | None]:
+    return {"put": pair, "put_if_absent": pair, "put_all": None, "put_many": None, "delete": None}
+
+
+def _window_writes(pair: Written) -> Mapping[str, Written | None]:
+    return {"put": pair, "put_many": None}
+
+
+def _plain_key(builder: StoreBuilder) -> Serde[Any] | None:
+    return builder.key
+
+
+def _window_key(builder: StoreBuilder) -> Serde[Any] | None:
+    return None if builder.key is None else WindowRowSerde(builder.key, builder.window_size_ms or 0)
+
+
+def _session_key(builder: StoreBuilder) -> Serde[Any] | None:
+    return None if builder.key is None else SessionWindowedSerde(builder.key)
+
+
+def _kept_for_retention(builder: StoreBuilder) -> Mapping[str, str]:
+    if builder.retention_ms is None:
+        return {"cleanup.policy": "compact"}
+    policy = "delete" if builder.retain_duplicates else "compact,delete"
+    return {"cleanup.policy": policy, "retention.ms": str(builder.retention_ms + DAY_MS)}
+
+
+def _kept_for_history(builder: StoreBuilder) -> Mapping[str, str]:
+    if builder.history_retention_ms is None:
+        return {"cleanup.policy": "compact"}
+    return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(builder.history_retention_ms + DAY_MS)}
+
+
+KEY_VALUE = StoreKind(
+    name="key-value",
+    open=_key_value_store,
+    view=ReadOnlyKeyValueStore,
+    writes=_key_value_writes(_pair),
+    changelog_key=_plain_key,
+)
+TIMESTAMPED_KEY_VALUE = StoreKind(
+    name="timestamped-key-value",
+    open=_key_value_store,
+    view=ReadOnlyKeyValueStore,
+    writes=_key_value_writes(_timestamped_pair),
+    timestamped=True,
+    changelog_key=_plain_key,
+)
+WINDOW = StoreKind(
+    name="window",
+    open=_window_store,
+    view=ReadOnlyWindowStore,
+    writes=_window_writes(_pair),
+    changelog_key=_window_key,
+    changelog_config=_kept_for_retention,
+)
+TIMESTAMPED_WINDOW = StoreKind(
+    name="timestamped-window",
+    open=_window_store,
+    view=ReadOnlyWindowStore,
+    writes=_window_writes(_timestamped_pair),
+    timestamped=True,
+    changelog_key=_window_key,
+    changelog_config=_kept_for_retention,
+)
+SESSION = StoreKind(
+    name="session",
+    open=LiveSessionStore,
+    view=ReadOnlySessionStore,
+    writes={"put": _session_pair, "remove": None},
+    changelog_key=_session_key,
+    changelog_config=_kept_for_retention,
+)
+VERSIONED = StoreKind(
+    name="versioned",
+    open=LiveVersionedStore,
+    view=ReadOnlyVersionedStore,
+    writes={"put": _pair, "delete": None},
+    changelog_key=_plain_key,
+    changelog_config=_kept_for_history,
+)
+TIME_ORDERED_BUFFER = StoreKind(  # of suppressions
+    name="time-ordered-buffer", open=LiveTimeOrderedBuffer, view=ReadOnlyBuffer, extra_families=("order",)
+)
+RECORD_BUFFER = StoreKind(name="record-buffer", open=LiveRecordBuffer, view=ReadOnlyBuffer)  # joins with grace
+OUTER_JOIN = StoreKind(name="outer-join", open=LiveOuterJoinStore, view=ReadOnlyBuffer)  # rows without a partner
+CUSTOM = StoreKind(name="custom", open=LiveCustomStore, view=ReadOnlyKeyValueStore)  # of the user's own making
+
+for _kind in (
+    KEY_VALUE,
+    TIMESTAMPED_KEY_VALUE,
+    WINDOW,
+    TIMESTAMPED_WINDOW,
+    SESSION,
+    VERSIONED,
+    TIME_ORDERED_BUFFER,
+    RECORD_BUFFER,
+    OUTER_JOIN,
+    CUSTOM,
+):
+    register_store_kind(_kind)
