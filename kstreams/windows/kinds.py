@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, runtime_checkable
 
 from kstreams.durations import Duration, to_ms
 
@@ -214,8 +214,19 @@ class SessionWindows:
         return self.gap_ms + self.grace_ms
 
 
-Windows: TypeAlias = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
-"""The windows that a grouped stream can be aggregated by."""
+@runtime_checkable
+class Windows(Protocol):
+    """Windows that a grouped stream can be aggregated by, of one of the kinds above or of an application's own."""
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a store must keep a window."""
+        ...
+
+    @property
+    def closes_after_ms(self) -> int:
+        """How long after its end a window still takes records."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, init=False)

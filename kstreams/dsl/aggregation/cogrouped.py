@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from kstreams.dsl.aggregation.windowed import checked_retention, refuse_windows
+from kstreams.dsl.aggregation.windowed import checked_retention
 from kstreams.dsl.graph.cogroups import Cogroup, CogroupedInput, WindowedCogroup
 from kstreams.dsl.graph.node import Declared, Typing
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.suggestions import SuggestsNames
+from kstreams.dsl.window_kinds import window_kind
 from kstreams.record import Windowed
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -69,6 +70,8 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
     def windowed_by(
         self, windows: TimeWindows | SlidingWindows | UnlimitedWindows
     ) -> TimeWindowedCogroupedKStream[K, A]: ...
+    @overload
+    def windowed_by(self, windows: Windows) -> Any: ...
     def windowed_by(self, windows: Windows) -> Any:
         """Aggregate by windows of event time, emitted on update. Kafka Streams: `windowedBy`.
 
@@ -77,10 +80,8 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         TopologyError
             For windows that cannot be aggregated.
         """
-        windowed = _WINDOWED.get(type(windows))
-        if windowed is None:
-            raise refuse_windows(windows, _WINDOWED)
-        return windowed(self, windows)
+        handle = window_kind(windows).cogrouped or TimeWindowedCogroupedKStream
+        return handle(self, windows)
 
     @overload
     def aggregate(
@@ -160,7 +161,7 @@ class TimeWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
 
     __slots__ = ("_cogrouped", "_windows")
 
-    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: TimeWindows | SlidingWindows) -> None:
+    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: Windows) -> None:
         self._cogrouped, self._windows = cogrouped, windows
 
     @overload
@@ -250,11 +251,3 @@ class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
         kept = checked_retention(Materialized.of(materialized), self._windows)
         settings = {"key": key, "value": value, "windows": self._windows, "merger": merger}
         return self._cogrouped._aggregated(WindowedCogroup, name, kept, initializer, **settings)
-
-
-_WINDOWED: dict[type, Callable[[CogroupedKStream[Any, Any], Any], Any]] = {
-    TimeWindows: TimeWindowedCogroupedKStream,
-    SlidingWindows: TimeWindowedCogroupedKStream,
-    SessionWindows: SessionWindowedCogroupedKStream,
-    UnlimitedWindows: TimeWindowedCogroupedKStream,
-}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from kstreams.dsl.aggregation.aggregation import fold_or_expressions
 from kstreams.dsl.aggregation.cogrouped import CogroupedKStream
 from kstreams.dsl.aggregation.session_windowed import SessionWindowedKStream
-from kstreams.dsl.aggregation.windowed import TimeWindowedKStream, WindowedKStream, refuse_windows
+from kstreams.dsl.aggregation.windowed import TimeWindowedKStream, WindowedKStream
 from kstreams.dsl.graph import (
     Aggregation,
     Count,
@@ -25,6 +25,7 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.dsl.sugar.ranking import best_of, list_type
+from kstreams.dsl.window_kinds import window_kind
 from kstreams.expressions import Expr
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -172,8 +173,15 @@ class KGroupedStream(Handle, Generic[K, V]):
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream[K, V]: ...
     @overload
     def windowed_by(self, windows: TimeWindows | SlidingWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]: ...
+    @overload
+    def windowed_by(self, windows: Windows) -> WindowedKStream[K, V]: ...
     def windowed_by(self, windows: Windows) -> WindowedKStream[K, V]:
         """Aggregate by windows of event time. Kafka Streams: `windowedBy`.
+
+        Parameters
+        ----------
+        windows : TimeWindows, SlidingWindows, SessionWindows, UnlimitedWindows
+            Or windows of a kind of your own (see `kstreams.dsl.window_kinds`).
 
         Raises
         ------
@@ -187,10 +195,8 @@ class KGroupedStream(Handle, Generic[K, V]):
         >>> per_hour = clicks.windowed_by(ks.TimeWindows(size=3_600_000)).count()
         >>> visits = clicks.windowed_by(ks.SessionWindows(gap=1_800_000)).count()
         """
-        windowed = _WINDOWED.get(type(windows))
-        if windowed is None:
-            raise refuse_windows(windows, _WINDOWED)
-        return windowed(self, windows)
+        handle: type[WindowedKStream[K, V]] = window_kind(windows).stream or TimeWindowedKStream
+        return handle(self, windows)
 
     def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> CogroupedKStream[K, A]:
         """Aggregate this stream together with others that are grouped by the same key. Kafka Streams: `cogroup`.
@@ -274,11 +280,3 @@ class KGroupedStream(Handle, Generic[K, V]):
         if not self._graph.repartition_required(self._node):
             return self._node
         return repartitioned(self._graph, self._node, self._topic_prefix or store, self._grouped)
-
-
-_WINDOWED: dict[type, Callable[[KGroupedStream[Any, Any], Any], WindowedKStream[Any, Any]]] = {
-    TimeWindows: TimeWindowedKStream,
-    SlidingWindows: TimeWindowedKStream,
-    SessionWindows: SessionWindowedKStream,
-    UnlimitedWindows: TimeWindowedKStream,
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from kstreams.dsl.aggregation.aggregation import fold_or_expressions
@@ -10,12 +10,13 @@ from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.graph import Aggregation, Count, Declared, Reduce, Typing, WindowedAggregate
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.suggestions import SuggestsNames
+from kstreams.dsl.window_kinds import window_kind
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.record import Windowed
 from kstreams.source_line import declared_at
-from kstreams.windows import SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from kstreams.windows import Windows
 
 if TYPE_CHECKING:
     from kstreams.dsl.aggregation.grouped import KGroupedStream
@@ -58,7 +59,7 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
                 f"emit_strategy() at {declared_at()} takes EmitStrategy.ON_WINDOW_CLOSE or ON_WINDOW_UPDATE, "
                 f"not {emit!r}"
             )
-        if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
+        if emit is EmitStrategy.ON_WINDOW_CLOSE and not window_kind(self._windows).closes:
             raise ValueError("unlimited windows never close: emit them on update")
         return type(self)(self._grouped, self._windows, emit)
 
@@ -108,7 +109,7 @@ class WindowedKStream(SuggestsNames, Generic[K, V]):
         kept = checked_retention(Materialized.of(materialized), self._windows)
         described = (materialized, key, value) != (None, None, None)
         # Kafka Streams takes a number too many for unnamed counts, but in the younger sliding windows.
-        burns = described and isinstance(aggregation, Count) and not isinstance(self._windows, SlidingWindows)
+        burns = described and isinstance(aggregation, Count) and window_kind(self._windows).numbers_counts
         store = self._grouped._store_name(kind, kept, burns=burns)
         node = WindowedAggregate(
             aggregation=aggregation,
@@ -127,19 +128,13 @@ def checked_retention(kept: Materialized, windows: Windows) -> Materialized:
     """How windows are kept; an error when it is not for long enough."""
     if kept.history_retention_ms is not None:
         raise TopologyError(f"windows at {declared_at()} keep no history: say retention=, not history_retention=")
-    needed_ms = 0 if isinstance(windows, UnlimitedWindows) else windows.retention_ms
+    needed_ms = window_kind(windows).needed_retention_ms(windows)
     if kept.retention_ms is not None and kept.retention_ms < needed_ms:
         raise TopologyError(
             f"a retention of {kept.retention_ms} ms at {declared_at()} is too short for {windows}: "
             f"late records need windows to be kept for {needed_ms} ms at least"
         )
     return kept
-
-
-def refuse_windows(windows: object, known: Iterable[type]) -> TopologyError:
-    """The error for windows that no aggregation knows."""
-    kinds = ", ".join(kind.__name__ for kind in known)
-    return TopologyError(f"windowed_by() at {declared_at()} takes {kinds}, not {windows!r}")
 
 
 class TimeWindowedKStream(WindowedKStream[K, V]):
@@ -187,12 +182,12 @@ class TimeWindowedKStream(WindowedKStream[K, V]):
         >>> clicks = StreamsBuilder().stream("clicks", key=str, value=str).group_by_key()
         >>> per_second = clicks.windowed_by(TimeWindows(size=timedelta(minutes=1))).rate(per=timedelta(seconds=1))
         """
-        windows = self._windows
-        if not isinstance(windows, TimeWindows | SlidingWindows):
+        windows, size_ms = self._windows, window_kind(self._windows).size_ms
+        if size_ms is None:
             raise TopologyError(f"rate() at {declared_at()} is over windows of one size, not {windows!r}")
         if to_ms(per) < 1:
             raise TopologyError(f"rate() at {declared_at()} needs a unit of at least 1 ms, not {to_ms(per)} ms")
-        share = to_ms(per) / windows.size_ms
+        share = to_ms(per) / size_ms(windows)
         counts = self.count(key=key, name=name)
         return counts.map_values(lambda count: count * share, value=float, materialized=materialized)
 

@@ -10,8 +10,8 @@ from kstreams.dsl.analysis.types_of_aggregates import aggregate_type, grouped_ty
 from kstreams.dsl.graph import Node, WindowedAggregate
 from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.return_annotations import return_type
-from kstreams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
-from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from kstreams.dsl.window_kinds import window_kind
+from kstreams.windows import Windows
 
 TO_KEEP = "to keep its aggregates"
 
@@ -46,16 +46,4 @@ def windowed_key(key: TypeOf, node: Node, windows: Windows) -> TypeOf:
     """The type of a key within a window; unknown as long as that of the key is."""
     if key.kind is None:
         return key
-    return TypeOf(_SERDES[type(windows)](required_serde(key, node, "key", TO_KEEP), windows), node)
-
-
-def _with_start(inner: Serde[Any], windows: Any) -> Serde[Any]:
-    return TimeWindowedSerde(inner, windows.size_ms)
-
-
-_SERDES: dict[type, Callable[[Serde[Any], Any], Serde[Any]]] = {
-    TimeWindows: _with_start,
-    UnlimitedWindows: _with_start,
-    SlidingWindows: _with_start,
-    SessionWindows: lambda inner, windows: SessionWindowedSerde(inner),
-}
+    return TypeOf(window_kind(windows).key_serde(required_serde(key, node, "key", TO_KEEP), windows), node)

@@ -1,5 +1,6 @@
-"""The operators of kstreams, a family per file; importing this package registers them all."""
+"""The operators of kstreams, a family per file; importing this package registers them and the kinds of windows."""
 
+from kstreams.dsl import builtin_windows  # noqa: F401 (registers them)
 from kstreams.dsl.operator import register
 from kstreams.dsl.rules import (
     aggregates,

@@ -12,7 +12,8 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import gave_nothing
 from kstreams.dsl.rules.joins import copartition
-from kstreams.dsl.rules.windows import WINDOWING, window_store
+from kstreams.dsl.rules.windows import window_store
+from kstreams.dsl.window_kinds import window_kind
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator
 from kstreams.processor.operators.stateless import PassOperator
@@ -27,13 +28,13 @@ def cogroup(node: Cogroup, build: Lowering) -> str:
 
 
 def windowed_cogroup(node: WindowedCogroup, build: Lowering) -> str:
-    windows, merger, windowing = node.windows, node.merger, WINDOWING[type(node.windows)]
+    windows, merger, kind = node.windows, node.merger, window_kind(node.windows)
     store = window_store(node.store, windows, node.materialized, build, on_close=False, **_serdes(node, build))
 
     def operator(aggregator: Aggregator, kept: KeptRows) -> Operator:
-        return windowing.operator(aggregator, merger, kept, windows, False)
+        return kind.operator(aggregator, merger, kept, windows, False)
 
-    return _together(node, build, windowing.view(store), operator)
+    return _together(node, build, kind.view(store), operator)
 
 
 def _serdes(node: Cogroup, build: Lowering) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Rules of aggregations by window: each kind of windows has its store, its view and its operator."""
+"""Rules of aggregations by window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kstreams import expressions
 from kstreams.dsl.aggregation.emit import EmitStrategy
@@ -16,88 +16,39 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import Lowered, NoValue, lower, set_view
-from kstreams.processor import columns
-from kstreams.processor.context.table_view import TableView
-from kstreams.processor.operators.aggregation.rows import Aggregator
-from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
+from kstreams.dsl.window_kinds import window_kind
+from kstreams.processor.operators.session.rows import Merger
 from kstreams.processor.operators.tables.rows import KeptRows
-from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
-from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
-from kstreams.processor.topology.operator import Operator
-from kstreams.state import store_kinds
-from kstreams.state.api import StoreKind
-from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
-
-
-class Windowing(NamedTuple):
-    """How one kind of windows is kept and aggregated."""
-
-    store: StoreKind
-    view: Callable[[str], TableView]
-    operator: Callable[[Aggregator, Merger | None, KeptRows, Any, bool], Operator]
-    caches_on_close: bool = False  # Kafka Streams keeps no record cache for the others
-
-
-def _time(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
-    return WindowedAggregateOperator(aggregator, kept, windows, on_close)
-
-
-def _sliding(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
-    return SlidingAggregateOperator(aggregator, kept, windows, on_close)
-
-
-def _session(
-    aggregator: Aggregator, merger: Merger | None, kept: KeptRows, windows: SessionWindows, on_close: bool
-) -> Operator:
-    assert merger is not None, "the method requires it"
-    return SessionAggregateOperator(aggregator, merger, kept, windows, on_close)
-
-
-WINDOWING: dict[type, Windowing] = {
-    TimeWindows: Windowing(store_kinds.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
-    UnlimitedWindows: Windowing(store_kinds.TIMESTAMPED_WINDOW, WindowStoreView, _time, caches_on_close=True),
-    SlidingWindows: Windowing(store_kinds.TIMESTAMPED_WINDOW, WindowStoreView, _sliding),
-    SessionWindows: Windowing(store_kinds.SESSION, SessionStoreView, _session),
-}
+from kstreams.windows import Windows
 
 
 def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
-    lowered, windows, windowing = lower(node, build), node.windows, WINDOWING[type(node.windows)]
+    lowered, windows, kind = lower(node, build), node.windows, window_kind(node.windows)
     on_close = node.emit is EmitStrategy.ON_WINDOW_CLOSE
     key = grouped_types(node, build.input_types(node)).key.or_declared(node.key, node)
     serdes: dict[str, Any] = {"key": required_serde(key, node, "key", TO_KEEP), "value": lowered.state}
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **serdes)
-    set_view(node, build, windowing.view(store), lowered)
-    caching = node.materialized.caching and (windowing.caches_on_close or not on_close)
+    set_view(node, build, kind.view(store), lowered)
+    caching = node.materialized.caching and (kind.caches_on_close or not on_close)
     kept = KeptRows(store, caching, build.sends_old(node))
-    operator = windowing.operator(lowered.aggregator, _merger(node, lowered), kept, windows, on_close)
-    columnar = None
-    if lowered.expressions and isinstance(windows, TimeWindows | SessionWindows):
-        columnar = columns.AggregateForm(lowered.expressions, windows, on_close)
+    operator = kind.operator(lowered.aggregator, _merger(node, lowered), kept, windows, on_close)
+    columnar = kind.columns(lowered.expressions, windows, on_close) if lowered.expressions else None
     return build.processor(node, operator, stores=(store,), columns=columnar)
 
 
 def window_store(
     name: str, windows: Windows, materialized: Materialized, build: Lowering, *, on_close: bool, **serdes: Any
 ) -> str:
-    """The store of an aggregation by window.
-
-    For emission on close, Kafka Streams' window store still shows what is just expiring: it keeps a millisecond more.
-    """
-    windowing = WINDOWING[type(windows)]
-    retention_ms = materialized.retention_ms or windows.retention_ms
-    if isinstance(windows, SessionWindows):
-        times: dict[str, Any] = {"retention_ms": retention_ms}
-    else:
-        times = {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
-        times["sparse"] = isinstance(windows, SlidingWindows)
-    time_ordered = on_close and not windowing.caches_on_close
-    return build.store(name, windowing.store, materialized, time_ordered=time_ordered, **times, **serdes)
+    """The store of an aggregation by window."""
+    kind = window_kind(windows)
+    settings = kind.store_settings(windows, materialized.retention_ms or windows.retention_ms, on_close)
+    time_ordered = on_close and not kind.caches_on_close
+    return build.store(name, kind.store, materialized, time_ordered=time_ordered, **settings, **serdes)
 
 
 def _merger(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
-    """How the aggregates of two sessions become one."""
-    if not isinstance(node.windows, SessionWindows):
+    """How the aggregates of two windows that merge become one; None where windows do not merge."""
+    if not window_kind(node.windows).merges:
         return None
     return _MERGERS[type(node.aggregation)](node, lowered)
 

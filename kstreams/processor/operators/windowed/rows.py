@@ -42,7 +42,7 @@ class Parts(NamedTuple):
     gave_nothing: Callable[[], None]
 
 
-class Windows(Protocol):
+class FixedSizeWindows(Protocol):
     """Windows of one size."""
 
     @property
@@ -111,7 +111,7 @@ class WindowedAggregateOperator(ClosureOperator):
 
     aggregator: Aggregator
     kept: KeptRows
-    windows: Windows
+    windows: FixedSizeWindows
     emits_on_close: bool = False
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
@@ -211,7 +211,7 @@ def _closing_after(process: Forward, live: LiveWindows) -> Forward:
     return process_then_close
 
 
-def _tumbling(windows: Windows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
+def _tumbling(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
     """One window per record, mostly that of the record before: its entries are held at hand, without a call each."""
     step, initial, before_first, cached, gave_nothing = parts
     size_ms, current, dropped = windows.size_ms, context.current, context.dropped
@@ -279,7 +279,7 @@ def _updater(live: LiveWindows, parts: Parts, context: OperatorContext) -> Updat
     return update
 
 
-def _window_by_window(windows: Windows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
+def _window_by_window(windows: FixedSizeWindows, live: LiveWindows, parts: Parts, context: OperatorContext) -> Forward:
     update, starts_at, dropped = _updater(live, parts, context), windows.starts_at, context.dropped
     until_closed_ms = windows.size_ms + windows.grace_ms
 

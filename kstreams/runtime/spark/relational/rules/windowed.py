@@ -98,7 +98,7 @@ def _of(kept: Any, empty: Any) -> Any:
 
 def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
     if not isinstance(node.windows, TimeWindows):
-        return _WINDOWS[type(node.windows)]
+        return _WINDOWS.get(type(node.windows), "Spark has no windows of this kind")
     if not isinstance(node.aggregation, g.Count | g.Expressions):
         return "it aggregates by a Python function"
     if node.emit is not EmitStrategy.ON_WINDOW_CLOSE and not _suppressed(node, typed):

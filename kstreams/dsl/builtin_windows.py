@@ -1,0 +1,112 @@
+"""The kinds of windows that come with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kstreams.dsl.aggregation.cogrouped import SessionWindowedCogroupedKStream
+from kstreams.dsl.aggregation.session_windowed import SessionWindowedKStream
+from kstreams.dsl.window_kinds import WindowKind, register_window_kind
+from kstreams.expressions import Aggregation
+from kstreams.processor.columns.forms import AggregateForm
+from kstreams.processor.operators.aggregation.rows import Aggregator
+from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
+from kstreams.processor.operators.tables.rows import KeptRows
+from kstreams.processor.operators.windowed.rows import WindowedAggregateOperator, WindowStoreView
+from kstreams.processor.operators.windowed.sliding import SlidingAggregateOperator
+from kstreams.processor.topology.operator import Operator
+from kstreams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
+from kstreams.state import store_kinds
+from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+
+
+def _time(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
+    return WindowedAggregateOperator(aggregator, kept, windows, on_close)
+
+
+def _sliding(aggregator: Aggregator, _: Merger | None, kept: KeptRows, windows: Any, on_close: bool) -> Operator:
+    return SlidingAggregateOperator(aggregator, kept, windows, on_close)
+
+
+def _session(
+    aggregator: Aggregator, merger: Merger | None, kept: KeptRows, windows: SessionWindows, on_close: bool
+) -> Operator:
+    assert merger is not None, "the method asked for it"
+    return SessionAggregateOperator(aggregator, merger, kept, windows, on_close)
+
+
+def _with_start(inner: Serde[Any], windows: Any) -> Serde[Any]:
+    return TimeWindowedSerde(inner, windows.size_ms)
+
+
+def _with_end_and_start(inner: Serde[Any], windows: Any) -> Serde[Any]:
+    return SessionWindowedSerde(inner)
+
+
+def _by_start(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+    """For emission on close, Kafka Streams' window store still shows what is just expiring: a millisecond more."""
+    return {"retention_ms": retention_ms + on_close, "window_size_ms": windows.size_ms}
+
+
+def _sparse(windows: Any, retention_ms: int, on_close: bool) -> Mapping[str, Any]:
+    return {**_by_start(windows, retention_ms, on_close), "sparse": True}
+
+
+def _size(windows: Any) -> int:
+    size_ms: int = windows.size_ms
+    return size_ms
+
+
+def _form(aggregation: Aggregation, windows: Any, on_close: bool) -> AggregateForm:
+    return AggregateForm(aggregation, windows, on_close)
+
+
+BUILTIN = (
+    WindowKind(
+        windows=TimeWindows,
+        key_serde=_with_start,
+        store=store_kinds.TIMESTAMPED_WINDOW,
+        operator=_time,
+        view=WindowStoreView,
+        store_settings=_by_start,
+        columns=_form,
+        size_ms=_size,
+        caches_on_close=True,
+    ),
+    WindowKind(
+        windows=SlidingWindows,
+        key_serde=_with_start,
+        store=store_kinds.TIMESTAMPED_WINDOW,
+        operator=_sliding,
+        view=WindowStoreView,
+        store_settings=_sparse,
+        size_ms=_size,
+        numbers_counts=False,
+    ),
+    WindowKind(
+        windows=SessionWindows,
+        key_serde=_with_end_and_start,
+        store=store_kinds.SESSION,
+        operator=_session,
+        view=SessionStoreView,
+        columns=_form,
+        stream=SessionWindowedKStream,
+        cogrouped=SessionWindowedCogroupedKStream,
+        merges=True,
+    ),
+    WindowKind(
+        windows=UnlimitedWindows,
+        key_serde=_with_start,
+        store=store_kinds.TIMESTAMPED_WINDOW,
+        operator=_time,
+        view=WindowStoreView,
+        store_settings=_by_start,
+        needed_retention_ms=lambda windows: 0,
+        closes=False,
+        caches_on_close=True,
+    ),
+)
+
+for _kind in BUILTIN:
+    register_window_kind(_kind)

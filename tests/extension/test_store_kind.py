@@ -1,0 +1,136 @@
+"""A kind of stores of an application's own: a bounded deque per key."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams.config import Config
+from kstreams.errors import SerdeError, StateError
+from kstreams.state import StoreKind, register_store_kind
+from kstreams.state.kinds.key_value import LiveKeyValueStore
+from kstreams.state.read_only_store import ReadOnlyStore
+from kstreams.testing import TopologyTestDriver
+from tests.extension.two_runs import Updates, natively, on_driver, on_spark
+from tests.spark.running import Row
+
+
+class DequeStore(LiveKeyValueStore):
+    """The last `max_length` values of each key."""
+
+    def append(self, key: str, value: int) -> None:
+        self.put(key, (*self.items(key), value)[-self.builder.options["max_length"] :])
+
+    def items(self, key: str) -> tuple[int, ...]:
+        found: tuple[int, ...] = self.get(key) or ()
+        return found
+
+
+class ReadOnlyDeque(ReadOnlyStore):
+    """What a query may ask."""
+
+    def items(self, key: str) -> tuple[int, ...]:
+        found: tuple[int, ...] = self._look_up("items", key) or ()
+        return found
+
+
+DEQUE = register_store_kind(
+    StoreKind(
+        name="bounded-deque",
+        open=DequeStore,
+        view=ReadOnlyDeque,
+        writes={"append": lambda key, value: (key, (value,)), "put": None},
+        changelog_key=lambda builder: builder.key,
+    )
+)
+MAX_LENGTH = 3
+RECENT = ks.Stores.of_kind("bounded-deque", "recent", key=str, value=tuple[int, ...], max_length=MAX_LENGTH)
+TYPES = {"in": (str, int), "out": (str, int)}
+ROWS = [Row("in", "abc"[i * i % 3], i % 7, i) for i in range(30)]
+
+
+class SumOfRecent(ks.Processor[str, int, str, int]):
+    def init(self, context: ks.ProcessorContext[str, int]) -> None:
+        self.context, self.store = context, context.get_state_store("recent")
+
+    def process(self, record: ks.Record[str, int]) -> None:
+        self.store.append(record.key, record.value)
+        self.context.forward(record.with_value(sum(self.store.items(record.key))))
+
+
+def topology(store: Any = RECENT) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    builder.add_state_store(store)
+    sums = builder.stream("in", key=str, value=int).process(SumOfRecent, stores=["recent"])
+    sums.to("out", key=str, value=int)
+    return builder.build()
+
+
+def expected() -> Updates:
+    """The same in plain Python."""
+    kept: dict[str, deque[int]] = {}
+    updates: Updates = {}
+    for row in ROWS:
+        recent = kept.setdefault(row.key, deque(maxlen=MAX_LENGTH))
+        recent.append(row.value)
+        updates.setdefault(row.key, []).append((sum(recent), row.timestamp))
+    return updates
+
+
+def test_on_the_test_driver() -> None:
+    assert on_driver(topology(), TYPES, ROWS) == expected()
+
+
+def test_natively_with_restarts(tmp_path: Path) -> None:
+    assert natively(tmp_path, topology(), TYPES, ROWS) == expected()
+
+
+@pytest.mark.spark
+def test_on_spark(spark: Any, tmp_path: Path) -> None:
+    assert on_spark(spark, tmp_path, topology(), TYPES, ROWS) == expected()
+
+
+def test_tests_and_queries_see_it() -> None:
+    class AtOnce:
+        def ask(self, question: Callable[[], Any]) -> Any:
+            return question()
+
+    driver = TopologyTestDriver(topology())
+    records = driver.create_input_topic("in", key=str, value=int)
+    for value in range(5):
+        records.pipe_input("a", value)
+    store = driver.get_state_store("recent")
+    view = DEQUE.view("recent", [(AtOnce(), store)])
+    assert store.items("a") == view.items("a") == (2, 3, 4)
+    with pytest.raises(AttributeError, match="cannot be asked for 'append': it is read-only"):
+        view.append("a", 5)
+
+
+def test_a_value_that_its_serde_cannot_write_is_known_at_once() -> None:
+    class Skip:
+        def __call__(self, context: Any, record: Any, error: Exception) -> ks.Response:
+            errors.append(error)
+            return ks.Response.resume()
+
+    errors: list[Exception] = []
+    builder = ks.StreamsBuilder()
+    builder.add_state_store(RECENT)
+    stream = builder.stream("in", key=str, value=int).map_values(
+        lambda value: float(value) + 0.5 if value else object()
+    )
+    stream.process(SumOfRecent, stores=["recent"]).to("out", key=str, value=int)
+    driver = TopologyTestDriver(builder.build(), Config.of(processing_exception_handler=Skip()))
+    driver.create_input_topic("in", key=str, value=int).pipe_input("a", 0)
+    assert isinstance(errors[0], SerdeError)
+
+
+def test_a_name_stands_for_one_kind() -> None:
+    with pytest.raises(StateError, match=r"a kind of stores is called 'bounded-deque' already"):
+        register_store_kind(StoreKind(name="bounded-deque", open=DequeStore, view=ReadOnlyDeque))
+    with pytest.raises(StateError, match=r"there is no kind of stores 'bounded-stack'; there are .*bounded-deque"):
+        ks.Stores.of_kind("bounded-stack", "recent")
