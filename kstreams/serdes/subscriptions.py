@@ -23,7 +23,7 @@ the rest                the right value, serialized; nothing when there is none
 So a right value without bytes (an empty text) reads as none: as in Kafka Streams.
 
 The subscriptions that the right side keeps have as key the length of the serialized foreign key (4 bytes), the foreign
-key and the left row's key: all that subscribe to one key lie together.
+key and the left row's key: all subscriptions to one key are adjacent.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class VersionedStore(Protocol):
 
 
 class BufferedChange(NamedTuple):
-    """An update of a table that waits in a buffer."""
+    """An update of a table in a buffer."""
 
     new: Any
     old: Any
@@ -163,11 +163,11 @@ class BufferedChange(NamedTuple):
 
 
 class TimeOrderedBuffer(Protocol):
-    """Updates that wait, one per key, leaving in the order (time, serialized key)."""
+    """Updates that are held back, one per key, leaving in the order (time, serialized key)."""
 
     def get(self, key: Any) -> BufferedChange | None: ...
     def put(self, key: Any, change: BufferedChange, time_ms: int) -> None:
-        """Keep `change`; a key that waits already keeps its place (its first time)."""
+        """Keep `change`; a key that is held already keeps its place (its first time)."""
         ...
 
     def pop_until(self, time_ms: int) -> Iterator[tuple[Any, BufferedChange]]:
@@ -180,7 +180,7 @@ class TimeOrderedBuffer(Protocol):
 
 
 class BufferedRecord(NamedTuple):
-    """A record of a stream that waits in a buffer."""
+    """A record of a stream in a buffer."""
 
     key: Any
     value: Any
@@ -189,7 +189,7 @@ class BufferedRecord(NamedTuple):
 
 
 class RecordBuffer(Protocol):
-    """Records that wait, any number per key, leaving in the order (timestamp, serialized key, arrival)."""
+    """Records that are held back, any number per key, leaving in the order (timestamp, serialized key, arrival)."""
 
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None: ...
     def pop_until(self, time_ms: int) -> Iterator[BufferedRecord]:
@@ -200,7 +200,7 @@ class RecordBuffer(Protocol):
 
 
 class UnmatchedRow(NamedTuple):
-    """A place in an outer-join store; rows are in the order of these."""
+    """The position of a row in an outer-join store; rows are ordered by it."""
 
     timestamp: int
     left_side: bool
@@ -208,7 +208,7 @@ class UnmatchedRow(NamedTuple):
 
 
 class OuterJoinStore(Protocol):
-    """Rows of a left or outer stream-stream join that found no partner yet."""
+    """Rows of a left or outer stream-stream join that have found no partner yet."""
 
     def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None: ...
     def remove(self, key: Any, timestamp: int, left_side: bool) -> None:
@@ -216,19 +216,19 @@ class OuterJoinStore(Protocol):
         ...
 
     def first_row(self, left_side: bool) -> UnmatchedRow | None:
-        """What waits first on a side."""
+        """The first row of a side."""
         ...
 
     def row_after(self, row: UnmatchedRow) -> UnmatchedRow | None:
-        """What waits next after a row, on either side."""
+        """The row after a row, on either side."""
         ...
 
     def num_values(self, row: UnmatchedRow) -> int:
-        """How many values wait in one row."""
+        """How many values one row has."""
         ...
 
     def last_row(self) -> UnmatchedRow | None:
-        """What waits last, on either side."""
+        """The last row, on either side."""
         ...
 
     def pop_until(self, left_before_ms: int, right_before_ms: int) -> Iterator[tuple[Any, Any, int, bool]]:

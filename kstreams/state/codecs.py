@@ -83,15 +83,15 @@ class ValueCodec(Protocol):
         ...
 
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
-        """What lies on disk for changelog values and timestamps."""
+        """The persisted bytes for changelog values and timestamps."""
         ...
 
     def of_stored(self, column: pa.Array) -> list[Any]:
-        """Live values of what lies on disk."""
+        """Live values of persisted bytes."""
         ...
 
     def of_bytes(self, data: bytes) -> Any:
-        """The live value of what lies on disk."""
+        """The live value of persisted bytes."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""`ColumnFamily`: the bytes of one store below its live objects; RocksDB has one kind, plain memory the other."""
+"""`ColumnFamily`: the persisted bytes of one store; RocksDB has one kind, plain memory the other."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 
 class ByteRows(NamedTuple):
-    """What is written below a store: keys and values as bytes; a null value deletes."""
+    """Rows to persist: keys and values as bytes; a null value deletes."""
 
     keys: pa.Array
     values: pa.Array
 
 
 class Chunk(NamedTuple):
-    """A part of a scan: all that lies in [low, high), in order; high None = open end."""
+    """A part of a scan: all rows in [low, high), in order; high None = open end."""
 
     low: bytes
     high: bytes | None

@@ -118,8 +118,8 @@ class StoreBuilder:
     Times are milliseconds. `store` is "rocksdb" or "memory". `changelog_config` overrides settings of the changelog.
     A store with a `source_topic` has that topic of the user's for its changelog, and none of its own. One that is
     `time_ordered` serves emission on close: it hides what has expired from `all` at once, but still finds what closes.
-    The windows of a `sparse` one hardly share a start, so that its rows lie by key. `options` are for kinds of an
-    application's own.
+    The windows of a `sparse` one hardly share a start, so that its rows are grouped by key. `options` belong to kinds
+    that an application has registered.
     """
 
     name: str

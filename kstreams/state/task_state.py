@@ -20,7 +20,7 @@ from kstreams.state.memory.database import MemoryColumnFamily
 
 
 class Database(Protocol):
-    """Where the families of a task's stores lie."""
+    """The column families of a task's stores."""
 
     def family(self, store: str) -> ColumnFamily:
         """The family of a store."""

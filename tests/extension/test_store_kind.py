@@ -124,7 +124,7 @@ def test_a_value_that_its_serde_cannot_write_is_known_at_once() -> None:
         lambda value: float(value) + 0.5 if value else object()
     )
     stream.process(SumOfRecent, stores=["recent"]).to("out", key=str, value=int)
-    driver = TopologyTestDriver(builder.build(), Config.of(processing_exception_handler=Skip()))
+    driver = TopologyTestDriver(builder.build(), Config.of(application_id="app", processing_exception_handler=Skip()))
     driver.create_input_topic("in", key=str, value=int).pipe_input("a", 0)
     assert isinstance(errors[0], SerdeError)
 

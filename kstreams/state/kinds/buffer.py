@@ -1,4 +1,4 @@
-"""Time-ordered buffers: updates of a table that wait (suppress). What memory has no room for waits below.
+"""Time-ordered buffers: updates of a table that are held back (suppress), in memory or on disk alone.
 
 A row's key is the serialized key; its value is, in this order and big endian: time at which it waits (8 bytes),
 timestamp of the update (8), new value and old value as parts, and the headers (see `packing`).
@@ -27,12 +27,12 @@ _FIXED_BYTES = 28  # what Kafka Streams counts for a record's context: offset, t
 
 
 class LiveTimeOrderedBuffer(LiveStore):
-    """Updates that wait, one per key (see `TimeOrderedBuffer`).
+    """Updates that are held back, one per key (see `TimeOrderedBuffer`).
 
     Parameters
     ----------
     order : ColumnFamily
-        For the order of the rows that wait below alone (see `PersistedQueue`).
+        For the order of the rows that are held on disk alone (see `PersistedQueue`).
     """
 
     row_slots, object_bytes = 3, 600  # a dict's slot, and the place in the queue, which takes as much as two
@@ -43,19 +43,19 @@ class LiveTimeOrderedBuffer(LiveStore):
         self._waiting: dict[Any, tuple[int, BufferedChange]] = {}
         self._queue: list[tuple[int, bytes, Any]] = []  # heap of (time, serialized key, key): one entry per waiting key
         self._changed: dict[Any, None] = {}
-        self._handed: dict[Any, None] = {}  # given out as changes, not written below yet
+        self._handed: dict[Any, None] = {}  # handed out as changes, not persisted yet
         self._places = PersistedOrder(family, order)
         self._persisted = PersistedQueue(self._places.read, self._is_known)
         self._sizes: dict[Any, int] | None = None  # of what is in memory; made when somebody asks for bytes
         self._num_bytes = 0
 
     def _is_known(self, key: bytes) -> bool:
-        """Whether memory tells what has become of a key, and not the bytes below."""
+        """Whether memory, not the persisted bytes, has the latest of a key."""
         live = self._keys.of_bytes(key)
         return live in self._waiting or live in self._changed or live in self._handed
 
     def get(self, key: Any) -> BufferedChange | None:
-        """What waits for a key."""
+        """The update that is held for a key."""
         self.ready()
         live = self._key(key)
         found = self._waiting.get(live)
@@ -65,12 +65,12 @@ class LiveTimeOrderedBuffer(LiveStore):
         return None if found is None else found[1]
 
     def _below(self, key: bytes) -> bytes | None:
-        """What waits below for a key."""
+        """The update of a key that is held on disk alone."""
         data = self.family.get(key)
         return data if data is not None and self._persisted.holds(data[: _TIMES.size // 2] + key, key) else None
 
     def put(self, key: Any, change: BufferedChange, time_ms: int) -> None:
-        """Keep `change`; a key that waits already keeps its place (its first time)."""
+        """Keep `change`; a key that is held already keeps its place (its first time)."""
         self.ready()
         live = self._key(key)
         found = self._waiting.get(live)
@@ -84,7 +84,7 @@ class LiveTimeOrderedBuffer(LiveStore):
             self._weigh(live, change)
 
     def _taken_back(self, live: Any) -> tuple[int, BufferedChange] | None:
-        """What waits below for a key, which waits in memory from now on."""
+        """The update of a key that is held on disk alone; it is held in memory from now on."""
         key = self._keys.to_bytes(live)
         data = self._below(key)
         if data is None:
@@ -102,7 +102,7 @@ class LiveTimeOrderedBuffer(LiveStore):
             yield self._pop()
 
     def pop_first(self) -> tuple[Any, BufferedChange] | None:
-        """Remove and give what waits longest."""
+        """Remove and return the first update."""
         return None if self.first_time() is None else self._pop()
 
     def first_time(self) -> int | None:
@@ -130,12 +130,12 @@ class LiveTimeOrderedBuffer(LiveStore):
         return (live if public is None else public(live)), change
 
     def num_records(self) -> int:
-        """How many updates wait."""
+        """How many updates are held."""
         self.ready()
         return len(self._waiting) + self._persisted.count
 
     def num_bytes(self) -> int:
-        """What the waiting updates take, serialized."""
+        """How many bytes the updates take, serialized."""
         self.ready()
         if self._sizes is None:
             self._sizes = {}
@@ -244,7 +244,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         return list(islice(reversed(self._waiting.items()), SAMPLE))
 
     def evict(self, count: int) -> int:
-        """Let updates that lie below wait there alone."""
+        """Evict persisted updates from memory."""
         if self._persisted.num_popped():
             return 0  # what comes now could stand before what has left
         clean = (live for live in self._waiting if live not in self._changed and live not in self._handed)
@@ -259,7 +259,7 @@ class LiveTimeOrderedBuffer(LiveStore):
         return len(gone)
 
     def _spill(self, rows: list[tuple[int, bytes]]) -> None:
-        """Rows that lie below wait there alone: their times and keys."""
+        """Note rows that are held on disk alone: their times and keys."""
         if rows:
             self._persisted.add(self._places.add(rows))
 

@@ -1,4 +1,4 @@
-"""Window stores whose rows lie by key: what those of stream-stream joins and of sliding windows have in common."""
+"""Window stores with rows grouped by key: what those of stream-stream joins and of sliding windows have in common."""
 
 from __future__ import annotations
 

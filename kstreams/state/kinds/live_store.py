@@ -1,4 +1,4 @@
-"""`LiveStore`: what every store has in common: its name, the bytes below, and the way between them and a changelog."""
+"""`LiveStore`: what every store has in common: its name, its column family, and its changelog records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LiveStore:
     builder : StoreBuilder
         What the store is to be.
     family : ColumnFamily
-        The bytes below.
+        The persisted bytes.
     budget : LiveBudget
         The memory it shares with other stores.
     """
@@ -49,7 +49,7 @@ class LiveStore:
         self._weight, self._least_row_bytes = RowWeight(self.sample, self.row_slots), _FIRST_GUESS + self.object_bytes
         self._loaded = not family.durable
         self._lock = threading.RLock()
-        """Held while live objects are loaded, read from below or evicted (see `Entries`)."""
+        """Held while live objects are loaded, read or evicted (see `Entries`)."""
         self._access: dict[str, Any] = {"on_read": self.on_read, "lock": self._lock}
         self.observed_ms = self._handed_ms = family.observed_ms
         """The highest time the store has seen: what its retention counts from. -1 at first, and where there is none."""
@@ -64,7 +64,7 @@ class LiveStore:
         return iter(())
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
-        """Write changes, and the changelog offset they lead to, below; what they deleted is forgotten."""
+        """Persist changes and the changelog offset they lead to; what they deleted is forgotten."""
         if changes is not None and len(changes):
             self._least_row_bytes = self.object_bytes + (changes.keys.nbytes + changes.values.nbytes) // len(changes)
             self._weight.weigh(self.num_live())
@@ -108,7 +108,7 @@ class LiveStore:
         return self._weight.of(count) or self._least_row_bytes
 
     def make_room(self) -> None:
-        """Evict what lies below too, when the stores together take more memory than they may."""
+        """Evict persisted rows when the stores together take more memory than they may."""
         count = self.num_live()
         row_bytes = self._row_bytes(count)
         excess = self._budget.excess(id(self), count * row_bytes)
@@ -116,12 +116,12 @@ class LiveStore:
             self._budget.excess(id(self), self.num_live() * row_bytes)
 
     def ready(self) -> None:
-        """Load what lies below when nothing was read yet."""
+        """Load the persisted rows when nothing was read yet."""
         if not self._loaded:
             self.on_read()
 
     def on_read(self) -> None:
-        """Called before something is read from below: the first time all of it is loaded when it fits."""
+        """Called before persisted rows are read: the first time all of them are loaded if they fit."""
         with self._lock:
             if not self._loaded:
                 self._least_row_bytes = self.object_bytes + self._sampled_bytes()
@@ -132,12 +132,12 @@ class LiveStore:
                 self.make_room()
 
     def _sampled_bytes(self) -> int:
-        """Bytes of a row, by the first ones that lie below."""
+        """Bytes of a row, by the first persisted ones."""
         rows = next(iter(self.family.chunks(b"", None))).rows
         return sum(len(key) + len(value) for key, value in rows) // len(rows) if rows else _FIRST_GUESS
 
     def reload(self) -> None:
-        """What lies below was changed from outside: what is live is not the truth any more."""
+        """The persisted rows were changed from outside: live objects are out of date."""
         self._loaded = not self.family.durable
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class LiveStore:
         self._budget.forget(id(self))
 
     def rows(self, changes: Changes) -> ByteRows:
-        """What lies below for changelog records."""
+        """The rows to persist for changelog records."""
         return ByteRows(changes.keys, changes.values)
 
     def take_changes(self, timestamp_ms: int) -> Changes:
@@ -153,15 +153,15 @@ class LiveStore:
         raise NotImplementedError
 
     def written(self) -> None:
-        """What was given out as changes lies below now."""
+        """The changes that were handed out are persisted."""
         raise NotImplementedError
 
     def apply(self, changes: Changes) -> None:
-        """Take changelog records over; when bytes lie below, just drop the live objects they may contradict."""
+        """Apply changelog records; a store with persisted rows only drops the live objects they may contradict."""
         raise NotImplementedError
 
     def load(self, everything: bool) -> None:
-        """Called once, before the first read of what lies below: take all of it into memory, or note what is there."""
+        """Called once, before the first read of persisted rows: load all of them, or note what is there."""
         raise NotImplementedError
 
     def dump(self) -> Changes:
@@ -181,7 +181,7 @@ class LiveStore:
         raise NotImplementedError
 
     def evict(self, count: int) -> int:
-        """Forget about `count` live entries that lie below; answers how many. Not every kind can."""
+        """Evict about `count` persisted entries from memory; returns how many. Not every kind can."""
         return 0
 
 

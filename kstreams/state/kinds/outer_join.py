@@ -1,8 +1,8 @@
 """Outer-join stores: rows of a left or outer stream-stream join that found no partner yet.
 
 A row's key is: timestamp (8 bytes, big endian), side (1 byte: 0 right, 1 left), serialized key; its value holds the
-values that wait there, in order of arrival, each with its length (4 bytes) in front. So below they lie in the order in
-which they leave, and what memory has no room for waits there alone.
+values of that row, in order of arrival, each with its length (4 bytes) in front. So on disk rows are in the order in
+which they leave, and what memory has no room for is held there alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LiveOuterJoinStore(LiveStore):
         ]
 
     def put(self, key: Any, value: Any, timestamp: int, left_side: bool) -> None:
-        """Add a row that waits."""
+        """Add a row without a partner."""
         self.ready()
         live = self._keys.live
         self._sides[left_side].put(timestamp, key if live is None else live(key), value)
@@ -47,23 +47,23 @@ class LiveOuterJoinStore(LiveStore):
         self._sides[left_side].remove(timestamp, key if live is None else live(key))
 
     def first_row(self, left_side: bool) -> UnmatchedRow | None:
-        """What waits first on a side."""
+        """The first row of a side."""
         self.ready()
         return self._sides[left_side].first()
 
     def row_after(self, row: UnmatchedRow) -> UnmatchedRow | None:
-        """What waits next after a row, on either side."""
+        """The row after a row, on either side."""
         self.ready()
         found = [side.after(row) for side in self._sides]
         return min((next_row for next_row in found if next_row is not None), default=None)
 
     def num_values(self, row: UnmatchedRow) -> int:
-        """How many values wait in one row."""
+        """How many values one row has."""
         self.ready()
         return self._sides[row.left_side].num_values(row)
 
     def last_row(self) -> UnmatchedRow | None:
-        """What waits last, on either side."""
+        """The last row, on either side."""
         self.ready()
         found = [side.last() for side in self._sides]
         return max((last_row for last_row in found if last_row is not None), default=None)
@@ -89,13 +89,13 @@ class LiveOuterJoinStore(LiveStore):
 
     def take_popped(self, timestamp_ms: int) -> Iterator[Changes]:
         for side in self._sides:
-            for keys in side.spilled.take_popped():
+            for keys in side.persisted.take_popped():
                 times = pa.array([PLACE.unpack_from(key)[0] for key in keys], pa.int64())
                 yield Changes(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()), times)
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         for side in self._sides:
-            for keys in side.spilled.written():
+            for keys in side.persisted.written():
                 rows = ByteRows(pa.array(keys, pa.binary()), pa.nulls(len(keys), pa.binary()))
                 self.family.write(rows, None, self._handed_ms)
         super().write(changes, offset)
@@ -127,7 +127,7 @@ class LiveOuterJoinStore(LiveStore):
                 self._take(chunk.rows)
             else:
                 for side in self._sides:
-                    side.spilled.add(side.own([place for place, _ in chunk.rows]))
+                    side.persisted.add(side.own([place for place, _ in chunk.rows]))
 
     def dump(self) -> Changes:
         self.ready()
@@ -144,7 +144,7 @@ class LiveOuterJoinStore(LiveStore):
         return [row for side in self._sides for row in side.sample()]
 
     def evict(self, count: int) -> int:
-        """Let rows that lie below wait there alone."""
+        """Evict persisted rows from memory."""
         evicted = 0
         for side in sorted(self._sides, key=lambda side: -len(side.rows)):
             evicted += side.evict(count - evicted)

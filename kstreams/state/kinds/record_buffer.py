@@ -1,4 +1,4 @@
-"""Record buffers: records of a stream that wait for a join, any number per key. Always in memory as a whole.
+"""Record buffers: records of a stream that are held back for a join, any number per key. Always in memory as a whole.
 
 A row's key is: timestamp (8 bytes, big endian), serialized key, number in the order of arrival (4 bytes); its value is
 the serialized value as a part, and the headers (see `packing`).
@@ -30,7 +30,7 @@ _LAST_NUMBER = 2**31 - 1
 
 
 class LiveRecordBuffer(LiveStore):
-    """Records that wait (see `RecordBuffer`)."""
+    """Records that are held back (see `RecordBuffer`)."""
 
     row_slots, object_bytes = 4, 700  # slots of a dict and a set, and the place, which takes as much as two
 
@@ -44,7 +44,7 @@ class LiveRecordBuffer(LiveStore):
         self._num_handed = self._next_number = 0
 
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        """Let a record wait."""
+        """Hold a record back."""
         self.ready()
         live_key, live = self._keys.live, self._values.live
         known = key if live_key is None else live_key(key)
@@ -74,7 +74,7 @@ class LiveRecordBuffer(LiveStore):
         )
 
     def num_records(self) -> int:
-        """How many records wait."""
+        """How many records are held."""
         self.ready()
         return len(self._waiting)
 

@@ -114,7 +114,7 @@ class RowsByKeyStore(LiveStore):
             self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what is gone, here and below; seldom, since below it takes a look at every row."""
+        """Remove expired rows, in memory and on disk; seldom, since on disk every row is read."""
         self._swept_ms = self._gone_ms(self.observed_ms)
         self._groups.drop_until(self._swept_ms)
         size, unpack = self._groups.place.size, self._groups.place.unpack

@@ -22,7 +22,7 @@ class LiveSessionStore(RowsByKeyStore):
     def put(self, session: Windowed[Any], value: Any) -> None:
         """Set the value of a session; None removes it. Nothing happens when the session has expired.
 
-        A None for what is not there lets no time pass: a cache of Kafka Streams tells the store below nothing of it.
+        A None for what is not there lets no time pass: a cache of Kafka Streams does not tell the store behind it.
         """
         key, (start_ms, end_ms) = session
         if value is None and self.builder.caches and (end_ms, start_ms) not in self._groups.peek(self._key(key)):

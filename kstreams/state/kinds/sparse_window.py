@@ -1,4 +1,4 @@
-"""Window stores of aggregations whose windows hardly share a start, as sliding windows: their rows lie by key."""
+"""Window stores of aggregations whose windows hardly share a start, as sliding windows: rows grouped by key."""
 
 from __future__ import annotations
 

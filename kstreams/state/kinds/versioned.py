@@ -25,7 +25,7 @@ _VERSION = struct.Struct(">qi")  # timestamp, length of the value (-1: deleted)
 
 
 class HistoryCodec:
-    """How the history of a key lies below: its versions one after the other."""
+    """The persisted form of a key's history: its versions one after the other."""
 
     live: Callable[[Any], Any] | None = None
     public: Callable[[Any], Any] | None = None
@@ -60,7 +60,7 @@ class HistoryCodec:
         return [None if data is None else self.of_bytes(data) for data in column.to_pylist()]
 
     def encode(self, lives: list[Any], timestamp_ms: int) -> tuple[pa.Array, pa.Array]:
-        """Histories as they lie below."""
+        """Histories as they are persisted."""
         stored = pa.array(map(self.to_bytes, lives), pa.binary())
         return stored, pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(lives))
 

@@ -30,7 +30,7 @@ _MANY_STARTS = 32
 class LiveWindowStore(LiveStore):
     """Values by key and window start (see `WindowStore`): a map of entries per start.
 
-    So a window that has expired goes as a whole, and what closes at one time lies together. Below, the start comes
+    So a window that has expired goes as a whole, and what closes at one time is stored together. On disk the start comes
     before the key for the same reason; the changelog has Kafka Streams' order: key, start (8 bytes), sequence (4).
     """
 
@@ -43,7 +43,7 @@ class LiveWindowStore(LiveStore):
         self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
-        self._swept_ms = -1  # starts up to here are gone below too
+        self._swept_ms = -1  # starts up to here are deleted on disk too
         self._starts_of: dict[Any, list[int]] | None = None  # by key, ascending; made when fetches need it
         self._is_written_in_place = False  # then no such map is kept
 

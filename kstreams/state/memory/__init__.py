@@ -1,1 +1,1 @@
-"""The layer below stores that live in memory alone."""
+"""The column family of stores in memory: it keeps no bytes."""

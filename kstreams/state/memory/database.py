@@ -1,4 +1,4 @@
-"""`MemoryColumnFamily`: the layer below a store that lives in memory alone; it keeps no bytes."""
+"""`MemoryColumnFamily`: the column family of a store in memory: it keeps no bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kstreams.state.column_family import ByteRows, Chunk
 
 
 class MemoryColumnFamily:
-    """Nothing below the live objects: after a restart the changelog is all there is."""
+    """Nothing is persisted: after a restart the changelog is all there is."""
 
     durable = False
 

@@ -1,1 +1,1 @@
-"""The layer below stores that live in RocksDB."""
+"""The column families of stores in RocksDB."""

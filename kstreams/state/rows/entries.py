@@ -1,8 +1,8 @@
 """`Entries`: live values by key over a family of bytes: the map from which key-value and window stores are made.
 
-A dict holds live values; None in it is a deletion that the bytes below do not know yet. As long as it is `complete` it
-holds everything and no byte is ever read. When memory runs out, entries that the bytes below hold too are evicted: from
-then on a key that is not in the dict is looked up below.
+A dict holds live values; None in it is a deletion that is not persisted yet. As long as it is `complete` it
+holds everything and no byte is ever read. When memory runs out, persisted entries are evicted: from then on
+a key that is not in the dict is looked up in the column family.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Entries(dict[Any, Any]):
     keys, values : KeyCodec, ValueCodec
         How both become bytes.
     family : ColumnFamily
-        The bytes below.
+        The persisted bytes.
     prefix : bytes
-        In front of every key below: the part of the family that belongs to this map.
+        In front of every persisted key: the part of the family that belongs to this map.
     complete : bool
-        Whether nothing lies below yet.
+        Whether nothing is persisted yet.
     on_read : callable
-        Called before something is read from below: the place to load everything, or to make room.
+        Called before persisted rows are read: the place to load everything, or to make room.
     lock : context manager
-        Held while something comes from below or is evicted. Several threads may read at once, none beside a writer;
+        Held while persisted rows are read or evicted. Several threads may read at once, none beside a writer;
         what is live is read without it, so a value goes only after `complete`, and `complete` comes only after all.
     """
 
@@ -72,8 +72,8 @@ class Entries(dict[Any, Any]):
         self._keys, self._values, self._family, self._prefix = keys, values, family, prefix
         self.complete, self._on_read, self._lock = complete, on_read, lock
         self.changed: dict[Any, None] = {}
-        self._earlier: dict[Any, None] = {}  # changed too, and in the order below already
-        self._handed: dict[Any, None] = {}  # given out as changes, not written below yet
+        self._earlier: dict[Any, None] = {}  # changed too, and in the order already
+        self._handed: dict[Any, None] = {}  # handed out as changes, not persisted yet
         self._deleted: list[Any] = []  # those of them that are deletions
         self._ordered: SortedKeys | None = None  # made by the first scan: all keys when complete, else the pending ones
 
@@ -97,17 +97,17 @@ class Entries(dict[Any, Any]):
         return self.complete
 
     def read_many(self, keys: list[Any]) -> list[Any]:
-        """The values of keys, in their order; what is not live is read from below at once."""
+        """The values of keys, in their order; what is not live is read at once."""
         with self._lock:
             if self._is_all():
                 return list(map(self.get, keys))
             missing = [key for key in dict.fromkeys(keys) if key not in self]
-            found = dict(zip(missing, self._read_below(missing), strict=True))
+            found = dict(zip(missing, self._read_persisted(missing), strict=True))
             values = [found[key] if key in found else self.get(key) for key in keys]
             self.update((key, value) for key, value in found.items() if value is not None)
             return values
 
-    def _read_below(self, keys: list[Any]) -> list[Any]:
+    def _read_persisted(self, keys: list[Any]) -> list[Any]:
         prefix, to_bytes, of_bytes = self._prefix, self._keys.to_bytes, self._values.of_bytes
         data = self._family.get_many([prefix + to_bytes(key) for key in keys]) if keys else []
         return [None if value is None else of_bytes(value) for value in data]
@@ -130,9 +130,9 @@ class Entries(dict[Any, Any]):
                 yield key, value
 
     def _merged(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
-        """A scan of what lies below, with what is live in front of it."""
+        """A scan of the persisted rows, overlaid with the live ones."""
         start = len(self._prefix)
-        for chunk in self._family.chunks(*self._span_below(low, high), reverse):
+        for chunk in self._family.chunks(*self._persisted_range(low, high), reverse):
             below = {key[start:]: value for key, value in chunk.rows}
             with self._lock:
                 pending = self._in_order().between(*self._span_here(chunk, high))
@@ -144,7 +144,7 @@ class Entries(dict[Any, Any]):
                 if value is not None:
                     yield key, value
 
-    def _span_below(self, low: bytes, high: bytes | None) -> tuple[bytes, bytes | None]:
+    def _persisted_range(self, low: bytes, high: bytes | None) -> tuple[bytes, bytes | None]:
         return self._prefix + low, after_prefix(self._prefix) if high is None else self._prefix + high
 
     def _span_here(self, chunk: Chunk, high: bytes | None) -> tuple[bytes, bytes | None]:
@@ -164,7 +164,7 @@ class Entries(dict[Any, Any]):
         return self._ordered
 
     def _pending(self) -> dict[Any, None]:
-        """Keys whose live value the bytes below do not have."""
+        """Keys whose live value is not persisted yet."""
         return dict.fromkeys(chain(self._handed, self._earlier, self.changed))
 
     def take_changes(self) -> tuple[list[Any], list[Any]]:
@@ -181,7 +181,7 @@ class Entries(dict[Any, Any]):
         return keys, values
 
     def written(self) -> None:
-        """What was given out as changes lies below now: deletions need no mark any more."""
+        """The changes that were handed out are persisted: deletions need no mark any more."""
         deleted = [key for key in self._deleted if self.get(key, _ABSENT) is None and not self._changed_since(key)]
         for key in deleted:
             self.pop(key, None)
@@ -206,11 +206,11 @@ class Entries(dict[Any, Any]):
         return list(islice(reversed(self.items()), count))
 
     def num_pending(self) -> int:
-        """How many keys wait to be given out or written."""
+        """How many keys are to be handed out or persisted."""
         return len(self.changed) + len(self._earlier) + len(self._handed)
 
     def evict(self, count: int) -> int:
-        """Forget up to `count` entries that lie below, the oldest first; answers how many."""
+        """Evict up to `count` persisted entries, the oldest first; returns how many."""
         with self._lock:
             pending = self._pending()
             clean = list(islice((key for key in self if key not in pending), count))
@@ -221,12 +221,12 @@ class Entries(dict[Any, Any]):
         return len(clean)
 
     def forget(self) -> None:
-        """Drop everything live: what lies below was changed from outside."""
+        """Drop everything live: the persisted rows were changed from outside."""
         self.complete, self._ordered = False, None
         self.clear()
 
     def load(self, keys: list[Any], values: list[Any]) -> None:
-        """Take over rows from below or from a changelog; None deletes. What is pending here is newer and stays."""
+        """Take over persisted rows or those of a changelog; None deletes. What is pending here is newer and stays."""
         fresh = dict(zip(keys, values, strict=True))
         for key in self._pending():
             fresh.pop(key, None)

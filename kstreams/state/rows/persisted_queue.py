@@ -1,4 +1,4 @@
-"""`PersistedQueue`: rows of a buffer that wait below alone, in the order in which they leave.
+"""`PersistedQueue`: rows of a buffer that are held on disk alone, in the order in which they leave.
 
 They leave from the front. So nothing is kept in memory of the rows that have left since the last commit, but from which
 place to which: a window of millions of keys may close at once.
@@ -21,7 +21,7 @@ _NONE = _FIRST, _FIRST
 
 
 class PersistedRow(NamedTuple):
-    """A row that waits below: where it stands in the order (its time comes first), its key and its value."""
+    """A row that is held on disk alone: where it stands in the order (its time comes first), its key and its value."""
 
     place: bytes
     key: bytes
@@ -35,17 +35,17 @@ class PersistedRow(NamedTuple):
 
 
 Read: TypeAlias = Callable[[bytes, bytes | None], Iterator[list[PersistedRow]]]
-"""The rows below with places in [low, high), in order and in parts."""
+"""The persisted rows with positions in [low, high), in order and in parts."""
 
 
 class PersistedQueue:
-    """The rows that wait below alone.
+    """The rows that are held on disk alone.
 
     Parameters
     ----------
     read : Read
     is_known : callable
-        Whether memory knows what has become of the row with a key: then what lies below does not count.
+        Whether memory knows what has become of the row with a key: then the persisted row does not count.
 
     Examples
     --------
@@ -63,22 +63,22 @@ class PersistedQueue:
     def clear(self) -> None:
         """Forget all of them."""
         self.count = 0
-        """How many rows wait."""
+        """How many rows are held."""
         self.front = _FIRST
-        """No row that waits stands before this place."""
+        """No row that is held stands before this place."""
         self._ahead = deque[PersistedRow]()
         self._parts: Iterator[list[PersistedRow]] | None = None
         self._popped = self._handed = _NONE  # from where to where rows have left since the last commit; those given out
 
     def add(self, places: list[bytes]) -> None:
-        """Rows that lie below wait there alone from now on."""
+        """Persisted rows are held on disk alone from now on."""
         self.count += len(places)
         self.front = min([self.front, *places])
         self._ahead.clear()
         self._parts = None
 
     def holds(self, place: bytes, key: bytes) -> bool:
-        """Whether a row that lies below is one that waits."""
+        """Whether a persisted row is one that is held."""
         return place >= self._popped[1] and not self._is_known(key)
 
     def first(self) -> PersistedRow | None:
@@ -106,12 +106,12 @@ class PersistedQueue:
         return row
 
     def rows(self, low: bytes = _FIRST) -> Iterator[PersistedRow]:
-        """All that wait from a place on, in order."""
+        """All rows that are held from a place on, in order."""
         for part in self._read(max(self.front, low), None) if self.count else ():
             yield from (row for row in part if not self._is_known(row.key))
 
     def num_popped(self) -> int:
-        """1 if rows have left of which the bytes below do not know yet, else 0."""
+        """1 if rows have left that are not deleted on disk yet, else 0."""
         return int(self._popped[0] != self._popped[1] or self._handed[0] != self._handed[1])
 
     def take_popped(self) -> Iterator[list[bytes]]:
@@ -122,7 +122,7 @@ class PersistedQueue:
             yield [row.key for row in part if not self._is_known(row.key)]
 
     def written(self) -> Iterator[list[bytes]]:
-        """The keys of all rows that were given out as having left, in parts: they are to be removed below."""
+        """The keys of all rows that were given out as having left, in parts: they are to be deleted on disk."""
         for part in self._between(*self._handed):
             yield [row.key for row in part]
         self._handed = _NONE
@@ -134,10 +134,10 @@ class PersistedQueue:
 
 
 class PersistedOrder:
-    """The order of rows that lie below by key: their places, in a family of their own.
+    """The order of persisted rows: their places, in a column family of their own.
 
     It is made anew whenever a store is opened, so that it need not be true after a crash. A place may be out of date:
-    it counts only if the row below has that time still.
+    it counts only if the persisted row has that time still.
 
     Parameters
     ----------

@@ -73,20 +73,20 @@ class RowsOfKey(dict[RowPosition, Any]):
 
 
 class RowsByKey(dict[Any, RowsOfKey]):
-    """Rows by key; `groups[key]` is the key's group, read from below when it is not there.
+    """Rows by key; `groups[key]` is the key's group, read from the column family when it is not there.
 
     Parameters
     ----------
     keys, values : KeyCodec, ValueCodec
         How both become bytes.
     family : ColumnFamily
-        The bytes below: key, then the two numbers of the place.
+        The persisted bytes: key, then the two numbers of the place.
     second : struct format
         "I" or "q": how the second number of a place is written; the first always takes 8 bytes.
     alive : callable
-        The first and the last time that a row may have: nothing else is read from below.
+        The first and the last time that a row may have: nothing else is read.
     on_read : callable
-        Called before something is read from below.
+        Called before persisted rows are read.
     lock : context manager
         Held while groups are made, loaded or evicted (see `Entries`).
     """
@@ -108,8 +108,8 @@ class RowsByKey(dict[Any, RowsOfKey]):
         self._changed: dict[tuple[Any, RowPosition], Any] = {}  # values of rows
         self._fresh: set[tuple[Any, RowPosition]] = (
             set()
-        )  # those of them that do not lie below: removed, they leave no trace
-        self._handed: dict[tuple[Any, RowPosition], None] = {}  # given out as changes, not written below yet
+        )  # those of them that are not persisted: removed, they leave no trace
+        self._handed: dict[tuple[Any, RowPosition], None] = {}  # handed out as changes, not persisted yet
         self._timeline: SortedKeys | None = None  # made by the first question about time
         self._untimed: list[tuple[Any, RowPosition]] = []  # rows that it lacks
 
@@ -178,7 +178,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         return [key for key, _ in taken], [place for _, place in taken], list(taken.values())
 
     def written(self) -> None:
-        """What was given out as changes lies below now."""
+        """The changes that were handed out are persisted."""
         emptied = {key for key, _ in self._handed if not self.get(key, _NOTHING)}
         changing = {key for key, _ in self._changed} if emptied else ()
         for key in emptied.difference(changing):
@@ -186,7 +186,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         self._handed = {}
 
     def num_pending(self) -> int:
-        """How many rows wait to be given out or written."""
+        """How many rows are to be handed out or persisted."""
         return len(self._changed) + len(self._handed)
 
     def between(self, from_time: int, to_time: int) -> list[tuple[Any, RowPosition]]:
@@ -208,7 +208,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         return self._timeline
 
     def every_key(self) -> list[Any]:
-        """All keys, live or below, in no order."""
+        """All keys, live or persisted, in no order."""
         if not self.complete:
             self._on_read()
         found = dict.fromkeys(self)
@@ -244,12 +244,12 @@ class RowsByKey(dict[Any, RowsOfKey]):
                 del self[key]
 
     def forget(self) -> None:
-        """Drop everything live: what lies below was changed from outside."""
+        """Drop everything live: the persisted rows were changed from outside."""
         self.complete, self.num_rows, self._timeline = False, 0, None
         self.clear()
 
     def evict(self, count: int) -> int:
-        """Forget the groups of keys that wait for nothing, about `count` rows; answers how many."""
+        """Evict the rows of keys without pending changes, about `count`; returns how many."""
         with self._lock:
             pending = {key for key, _ in (*self._changed, *self._handed)}
             clean = list(islice((key for key in self if key not in pending), count))

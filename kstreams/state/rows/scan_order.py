@@ -1,6 +1,6 @@
 """In which order scans over several keys give the rows of window and session stores: as Kafka Streams' stores do.
 
-Over RocksDB rows lie in segments of time, and within a segment by key and then by time; in memory they lie by time.
+Over RocksDB, rows are in segments of time, and within a segment ordered by key and then time; in memory, by time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`UnmatchedSide`: the rows of one side of an outer join that wait, in memory or below alone."""
+"""`UnmatchedSide`: the rows of one side of an outer join without a partner, in memory or on disk alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnmatchedSide:
     keys, values : KeyCodec, PlainValueCodec
         How both become bytes.
     family : ColumnFamily
-        The bytes below, of both sides.
+        The persisted bytes of both sides.
     """
 
     def __init__(self, left: bool, keys: KeyCodec, values: PlainValueCodec, family: ColumnFamily) -> None:
@@ -44,11 +44,11 @@ class UnmatchedSide:
     def clear(self) -> None:
         """Forget everything."""
         self.rows: dict[Row, list[Any]] = {}
-        """Those in memory: the values that wait in each."""
-        self.spilled = PersistedQueue(self._read, self._is_known)
+        """Those in memory: the values of each."""
+        self.persisted = PersistedQueue(self._read, self._is_known)
         self._queue = SortedRows(lambda row: (row[0], row[2]) in self.rows)  # timestamp, serialized key, key
         self._changed: dict[Row, None] = {}
-        self._handed: dict[Row, None] = {}  # given out as changes, not written below yet
+        self._handed: dict[Row, None] = {}  # handed out as changes, not persisted yet
 
     def _read(self, low: bytes, high: bytes | None) -> Iterator[list[PersistedRow]]:
         for chunk in self._family.chunks(low, high):
@@ -66,65 +66,65 @@ class UnmatchedSide:
         return PLACE.pack(row[0], self._left) + self._keys.to_bytes(row[1])
 
     def _below(self, place: bytes) -> bytes | None:
-        """What waits below alone at a place."""
-        if not self.spilled.count or not self.spilled.holds(place, place):
+        """The row that is held on disk alone at a place."""
+        if not self.persisted.count or not self.persisted.holds(place, place):
             return None
         return self._family.get(place)
 
     def put(self, timestamp: int, key: Any, value: Any) -> None:
-        """Add a value that waits; the key as it lives in memory."""
+        """Add a value; the key as it lives in memory."""
         row, live = (timestamp, key), self._values.live
         held = value if live is None else live(value)
         if row in self.rows:
             self.rows[row].append(held)
         else:
-            data = self._below(self._place(row)) if self.spilled.count else None
-            self.spilled.count -= data is not None
+            data = self._below(self._place(row)) if self.persisted.count else None
+            self.persisted.count -= data is not None
             self.rows[row] = [held] if data is None else [*self._of_bytes(data), held]
             self._queue.add((timestamp, self._keys.to_bytes(key), key))
         self._changed[row] = None
 
     def remove(self, timestamp: int, key: Any) -> None:
-        """Forget what waits at a time for a key."""
+        """Forget the row of a time and key."""
         row = timestamp, key
         if self.rows.pop(row, None) is not None:
             self._changed[row] = None
-        elif self.spilled.count and self._below(self._place(row)) is not None:
-            self.spilled.count -= 1
+        elif self.persisted.count and self._below(self._place(row)) is not None:
+            self.persisted.count -= 1
             self._changed[row] = None
 
     def first(self) -> UnmatchedRow | None:
-        """What waits first."""
+        """The first row."""
         here = self._shape(self._queue.first())
-        below = self.spilled.first() if self.spilled.count else None
+        below = self.persisted.first() if self.persisted.count else None
         if below is None:
             return here
         there = _row_at(below.place)
         return there if here is None else min(here, there)
 
     def after(self, row: UnmatchedRow) -> UnmatchedRow | None:
-        """What waits next after a row of either side."""
+        """The row after a row of either side."""
         if self._left == row.left_side:
             here = self._queue.after((row.timestamp, row.key))
         else:  # of one time, right rows come before left ones
             here = self._queue.after((row.timestamp - 1 if self._left else row.timestamp,))
         found = [self._shape(here)]
-        if self.spilled.count:
+        if self.persisted.count:
             low = PLACE.pack(row.timestamp, row.left_side) + row.key + b"\x00"
-            found += [_row_at(below.place) for below in islice(self.spilled.rows(low), 1)]
+            found += [_row_at(below.place) for below in islice(self.persisted.rows(low), 1)]
         return min((next_row for next_row in found if next_row is not None), default=None)
 
     def last(self) -> UnmatchedRow | None:
-        """What waits last."""
+        """The last row."""
         found = [self._shape(self._queue.last())]
-        if self.spilled.count:
-            chunks = self._family.chunks(self.spilled.front, None, reverse=True)
+        if self.persisted.count:
+            chunks = self._family.chunks(self.persisted.front, None, reverse=True)
             below = (place for chunk in chunks for place in self.own([place for place, _ in chunk.rows]))
             found += [_row_at(place) for place in islice((p for p in below if not self._is_known(p)), 1)]
         return max((last_row for last_row in found if last_row is not None), default=None)
 
     def num_values(self, row: UnmatchedRow) -> int:
-        """How many values wait in one row."""
+        """How many values one row has."""
         held = self.rows.get((row.timestamp, self._keys.of_bytes(row.key)))
         if held is not None:
             return len(held)
@@ -133,9 +133,9 @@ class UnmatchedSide:
 
     def pop(self) -> Iterator[tuple[Any, Any, int, bool]]:
         """The first row leaves: (key, value, timestamp, left_side) of each value."""
-        here, below = self._queue.first(), self.spilled.first() if self.spilled.count else None
+        here, below = self._queue.first(), self.persisted.first() if self.persisted.count else None
         if below is not None and (here is None or _row_at(below.place) < UnmatchedRow(here[0], self._left, here[1])):
-            self.spilled.pop()
+            self.persisted.pop()
             timestamp, key, held = (
                 below.time_ms,
                 self._keys.of_bytes(below.key[PLACE.size :]),
@@ -160,8 +160,8 @@ class UnmatchedSide:
         return self._records(list(taken))
 
     def dump(self) -> Changes:
-        """Everything that waits, as changelog records."""
-        here, below = self._records(list(self.rows)), list(self.spilled.rows())
+        """Every row, as changelog records."""
+        here, below = self._records(list(self.rows)), list(self.persisted.rows())
         keys, values = [row.place for row in below], [row.value for row in below]
         times = pa.array([row.time_ms for row in below], pa.int64())
         there = Changes(pa.array(keys, pa.binary()), pa.array(values, pa.binary()), times)
@@ -186,7 +186,7 @@ class UnmatchedSide:
         return held
 
     def take(self, timestamp: int, key: bytes, data: bytes | None) -> None:
-        """Take over what a changelog or the bytes below say of a row."""
+        """Take over a row of a changelog or of the persisted bytes."""
         row = timestamp, self._keys.of_bytes(key)
         if data is None:
             self.rows.pop(row, None)
@@ -195,25 +195,25 @@ class UnmatchedSide:
         self._queue.add((timestamp, key, row[1]))
 
     def written(self) -> None:
-        """What was given out as changes lies below now."""
+        """The changes that were handed out are persisted."""
         self._handed = {}
 
     def num_pending(self) -> int:
-        """How many changes are not written below."""
-        return len(self._changed) + len(self._handed) + self.spilled.num_popped()
+        """How many changes are not persisted."""
+        return len(self._changed) + len(self._handed) + self.persisted.num_popped()
 
     def sample(self) -> list[tuple[Any, ...]]:
         """Some rows in memory: the objects that are held for each."""
         return list(islice(reversed(self.rows.items()), SAMPLE))
 
     def evict(self, count: int) -> int:
-        """Let up to `count` rows that lie below wait there alone, the last ones first; answers how many."""
-        if count <= 0 or self.spilled.num_popped():
+        """Evict up to `count` persisted rows, the last ones first; returns how many."""
+        if count <= 0 or self.persisted.num_popped():
             return 0  # what comes now could stand before what has left
         clean = (row for row in reversed(self.rows) if row not in self._changed and row not in self._handed)
         gone = list(islice(clean, count))
         if gone:
-            self.spilled.add([self._place(row) for row in gone])
+            self.persisted.add([self._place(row) for row in gone])
         for row in gone:
             del self.rows[row]
         self._queue.clear_away()
