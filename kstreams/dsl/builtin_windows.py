@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kstreams.dsl.aggregation.cogrouped import SessionWindowedCogroupedKStream
-from kstreams.dsl.aggregation.session_windowed import SessionWindowedKStream
 from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.expressions import Aggregation
 from kstreams.processor.columns.forms import AggregateForm
@@ -91,8 +89,6 @@ BUILTIN = (
         operator=_session,
         view=SessionStoreView,
         columns=_form,
-        stream=SessionWindowedKStream,
-        cogrouped=SessionWindowedCogroupedKStream,
         merges=True,
     ),
     WindowKind(

@@ -61,10 +61,9 @@ class WindowKind:
         `(aggregation, windows, emits on close) -> ColumnForm or None`: the form that works on Arrow columns.
     size_ms : callable, optional
         `(windows) -> int`: the length of every window; None where lengths differ.
-    stream, cogrouped : type, optional
-        The handles that `windowed_by` gives; those of time windows unless given.
     merges : bool
-        Whether windows of one key may become one, so that `aggregate` needs a merger.
+        Whether windows of one key may become one: then `windowed_by` gives a `SessionWindowedKStream`, whose
+        `aggregate` takes a merger, else a `TimeWindowedKStream`.
     closes : bool
         Whether windows end, so that they can be emitted at their close.
     caches_on_close : bool
@@ -82,8 +81,6 @@ class WindowKind:
     needed_retention_ms: Callable[[Any], int] = _own_retention
     columns: Callable[[Aggregation, Any, bool], ColumnForm | None] = _no_columns
     size_ms: Callable[[Any], int] | None = None
-    stream: type[Any] | None = None
-    cogrouped: type[Any] | None = None
     merges: bool = False
     closes: bool = True
     caches_on_close: bool = False

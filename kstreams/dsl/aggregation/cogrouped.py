@@ -80,7 +80,8 @@ class CogroupedKStream(SuggestsNames, Generic[K, A]):
         TopologyError
             For windows that cannot be aggregated.
         """
-        handle = window_kind(windows).cogrouped or TimeWindowedCogroupedKStream
+        merges = window_kind(windows).merges
+        handle = SessionWindowedCogroupedKStream if merges else TimeWindowedCogroupedKStream
         return handle(self, windows)
 
     @overload
@@ -205,7 +206,7 @@ class SessionWindowedCogroupedKStream(SuggestsNames, Generic[K, A]):
 
     __slots__ = ("_cogrouped", "_windows")
 
-    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: SessionWindows) -> None:
+    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: Windows) -> None:
         self._cogrouped, self._windows = cogrouped, windows
 
     @overload

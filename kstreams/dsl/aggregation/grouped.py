@@ -195,8 +195,9 @@ class KGroupedStream(Handle, Generic[K, V]):
         >>> per_hour = clicks.windowed_by(ks.TimeWindows(size=3_600_000)).count()
         >>> visits = clicks.windowed_by(ks.SessionWindows(gap=1_800_000)).count()
         """
-        handle: type[WindowedKStream[K, V]] = window_kind(windows).stream or TimeWindowedKStream
-        return handle(self, windows)
+        handle = SessionWindowedKStream if window_kind(windows).merges else TimeWindowedKStream
+        windowed: WindowedKStream[K, V] = handle(self, windows)
+        return windowed
 
     def cogroup(self, aggregator: Callable[[K, V, A], A | None]) -> CogroupedKStream[K, A]:
         """Aggregate this stream together with others that are grouped by the same key. Kafka Streams: `cogroup`.

@@ -30,7 +30,7 @@ _MANY_STARTS = 32
 class LiveWindowStore(LiveStore):
     """Values by key and window start (see `WindowStore`): a map of entries per start.
 
-    So a window that has expired goes as a whole, and what closes at one time is stored together. On disk the start comes
+    So a window that has expired goes as a whole, and what closes at one time is together. On disk the start comes
     before the key for the same reason; the changelog has Kafka Streams' order: key, start (8 bytes), sequence (4).
     """
 
