@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from kstreams.testing import TopologyTestDriver
 from tests.extension.two_runs import Updates, natively, on_driver, on_spark
 from tests.spark.running import Row
 
-_CENTS = struct.Struct(">Q")
 _ZERO = 2**63
 
 
@@ -37,10 +35,10 @@ class MoneySerde(Serde[Money]):
     def serialize(self, value: Money) -> bytes:
         if not isinstance(value, Money):
             raise SerdeError(f"{value!r} is no Money")
-        return _CENTS.pack(value.cents + _ZERO)
+        return (value.cents + _ZERO).to_bytes(8, "big")
 
     def deserialize(self, data: bytes) -> Money:
-        return Money(_CENTS.unpack(data)[0] - _ZERO)
+        return Money(int.from_bytes(data, "big") - _ZERO)
 
     def decode_column(self, column: pa.Array) -> pa.Array:
         return pa.array([None if row is None else row.cents for row in self.decode_rows(column)], self.arrow_type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,17 +62,15 @@ def _ms(time: datetime) -> int:
 class MonthSerde(WindowedSerde):
     """The key, then the start of the month; its end follows from the calendar."""
 
-    _START = struct.Struct(">q")
-
     def __init__(self, inner: Serde[Any], months: CalendarMonths) -> None:
         super().__init__(inner)
         self.months = months
 
     def serialize(self, value: ks.Windowed[Any]) -> bytes:
-        return self.inner.serialize(value.key) + self._START.pack(value.window.start_ms)
+        return self.inner.serialize(value.key) + value.window.start_ms.to_bytes(8, "big")
 
     def deserialize(self, data: bytes) -> ks.Windowed[Any]:
-        start_ms = self._START.unpack(data[-8:])[0]
+        start_ms = int.from_bytes(data[-8:], "big")
         return ks.Windowed(self.inner.deserialize(data[:-8]), self.months.window_at(start_ms))
 
 
