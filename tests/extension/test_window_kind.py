@@ -83,7 +83,7 @@ class MonthlyOperator(ClosureOperator):
     months: CalendarMonths
 
     def bind(self, context: Any, forward: Callable[..., None]) -> Callable[..., None]:
-        store, months, task = context.state_store(self.kept.store), self.months, context.task
+        store, months, current = context.state_store(self.kept.store), self.months, context.current
         settings = {"caching": self.kept.caching, "sends_old": self.kept.sends_old, "store": self.kept.store}
         emit = emitter(context, forward, result=self.aggregator.result, **settings)
         step, wrap = self.aggregator.bind()
@@ -100,7 +100,7 @@ class MonthlyOperator(ClosureOperator):
             old, latest = (None, timestamp) if row is None else row
             new, latest = step(key, value, self.aggregator.initial() if row is None else old), max(latest, timestamp)
             store.put(key, None if new is None else ks.ValueAndTimestamp(new, latest), month.start_ms)
-            emit(ks.Windowed(key, month), new, old, latest, task.headers)
+            emit(ks.Windowed(key, month), new, old, latest, current.headers)
 
         return wrap(process)
 
