@@ -23,7 +23,7 @@ from kstreams.processor.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
 
-ENGINES = {"native": "kstreams.runtime.native.engine", "spark": "kstreams.runtime.spark"}
+ENGINES = {"native": "kstreams.runtime.native.engine", "spark": "kstreams.runtime.spark.engine"}
 """Each engine is a module with `run`, `reset` and `explain`; only the chosen one is imported."""
 
 _GENERAL_NAMES = ("app", "main", "topology")

@@ -133,7 +133,7 @@ application.
 
 def configuration() -> Page:
     from kstreams.config import KEYS, PREFIXES
-    from kstreams.log.embedded.catalogue.topic_config import TOPIC_SETTINGS
+    from kstreams.log.embedded.segments.topic_settings import TOPIC_SETTINGS
 
     yield CONFIGURATION_INTRODUCTION
     used = [key for key in KEYS.values() if key.used]

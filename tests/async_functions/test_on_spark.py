@@ -16,12 +16,13 @@ from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.io.reports import raise_first, split_reports
 from kstreams.runtime.spark.io.rows import batches_of
-from kstreams.runtime.spark.program import Program, Step, program_of
+from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.relational.support import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.reports import raise_first, split_reports
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.task_run import run_task
 
 pytestmark = pytest.mark.spark

@@ -215,7 +215,7 @@ def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
 
 def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
-    from kstreams.runtime.spark.program import Step
+    from kstreams.runtime.spark.steps import Step
     from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
     from tests.spark.stepped import load_globals, run_step
 

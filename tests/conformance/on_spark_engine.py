@@ -54,7 +54,7 @@ def _at_once(case: Case) -> bool:
 
 def _is_relational(case: Case) -> bool:
     """Whether every operator takes the relational path; joins of streams differ there, as declared."""
-    from kstreams.runtime.spark.plan import plan_of
+    from kstreams.runtime.spark.relational.path_plan import plan_of
 
     plan = plan_of(application(case).builder.build(), "relational")
     return {decision.path for decision in plan.decisions} == {"relational"} and not recorded.joins_streams(case)

@@ -20,8 +20,8 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor, register
 from kstreams.errors import TopologyError, UnsupportedError
 from kstreams.processor.context.operator_binding import ClosureOperator
-from kstreams.runtime import spark as spark_engine
 from kstreams.runtime.native.explain import explain as explain_natively
+from kstreams.runtime.spark import engine as spark_engine
 from tests.dsl.driven import run
 from tests.native.world import World
 from tests.spark.running import Application, Row

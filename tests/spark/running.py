@@ -14,7 +14,8 @@ from kstreams.log import open_log
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.progress import Progress as NativeProgress
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.runtime.spark.runner import SparkProgress, SparkRunner
+from kstreams.runtime.spark.progress import SparkProgress
+from kstreams.runtime.spark.runner import SparkRunner
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 

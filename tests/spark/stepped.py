@@ -14,10 +14,11 @@ from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.processing_order import stages_of
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.io.reports import TaskReport, raise_first, split_reports
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
-from kstreams.runtime.spark.program import Program, Step, program_of
-from kstreams.runtime.spark.reports import TaskReport, raise_first, split_reports
+from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_run import run_task

@@ -9,7 +9,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import LogError, ProcessingError, TopologyError
-from kstreams.runtime import spark as engine
+from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.tasks import rounds
 from tests.spark.running import Application, Row, changelog

@@ -10,7 +10,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import KStreamsError, ProcessingError, UnknownTopicError
-from kstreams.runtime.spark.plan import needs_tasks, plan_of
+from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
 from tests.spark.running import Application, Row
 
 TYPES = {"in": (str, bytes), "out": (str, int), "letters": (bytes, bytes)}

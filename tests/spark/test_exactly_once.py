@@ -10,7 +10,7 @@ import pytest
 from kstreams.config import Config
 from kstreams.errors import FencedError, LogError, StateError
 from kstreams.log import open_log
-from kstreams.runtime import spark as engine
+from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.io.sink import LogSink
 from tests.spark.running import Application
 from tests.spark.test_task_path import LINES, WORD_TYPES, word_count

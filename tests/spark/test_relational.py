@@ -13,7 +13,7 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.dsl.operator import operators
 from kstreams.errors import LogError, ProcessingError
-from kstreams.runtime import spark as engine
+from kstreams.runtime.spark import engine
 from tests.spark.running import Application, Row, changelog
 
 pytestmark = pytest.mark.spark

@@ -15,10 +15,11 @@ from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.io.reports import raise_first, split_reports
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
-from kstreams.runtime.spark.program import Program, Step, program_of
-from kstreams.runtime.spark.reports import raise_first, split_reports
+from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of

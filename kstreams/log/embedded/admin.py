@@ -12,10 +12,10 @@ from kstreams.log.api import OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded.catalogue import group_offsets
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, insert_topic, update_config
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
-from kstreams.log.embedded.catalogue.topic_config import full_config
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.partition import Partition, create_partition
-from kstreams.log.embedded.segments.stable_end import stable_end
+from kstreams.log.embedded.segments.topic_settings import full_config
+from kstreams.log.embedded.stable_end import stable_end
 from kstreams.log.embedded.upkeep.retention import move_start
 from kstreams.log.naming import check_topic_name
 

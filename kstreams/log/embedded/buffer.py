@@ -13,7 +13,7 @@ from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.errors import LogError
 from kstreams.log.api import Delivery, OnDelivery
 from kstreams.log.embedded.catalogue.catalogue import Topic
-from kstreams.log.embedded.catalogue.topic_config import TopicSettings
+from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.partitioning import partitions_of, split_by_partition
 from kstreams.record import Headers
 

@@ -10,7 +10,7 @@ from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.embedded.catalogue.transactions import TransactionState, fate
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.reader import PartitionReader
-from kstreams.log.embedded.segments.stable_end import stable_end
+from kstreams.log.embedded.stable_end import stable_end
 from kstreams.log.settings import Setting, choice, read_settings
 
 CONSUMER_SETTINGS = {

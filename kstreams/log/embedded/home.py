@@ -10,10 +10,10 @@ from typing import Any
 from kstreams.clock import Clock
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.embedded.catalogue.journaled_database import holds_log
-from kstreams.log.embedded.catalogue.topic_config import full_config
 from kstreams.log.embedded.disk import Disk
 from kstreams.log.embedded.log import EmbeddedLog
 from kstreams.log.embedded.segments.segment import Damage
+from kstreams.log.embedded.segments.topic_settings import full_config
 from kstreams.log.embedded.upkeep.consistency import partition_folders
 from kstreams.log.embedded.upkeep.dump import dump
 from kstreams.log.embedded.upkeep.housekeeping import CleaningResult

@@ -12,11 +12,11 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
-from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.disk import Disk, create_folder, refuse_links
 from kstreams.log.embedded.producer import EmbeddedProducer
 from kstreams.log.embedded.resources import LogResources
+from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.upkeep.consistency import check_against_segments
 from kstreams.log.embedded.upkeep.housekeeping import CleaningResult, Housekeeper, clean_topic
 from kstreams.log.settings import choice

@@ -13,12 +13,12 @@ from kstreams.log.api import OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, PendingDelivery, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
-from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.linger_timer import LingerTimer
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
 from kstreams.log.embedded.segments.partition import PartitionBusyError
-from kstreams.log.embedded.segments.writer import Writer
+from kstreams.log.embedded.segments.topic_settings import TopicSettings
+from kstreams.log.embedded.writer import Writer
 from kstreams.log.settings import Setting, choice, number, read_settings, text
 from kstreams.record import Headers
 

@@ -16,15 +16,14 @@ from pyspark.sql.streaming import StreamingQuery
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, StateError
+from kstreams.runtime.spark.io.batch_offsets import batch_end
 from kstreams.runtime.spark.io.deleted_input import DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
+from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, raise_first
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
-from kstreams.runtime.spark.program import batch_step, end_step
-from kstreams.runtime.spark.reports import TaskReport, as_kstreams_error, raise_first
-from kstreams.runtime.spark.tasks.state_files import NO_STEP
-from kstreams.runtime.spark.tasks.step_plans import batch_end
+from kstreams.runtime.spark.steps import NO_STEP, batch_step, end_step
 
 
 class StepExecutor(Protocol):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -24,14 +23,15 @@ from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
+from kstreams.runtime.spark.io.reports import TaskReport, dropped_records
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.io.source import read_stream, register
-from kstreams.runtime.spark.plan import needs_tasks, plan_of
 from kstreams.runtime.spark.program import fixed_sinks, program_of, source_partitions
+from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import StepExecutor, StepQuery
+from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
-from kstreams.runtime.spark.reports import TaskReport, dropped_records
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
 from kstreams.runtime.spark.tasks.step_plans import StepPlans
@@ -39,34 +39,6 @@ from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 
 WAIT_SECONDS = 0.2
-
-
-@dataclass
-class SparkProgress:
-    """What a run did since its start, counted as on the native engine.
-
-    Parameters
-    ----------
-    records_in : int
-        Records of source topics that are done, those that were dropped among them.
-    records_out : mapping of str to int
-        Records written, by the topology's name of the topic: in the log it has `spark.kstreams.prefix` before it.
-    dropped : mapping of (operator, reason) to int
-        Records skipped, late ones among them.
-    commits : int
-        Steps that were applied.
-    lag : int
-        Records that exist and are not processed yet.
-    """
-
-    records_in: int = 0
-    records_out: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
-    commits: int = 0
-    lag: int = 0
-
-
-OnProgress = Callable[[SparkProgress], None]
 
 
 class SparkRunner:

@@ -17,9 +17,9 @@ import google_crc32c
 import msgspec
 
 from kstreams.errors import LogFormatError
+from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.catalogue.rows import TABLES, VERSION, RowChange, Tables, empty
 from kstreams.log.embedded.disk import Disk, create_file, open_file
-from kstreams.log.embedded.segments.head import boot_id
 
 NAME = "catalogue.journal"
 _MAGIC = b"KSLJ"

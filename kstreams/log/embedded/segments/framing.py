@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.errors import LogError
-from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.segments.frame import FrameBody, encode_body
+from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
 _SMALL_ROWS = 1_000
 

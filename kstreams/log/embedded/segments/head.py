@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import os
 import struct
-from pathlib import Path
 from typing import NamedTuple
 
 import google_crc32c
+
+from kstreams.log.embedded.boot import boot_id
 
 _MAGIC = b"KSLH"
 _VERSION = 1
@@ -36,14 +37,6 @@ class PartitionHead(NamedTuple):
 
 
 @functools.cache
-def boot_id() -> bytes:
-    """16 bytes that change with every boot; zeros where the system does not tell."""
-    try:
-        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
-    except (OSError, ValueError):
-        return bytes(16)
-
-
 def encode_head(head: PartitionHead) -> bytes:
     """The bytes of the head file, stamped with this boot."""
     raw = _LAYOUT.pack(_MAGIC, _VERSION, boot_id(), *head[:7], 0)

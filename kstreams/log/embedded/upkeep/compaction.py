@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.segments.frame import HAS_OFFSETS, FrameHeader, encode_body, encode_header
@@ -27,6 +26,7 @@ from kstreams.log.embedded.segments.index import index_path
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.reader import FateOf
 from kstreams.log.embedded.segments.segment import Segment, segment_path
+from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
 _DIRTY_SHARE = 0.5  # Kafka's min.cleanable.dirty.ratio
 _KEYS_AT_ONCE = 1_000_000

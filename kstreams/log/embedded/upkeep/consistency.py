@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
 from kstreams.log.embedded.catalogue.transactions import behind_segments, unknown_among
-from kstreams.log.embedded.segments.head import boot_id, decode_head, is_trusted
+from kstreams.log.embedded.segments.head import decode_head, is_trusted
 from kstreams.log.embedded.segments.index import last_entry
 from kstreams.log.embedded.segments.partition import segment_bases
 from kstreams.log.embedded.segments.segment import Segment, segment_path

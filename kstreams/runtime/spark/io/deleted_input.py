@@ -8,8 +8,8 @@ from kstreams.processor.task.task import DELETED
 from kstreams.processor.topology.offset_reset import may_be_missed, reading, reset_after_loss
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
+from kstreams.runtime.spark.io.reports import TaskReport
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.reports import TaskReport
 
 
 class DeletedInput:

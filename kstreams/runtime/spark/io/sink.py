@@ -17,7 +17,7 @@ from kstreams.errors import LogError
 from kstreams.log.api import Log, OffsetAndMetadata
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
 from kstreams.runtime.spark.io.rows import batches_of, ranges
-from kstreams.runtime.spark.tasks.state_files import NO_STEP
+from kstreams.runtime.spark.steps import NO_STEP
 
 _ROWS = 50_000  # the producer's buffer is bounded
 

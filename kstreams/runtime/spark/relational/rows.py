@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kstreams.log.partitioning import partitions_of
-from kstreams.runtime.spark.plan import PathPlan
+from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, one_dropped
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import arrow_call
 from kstreams.runtime.spark.relational.lowering import Output, RelationalLowering
+from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.user_function import origin_column, partition_of_origin
-from kstreams.runtime.spark.reports import CONTROL_TOPIC, one_dropped
 from kstreams.serdes import TimeWindowedSerde
 
 

@@ -9,14 +9,14 @@ from pyspark.sql import functions as F
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
 from kstreams.runtime.spark.io.from_log import count_records
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
+from kstreams.runtime.spark.io.reports import TaskReport, split_reports
 from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.source import read_stream
-from kstreams.runtime.spark.plan import PathPlan
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
+from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.relational.windowed_query import window_of
-from kstreams.runtime.spark.reports import TaskReport, split_reports
 from kstreams.runtime.spark.settings import SparkSettings
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from kstreams.batch import Batch
 from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.spark.io.reports import raise_first, split_reports
 from kstreams.runtime.spark.io.rows import offsets_of, positions_of, table_of
 from kstreams.runtime.spark.io.source import TopicReader
-from kstreams.runtime.spark.program import Program, Step
-from kstreams.runtime.spark.reports import raise_first, split_reports
-from kstreams.runtime.spark.tasks.state_files import NO_STEP
+from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.steps import NO_STEP, Step
 from kstreams.runtime.spark.tasks.step_plans import GlobalTable
 from kstreams.runtime.spark.tasks.task_run import run_task
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from kstreams.errors import TopologyError
-from kstreams.runtime.spark.tasks.state_files import MAX_ROUNDS
+from kstreams.runtime.spark.steps import MAX_ROUNDS
 
 Rows = TypeVar("Rows")
 

@@ -22,6 +22,7 @@ from pyarrow import fs
 
 from kstreams.errors import StateError
 from kstreams.private import make_private_on
+from kstreams.runtime.spark.steps import MAX_ROUNDS, NO_STEP, version_number
 from kstreams.state.api import Changes
 
 MAGIC = b"KSST"
@@ -29,22 +30,7 @@ FORMAT_VERSION = 1
 # magic, format version, number, number and digest of the version before, length and digest of the body
 HEADER = struct.Struct("<4sHqq16sQ16s")
 CHECKSUM = struct.Struct("<I")
-NO_STEP = -1
-MAX_ROUNDS = 1 << 16
-"""Most rounds of a sub-topology in one step; only those that feed themselves run more than once."""
-
 TaskMetadata = Mapping[str, int]
-
-
-def version_number(step: int, round_number: int = 0) -> int:
-    """One number for a step and a round in it.
-
-    Examples
-    --------
-    >>> version_number(0, 1) - version_number(0), version_number(1) - version_number(0)
-    (1, 65536)
-    """
-    return step * MAX_ROUNDS + round_number
 
 
 class StateVersion(NamedTuple):

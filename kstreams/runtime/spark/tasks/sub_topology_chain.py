@@ -16,11 +16,12 @@ from pyspark.sql import functions as F
 
 from kstreams.processor.topology.processing_order import feeding_in_circles, stages_of
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, encode_ranges, ranges_of_task
+from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, raise_first, split_reports
 from kstreams.runtime.spark.io.rows import OUT_SCHEMA
-from kstreams.runtime.spark.plan import PathPlan
-from kstreams.runtime.spark.program import Program, Step
+from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
-from kstreams.runtime.spark.reports import CONTROL_TOPIC, raise_first, split_reports
+from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 

@@ -28,12 +28,13 @@ from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import decode_ranges
+from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, describe, report
 from kstreams.runtime.spark.io.rows import batches_of, table_of
-from kstreams.runtime.spark.program import Program, Step
-from kstreams.runtime.spark.reports import CONTROL_TOPIC, describe, report
+from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.steps import Step, version_number
 from kstreams.runtime.spark.tasks.collector import RowCollector
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE, CachedState
-from kstreams.runtime.spark.tasks.state_files import StateFiles, version_number
+from kstreams.runtime.spark.tasks.state_files import StateFiles
 from kstreams.state.api import StateStore
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from kstreams.clock import Clock
 from kstreams.runtime.spark.io.from_log import count_records
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.reports import TaskReport, split_reports
+from kstreams.runtime.spark.io.reports import TaskReport, split_reports
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
 from kstreams.runtime.spark.tasks.step_plans import StepPlan, StepPlans
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain

@@ -10,11 +10,11 @@ from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded.buffer import PendingBatch
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
-from kstreams.log.embedded.catalogue.topic_config import TopicSettings
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.frame import UNSTAMPED, FrameBody, TransactionStamp
 from kstreams.log.embedded.segments.framing import UnwritableError, frame_bodies
+from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
 
 class Writer:

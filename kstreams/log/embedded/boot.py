@@ -1,0 +1,13 @@
+"""The boot of this machine: what was written in an earlier one may not have reached the disk as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def boot_id() -> bytes:
+    """16 bytes that change with every boot; zeros where the system does not tell."""
+    try:
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        return bytes(16)
