@@ -54,13 +54,12 @@ class ActiveTask:
         self.plan, self.task, self.state, self.group = plan, task, state, group
         self.next_offsets = dict(starts)
         self.ended = ended
-        self.changelog_ends: dict[str, int] = {}
-        """Up to where the changelogs of its stores are written, by store."""
+        self._changelog_ends: dict[str, int] = {}
         self.uncommitted = False
         self.processed = 0  # records of all its inputs
         self._is_interrupted = False  # in the middle of a run: what was read is not what was processed
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
-        self.until_ms = 2**63 - 1  # a bounded run may hold it back, see TimeSlices
+        self._until_ms = 2**63 - 1
         self._clock, self._length = clock, RunLength(most_records, most_bytes)
 
     @property
@@ -73,10 +72,14 @@ class ActiveTask:
         length = self._length
         return min(length.records, max(1, length.most_bytes // self.group.row_bytes()))
 
-    def has_records_until(self, time_ms: int) -> bool:
-        """Whether a record up to this time comes next."""
+    def process_until(self, time_ms: int) -> None:
+        """Process only records up to this time, until the next call (see `TimeSlices`)."""
+        self._until_ms = time_ms
+
+    def has_records(self) -> bool:
+        """Whether the next record is one that it may process: see `process_until`."""
         head_ms = self.group.head_ms()
-        return head_ms is not None and head_ms <= time_ms
+        return head_ms is not None and head_ms <= self._until_ms
 
     def add(self, batch: Batch) -> None:
         """Buffer records of one of the inputs."""
@@ -92,7 +95,7 @@ class ActiveTask:
         started_ms = self._clock.now_ms()
         if not self.group.ready(started_ms):
             return 0
-        runs = self.group.next_runs(self.run_length, self.until_ms)
+        runs = self.group.next_runs(self.run_length, self._until_ms)
         if runs is None:
             return 0
         self.uncommitted, self.ended = True, False
@@ -149,12 +152,20 @@ class ActiveTask:
         written_times : mapping of str to int
             Metadata that its thread adds: up to which time the task has written merged topics.
         """
-        changelogs = encode_changelog_ends(self.changelog_ends)
+        changelogs = encode_changelog_ends(self._changelog_ends)
         metadata = {**self.task.metadata(), ENDED: int(self.ended), **changelogs, **written_times}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
         first = self.plan.inputs[0]
         found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(metadata))
         return found
+
+    def restored(self, changelog_ends: Mapping[str, int]) -> None:
+        """Its logged stores are restored, each up to the end of its changelog."""
+        self._changelog_ends = dict(changelog_ends)
+
+    def changelogs_written(self, ends: Mapping[str, int]) -> None:
+        """Changelogs of its logged stores end here now; other stores have none."""
+        self._changelog_ends |= {store: ends[store] for store in ends.keys() & self._changelog_ends.keys()}
 
     def committed(self) -> None:
         """Note that all it did is committed."""

@@ -65,7 +65,7 @@ class Committer:
         self._sink_buffer.flush()  # dead letters of what changelogs refused
         self._producer.flush()  # now the ends are known
         for task, end in zip(tasks, ends, strict=True):
-            task.changelog_ends |= {store: end[store] for store in end.keys() & task.changelog_ends.keys()}
+            task.changelogs_written(end)
         times = [self._sink_buffer.written_times(task.plan.partition) for task in tasks]
         offsets = [task.offsets(written) for task, written in zip(tasks, times, strict=True)]
         self._guarantee.commit(dict(ChainMap(*offsets)))

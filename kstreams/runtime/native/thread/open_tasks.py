@@ -47,7 +47,7 @@ def open_tasks(
             ends = restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
             starts = positions.at_start(plan, committed)
             task = _open(plan, state, committed, starts, job, sink_buffer)
-            task.changelog_ends = ends
+            task.restored(ends)
         except BaseException:
             state.close()
             raise

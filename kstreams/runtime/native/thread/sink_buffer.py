@@ -96,14 +96,14 @@ class SinkBuffer:
 
     def written_times(self, writer: int) -> dict[str, int]:
         """How far in time the task of partition `writer` has come in merged topics: to be kept with each commit."""
-        times = {topic: merge.latest.get(writer) for topic, merge in self._merged.items()}
+        times = {topic: merge.latest_of(writer) for topic, merge in self._merged.items()}
         return {f"{_WRITTEN_TIME}{topic}": time for topic, time in times.items() if time is not None}
 
     def restore_written_times(self, writer: int, metadata: Mapping[str, int]) -> None:
         """Go on from the task metadata of the last commit, as if the thread had never ended."""
         for topic, merge in self._merged.items():
             if (time := metadata.get(f"{_WRITTEN_TIME}{topic}")) is not None:
-                merge.latest[writer] = time
+                merge.resume(writer, time)
 
     def _send(self, topic: str, parts: list[EncodedRows]) -> None:
         keys, values, timestamps, headers, partitions = concatenated(parts)

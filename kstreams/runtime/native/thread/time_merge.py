@@ -27,13 +27,20 @@ class TimeMerge:
 
     def __init__(self) -> None:
         self._waiting: dict[int, list[EncodedRows]] = {}
-        self.latest: dict[int, int] = {}
-        """By writer: the greatest timestamp of its rows so far. To be kept with its commits and put back on restart."""
+        self._latest: dict[int, int] = {}
 
     def add(self, rows: EncodedRows, writer: int) -> None:
         """Take rows that follow those of the same writer."""
         if len(rows.keys):
             self._waiting.setdefault(writer, []).append(rows)
+
+    def latest_of(self, writer: int) -> int | None:
+        """The greatest timestamp that a writer has written so far; None before its first row."""
+        return self._latest.get(writer)
+
+    def resume(self, writer: int, latest: int) -> None:
+        """Go on after a restart from what `latest_of` gave at the last commit."""
+        self._latest[writer] = latest
 
     def take(self) -> list[EncodedRows]:
         """All rows in order, as at most one part."""
@@ -49,7 +56,7 @@ class TimeMerge:
         return [EncodedRows(key, value, time, headers, whole.partitions[rows.to_numpy()])]
 
     def _running_latest(self, writer: int, rows: EncodedRows) -> np.ndarray[Any, Any]:
-        before = self.latest.get(writer, -1)
+        before = self._latest.get(writer, -1)
         latest = np.maximum(np.maximum.accumulate(rows.timestamps.to_numpy()), before)
-        self.latest[writer] = int(latest[-1])
+        self._latest[writer] = int(latest[-1])
         return latest

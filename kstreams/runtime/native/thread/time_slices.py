@@ -35,7 +35,7 @@ class TimeSlices:
     @property
     def is_open(self) -> bool:
         """Whether a task still has records of the present slice."""
-        return any(task.has_records_until(task.until_ms) for task in self._tasks)
+        return any(task.has_records() for task in self._tasks)
 
     def advance(self, drained: IsDrained) -> None:
         """Begin the next slice: it ends before the first moment of which not all records may be buffered.
@@ -63,4 +63,4 @@ class TimeSlices:
 
     def _until(self, time_ms: int) -> None:
         for task in self._tasks:
-            task.until_ms = time_ms
+            task.process_until(time_ms)
