@@ -15,6 +15,7 @@ from kstreams.config import Config, MemoryShares
 from kstreams.errors import CorruptStateError, UnknownTopicError
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Consumer, Log, Producer
+from kstreams.processor.context.application import Application
 from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
@@ -83,6 +84,11 @@ class Job:
     rebuilds: Rebuilds
 
     @property
+    def application(self) -> Application:
+        """What is constant for all its tasks."""
+        return Application(self.config.application_id, self.task_settings, self.clock, self.layout.topic_names)
+
+    @property
     def exactly_once(self) -> bool:
         """Whether outputs, state and offsets commit as one."""
         return bool(self.config["processing.guarantee"] == "exactly_once_v2")
@@ -145,7 +151,8 @@ def _open_global_tables(
 ) -> GlobalTables:
     reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
     folder = state_folder(config) / "global"
-    tables = GlobalTables(layout.globals, folder, config, clock, limits, reader, admin)
+    application = Application.of(config, clock, layout.topic_names)
+    tables = GlobalTables(layout.globals, folder, application, config["poll.ms"] / 1000, limits, reader, admin)
     resources.callback(tables.close)
     tables.load()
     return tables

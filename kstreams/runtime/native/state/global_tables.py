@@ -13,8 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import TopicPartition
-from kstreams.clock import Clock
-from kstreams.config import Config
 from kstreams.errors import CorruptStateError, LogError, TopologyError
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.context.application import Application
@@ -38,7 +36,12 @@ class GlobalTables:
     sub_topologies : sequence of SubTopology
         Those that fill global tables.
     folder : Path
-        Where their stores lie; emptied at every start, since their topics hold everything.
+        Of their stores; emptied at every start, since their topics hold everything.
+    application : Application
+    poll_s : float
+        How long a poll waits for records.
+    limits : StateLimits
+        The memory for their stores.
     consumer, admin
         To read the topics.
     """
@@ -47,13 +50,13 @@ class GlobalTables:
         self,
         sub_topologies: Sequence[SubTopology],
         folder: Path,
-        config: Config,
-        clock: Clock,
+        application: Application,
+        poll_s: float,
         limits: StateLimits,
         consumer: Consumer,
         admin: Admin,
     ) -> None:
-        self._consumer, self._admin, self._poll_s = consumer, admin, config["poll.ms"] / 1000
+        self._consumer, self._admin, self._poll_s = consumer, admin, poll_s
         self._folder, self._closed = folder, threading.Event()
         self._is_damaged = False
         self._lock = ReadWriteLock()
@@ -62,10 +65,12 @@ class GlobalTables:
         self.stores: dict[str, StateStore] = {}
         shutil.rmtree(folder, ignore_errors=True)
         for sub in sub_topologies:
-            state = open_task_state(sub.stores, folder / str(sub.id), limits=limits, caching=config.caches)
+            state = open_task_state(
+                sub.stores, folder / str(sub.id), limits=limits, caching=application.settings.caching
+            )
             self._states.append(state)
             self.stores |= state.stores
-            task = _task(sub, state, config, clock)
+            task = Task(sub, 0, application, TaskResources(state, _NoSinks()))
             self._task_of |= {topic: task for source in sub.sources for topic in source.topics}
 
     def load(self) -> None:
@@ -133,10 +138,6 @@ class GlobalTables:
             for task in dict.fromkeys(self._task_of.values()):
                 task.flush()
                 task.state.persist(task.state.changes(), {})
-
-
-def _task(sub: SubTopology, state: TaskState, config: Config, clock: Clock) -> Task:
-    return Task(sub, 0, Application.of(config, clock), TaskResources(state, _NoSinks()))
 
 
 class _NoSinks:

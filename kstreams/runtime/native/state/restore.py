@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.clock import Clock
-from kstreams.config import Config
 from kstreams.log.api import Admin, Consumer
+from kstreams.processor.context.application import Application
 from kstreams.processor.task.restore_deserializer import RestoreDeserializer
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.changelog_check import Changelog, check_changelog, decode_changelog_ends
@@ -38,64 +38,96 @@ class RestoreProgress(NamedTuple):
 OnRestore = Callable[[RestoreProgress], None]
 
 
-def restore_task(
-    plan: TaskPlan,
-    state: TaskState,
-    config: Config,
-    clock: Clock,
-    committed: Offsets,
-    consumer: Consumer,
-    admin: Admin,
-    on_restore: OnRestore,
-    stopping: Callable[[], bool] = lambda: False,
-) -> dict[str, int]:
-    """Restore the stores of one task, from their changelogs or from the topics that they keep.
+@dataclass(frozen=True)
+class StoreRestorer:
+    """Restores the stores of tasks. Kafka Streams: `StoreChangelogReader`.
 
     Parameters
     ----------
-    plan : TaskPlan
-    state : TaskState
-        Its open stores.
-    config : Config
-    clock : Clock
-    committed : mapping
-        How far the task's input was processed: a store that keeps an input topic is restored up to there.
+    application : Application
     consumer : Consumer
         Reads the topics; its assignment is changed.
     admin : Admin
     on_restore : callable
         Called after every batch, and once at the start and at the end of each store that lacks something.
-    stopping : callable
+    is_stopping : callable
         Called between batches; an interrupted restore is continued the next time.
-
-    Returns
-    -------
-    dict of str to int
-        Where the changelogs of logged stores end.
-
-    Raises
-    ------
-    StateError
-        When a changelog has lost records that the store or the committed offsets stand for.
     """
-    found = {store.name: changelog_of(store, plan, config.application_id) for store in plan.sub_topology.stores}
-    sources = {store: source for store, source in found.items() if source is not None}
-    begins, ends = admin.beginning_offsets(list(sources.values())), admin.end_offsets(list(sources.values()))
-    ends |= {
-        source: committed[source].offset if source in committed else begins[source]
-        for source in sources.values()
-        if source in plan.inputs
-    }
-    logged = {store.name for store in plan.sub_topology.stores if store.logging and store.name in sources}
-    written = decode_changelog_ends(committed_task_metadata(plan, committed))
-    for store in logged:
-        check_changelog(Changelog(store, sources[store], state.changelog_offset(store), written.get(store, 0)), admin)
-    starts = {store: max(begins[source], state.changelog_offset(store) or 0) for store, source in sources.items()}
-    for store, source in sources.items():
-        if starts[store] < ends[source] and not stopping():
-            offsets, take = (starts[store], ends[source]), _taken(plan, source, config, clock)
-            restore_store(plan, state, store, source, offsets, take, consumer, on_restore, stopping)
-    return {store: ends[sources[store]] for store in logged}
+
+    application: Application
+    consumer: Consumer
+    admin: Admin
+    on_restore: OnRestore
+    is_stopping: Callable[[], bool]
+
+    def restore(self, plan: TaskPlan, state: TaskState, committed: Offsets) -> dict[str, int]:
+        """Restore the stores of one task, from their changelogs or from the input topics that they keep.
+
+        Parameters
+        ----------
+        plan : TaskPlan
+        state : TaskState
+            Its open stores.
+        committed : mapping
+            How far the task's input was processed: a store that keeps an input topic is restored up to there.
+
+        Returns
+        -------
+        dict of str to int
+            Where the changelogs of logged stores end.
+
+        Raises
+        ------
+        StateError
+            When a changelog has lost records that the store or the committed offsets stand for.
+        """
+        stores = plan.sub_topology.stores
+        found = {store.name: changelog_of(store, plan, self.application.id) for store in stores}
+        sources = {store: source for store, source in found.items() if source is not None}
+        begins, ends = self._begins_and_ends(plan, list(sources.values()), committed)
+        logged = {store.name for store in stores if store.logging and store.name in sources}
+        written = decode_changelog_ends(committed_task_metadata(plan, committed))
+        for store in logged:
+            known = state.changelog_offset(store)
+            check_changelog(Changelog(store, sources[store], known, written.get(store, 0)), self.admin)
+        for store, source in sources.items():
+            start, end = max(begins[source], state.changelog_offset(store) or 0), ends[source]
+            if start < end and not self.is_stopping():
+                self._restore_store(plan, state, store, source, (start, end))
+        return {store: ends[sources[store]] for store in logged}
+
+    def _begins_and_ends(
+        self, plan: TaskPlan, sources: list[TopicPartition], committed: Offsets
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """The offsets between which the sources hold what stores hold: of inputs only what was processed."""
+        begins, ends = self.admin.beginning_offsets(sources), self.admin.end_offsets(sources)
+        inputs = [source for source in sources if source in plan.inputs]
+        processed = {source: committed[source].offset if source in committed else begins[source] for source in inputs}
+        return begins, {**ends, **processed}
+
+    def _restore_store(
+        self, plan: TaskPlan, state: TaskState, store: str, source: TopicPartition, offsets: tuple[int, int]
+    ) -> None:
+        """Apply the records of a changelog in the range `offsets`, whose end is not included."""
+        start, end = offsets
+        task, total, consumer, accepted = str(plan.id), end - start, self.consumer, self._accepted(plan, source)
+        logger.info("task %s: restoring %s from %s, %d offsets", task, store, source, total)
+        consumer.assign([source])
+        consumer.seek(source, start)
+        self.on_restore(RestoreProgress(task, store, 0, total))
+        while (position := consumer.position(source)) < end and not self.is_stopping():
+            for batch in consumer.poll(_POLL_S, min(_POLL_ROWS, end - position)):
+                state.restore(store, accepted(batch))
+            self.on_restore(RestoreProgress(task, store, min(consumer.position(source), end) - start, total))
+        consumer.assign([])
+        logger.info("task %s: restored %s", task, store)
+
+    def _accepted(self, plan: TaskPlan, topic: TopicPartition) -> Callable[[Batch], Batch]:
+        """What a store accepts of its topic: of a changelog every record, of an input those that its source read."""
+        reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
+        if reader is None:
+            return lambda batch: batch
+        return RestoreDeserializer(reader, self.application.settings.timestamp_extractor, self.application.clock)
 
 
 def changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> TopicPartition | None:
@@ -104,39 +136,3 @@ def changelog_of(store: StoreBuilder, plan: TaskPlan, application_id: str) -> To
         source = TopicPartition(store.source_topic, plan.partition)
         return source if source in plan.inputs else None
     return TopicPartition(changelog_topic(application_id, store.name), plan.partition) if store.logging else None
-
-
-def restore_store(
-    plan: TaskPlan,
-    state: TaskState,
-    store: str,
-    source: TopicPartition,
-    offsets: tuple[int, int],
-    take: Callable[[Batch], Batch],
-    consumer: Consumer,
-    on_restore: OnRestore,
-    stopping: Callable[[], bool],
-) -> None:
-    """Apply what `take` gives of a changelog, in the range `offsets`, whose end is not included."""
-    start, end = offsets
-    task, total = str(plan.id), end - start
-    logger.info("task %s: restoring %s from %s, %d offsets", task, store, source, total)
-    consumer.assign([source])
-    consumer.seek(source, start)
-    on_restore(RestoreProgress(task, store, 0, total))
-    while (position := consumer.position(source)) < end and not stopping():
-        for batch in consumer.poll(_POLL_S, min(_POLL_ROWS, end - position)):
-            state.restore(store, take(batch))
-        on_restore(RestoreProgress(task, store, min(consumer.position(source), end) - start, total))
-    consumer.assign([])
-    logger.info("task %s: restored %s", task, store)
-
-
-def _taken(plan: TaskPlan, topic: TopicPartition, config: Config, clock: Clock) -> Callable[[Batch], Batch]:
-    """What a store takes of the topic it is restored from: of its changelog all, of an input what its source took."""
-    reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
-    return (
-        (lambda batch: batch)
-        if reader is None
-        else RestoreDeserializer(reader, config["default.timestamp.extractor"], clock)
-    )

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
-from kstreams.processor.context.application import Application
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.state.restore import restore_task
+from kstreams.runtime.native.state.restore import StoreRestorer
 from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata
 from kstreams.runtime.native.thread.active_task import ENDED, ActiveTask
 from kstreams.runtime.native.thread.collector import TaskCollector
@@ -35,18 +34,17 @@ def open_tasks(
 ) -> Iterator[ActiveTask]:
     """Open one task after the other; `consumer` reads changelogs. Stops early when `stopping` is set."""
     inputs = [source for plan in plans for source in plan.inputs]
-    committed = admin.committed(job.config.application_id, inputs)
-    positions = OffsetReset(admin, consumer, job.config, job.clock, job.layout.stateful)
+    committed = admin.committed(job.application.id, inputs)
+    restorer = StoreRestorer(job.application, consumer, admin, job.on_restore, stopping.is_set)
+    reset = OffsetReset(admin, consumer, job.config, job.clock, job.layout.stateful)
     for plan in plans:
         if stopping.is_set():
             return
         stores, folder = plan.sub_topology.stores, job.state_folder / str(plan.id)
-        state = open_task_state(stores, folder, limits=job.limits, caching=job.config.caches)
+        state = open_task_state(stores, folder, limits=job.limits, caching=job.task_settings.caching)
         try:
-            clients = job.config, job.clock, committed, consumer, admin
-            ends = restore_task(plan, state, *clients, job.on_restore, stopping.is_set)
-            starts = positions.at_start(plan, committed)
-            task = _open(plan, state, committed, starts, job, sink_buffer)
+            ends = restorer.restore(plan, state, committed)
+            task = _open(plan, state, committed, reset.at_start(plan, committed), job, sink_buffer)
             task.restored(ends)
         except BaseException:
             state.close()
@@ -65,8 +63,7 @@ def _open(
     metadata = committed_task_metadata(plan, committed)
     sink_buffer.restore_written_times(plan.partition, metadata)
     resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
-    application = Application(job.config.application_id, job.task_settings, job.clock, job.layout.topic_names)
-    task = Task(plan.sub_topology, plan.partition, application, resources, ResumePoint(metadata))
+    task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)

@@ -47,7 +47,7 @@ class StreamThread:
         self.state = ThreadState.CREATED
         self.tasks: list[ActiveTask] = []
         self.store_queries, self.stopping = StoreQueries(), threading.Event()
-        self._job, settings, group = job, job.settings, job.config.application_id
+        self._job, settings, group = job, job.settings, job.application.id
         self._consumer, self._admin, self._producer = job.consumer("main"), job.log.admin(), job.producer(index)
         guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._admin, group)
         internal = frozenset(job.layout.topic_names.values())
