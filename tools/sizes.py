@@ -1,14 +1,16 @@
-"""Reports the size of functions and files of `kstreams`, and fails when one is over its limit.
+"""Reports the size of functions, files and folders of `kstreams`, and fails when one is over its limit.
 
 A function has at most 40 lines (docstring aside). A file has at most 400, or 600 when no more than 300 of them are
-code, as in façades with long docstrings and overloads.
+code, as in façades with long docstrings and overloads. A folder has at most 20 modules, without counting `__init__`.
+No name stands for two classes, private ones included.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +18,7 @@ FUNCTION_LINES = 40
 FILE_LINES = 400
 FACADE_LINES = 600
 FACADE_CODE_LINES = 300
+FOLDER_FILES = 20
 NAMES_THAT_SAY_NOTHING = frozenset({"utils", "util", "helpers", "common", "misc"})
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -34,6 +37,12 @@ def main(root: Path) -> int:
         ),
         *(f"{path} has {length(text)} lines" for path, text in sources.items() if too_long(text, trees[path])),
         *(f"{path}: a name that says nothing" for path in sources if path.stem in NAMES_THAT_SAY_NOTHING),
+        *(f"{folder} has {count} modules" for folder, count in modules(sources).items() if count > FOLDER_FILES),
+        *(
+            f"{name} stands for several classes: {', '.join(places)}"
+            for name, places in classes(trees).items()
+            if len(places) > 1
+        ),
     ]
     print(*breaches, summary([*sources.values()], [lines for *_, lines in functions]), sep="\n")
     return 1 if breaches else 0
@@ -45,6 +54,21 @@ def summary(texts: list[str], functions: list[int]) -> str:
         f"{len(files)} files, {sum(files):,} lines, median {median_of(files)}; "
         f"{len(functions)} functions, median {median_of(functions)} lines, longest {max(functions, default=0)}"
     )
+
+
+def modules(paths: Iterable[Path]) -> Counter[Path]:
+    """By folder: how many modules lie in it, `__init__` aside."""
+    return Counter(path.parent for path in paths if path.name != "__init__.py")
+
+
+def classes(trees: Mapping[Path, ast.AST]) -> dict[str, list[str]]:
+    """By name of a class: where it is defined."""
+    found: dict[str, list[str]] = {}
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+    return found
 
 
 def definitions(tree: ast.AST) -> Iterator[Definition]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
-from kstreams.processor.topology.processing_order import stages_of
+from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.io.reports import TaskReport, raise_first, split_reports
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
@@ -135,7 +135,7 @@ def run_step(
         made = _run(program, number, step._replace(round_number=round_number), given, gathered)
         return made, set(made["topic"].to_pylist())
 
-    for stage in stages_of(program.upstream):
+    for stage in processing_order(program.upstream):
         before = list(produced)
         taken = run_rounds(sorted(stage), {number: program.read_within(number) for number in stage}, run)
         produced += [table for tables in taken.values() for table in tables]

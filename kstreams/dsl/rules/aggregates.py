@@ -12,9 +12,9 @@ from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAgg
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.processor import columns
-from kstreams.processor.context.advice import Advice
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, Aggregator, ResultView
+from kstreams.processor.operators.first_warning import FirstWarning
 from kstreams.processor.operators.tables.rows import KeptRows, StoreView
 from kstreams.serdes import MsgpackSerde, Serde
 from kstreams.state import store_kinds
@@ -65,9 +65,9 @@ def _fold(node: Aggregate, build: Lowering) -> Lowered:
     return Lowered(aggregator, serde, None)
 
 
-def gave_nothing(node: Node) -> Advice:
+def gave_nothing(node: Node) -> FirstWarning:
     """The advice about an aggregator that returns None where there is no aggregate to delete."""
-    return Advice(
+    return FirstWarning(
         f"the function of {node} gave None for a key that had no aggregate: nothing is kept. If it changes the "
         "aggregate in place, let it return the aggregate as well."
     )

@@ -36,8 +36,8 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.expressions import Expr
 from kstreams.processor.columns import BatchForm, ProjectForm
-from kstreams.processor.context.advice import Advice
 from kstreams.processor.operators import stateless as op
+from kstreams.processor.operators.first_warning import FirstWarning
 from kstreams.processor.operators.map_batch.rows import MapBatchOperator
 from kstreams.processor.operators.stateless import Takes
 
@@ -80,9 +80,9 @@ def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
     return build.processor(node, op.FlatMapValuesOperator(function, given, gave_text(node)))
 
 
-def gave_text(node: FlatMapValues) -> Advice:
+def gave_text(node: FlatMapValues) -> FirstWarning:
     """The advice about a function that returns a text where several values are expected."""
-    return Advice(
+    return FirstWarning(
         f"the function of {node} gave a text, whose letters go on one by one: to pass it on whole, return [text]"
     )
 

@@ -12,10 +12,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
-from kstreams.processor.context.advice import no_advice
 from kstreams.processor.context.chain import Statement, StatementOperator
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.topology.operator import Forward
 
 
@@ -63,7 +63,7 @@ class FlatMapValuesOperator(ClosureOperator):
 
     function: Callable[..., Any]
     takes: Takes = Takes.VALUE
-    gave_text: Callable[[], None] = no_advice
+    gave_text: Callable[[], None] = no_warning
     """Called when the first result is a text, whose letters go on."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:

@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from kstreams.processor.topology.java_order import java_order
+from kstreams.processor.topology.hash_set_order import hash_set_order
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode, parents_of
 
 
@@ -39,7 +39,7 @@ class _Neighbours:
         self._sizes = dict.fromkeys(self._nodes, 1)
         self.predecessors: dict[str, list[str]] = {name: [] for name in self._nodes}
         self.successors: dict[str, list[str]] = {name: [] for name in self._nodes}
-        for name in java_order(self._nodes):
+        for name in hash_set_order(self._nodes):
             for parent in parents_of(self._nodes[name]):
                 self._connect(parent, name)
 
@@ -73,12 +73,12 @@ def _joined(names: Collection[str]) -> str:
 
 
 def _source(node: SourceNode) -> str:
-    topics = node.pattern.pattern if node.pattern else f"[{', '.join(java_order(node.topics))}]"
+    topics = node.pattern.pattern if node.pattern else f"[{', '.join(hash_set_order(node.topics))}]"
     return f"Source: {node.name} (topics: {topics})"
 
 
 def _step(node: ProcessorNode) -> str:
-    return f"Processor: {node.name} (stores: [{', '.join(java_order(node.stores))}])"
+    return f"Processor: {node.name} (stores: [{', '.join(hash_set_order(node.stores))}])"
 
 
 def _sink(node: SinkNode) -> str:

@@ -1,4 +1,4 @@
-"""In which order sub-topologies run dry: those that feed each other in a circle together, after their feeders. Pure."""
+"""In which order sub-topologies are processed: after those that feed them, and those of a cycle together. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ Upstream = Mapping[int, Collection[int]]
 """By sub-topology: which ones write what it reads."""
 
 
-def stages_of(upstream: Upstream) -> list[frozenset[int]]:
+def processing_order(upstream: Upstream) -> list[frozenset[int]]:
     """The sub-topologies in groups, each group after those that feed it.
 
     Examples
     --------
-    >>> [sorted(stage) for stage in stages_of({0: [], 1: [0, 2], 2: [1], 3: [2]})]
+    >>> [sorted(group) for group in processing_order({0: [], 1: [0, 2], 2: [1], 3: [2]})]
     [[0], [1, 2], [3]]
     """
     before = {sub: reachable(sub, upstream) for sub in upstream}
-    circles = {frozenset({sub, *(other for other in before[sub] if sub in before[other])}) for sub in before}
-    return sorted(circles, key=lambda circle: (len(before[min(circle)] - circle), min(circle)))
+    cycles = {frozenset({sub, *(other for other in before[sub] if sub in before[other])}) for sub in before}
+    return sorted(cycles, key=lambda cycle: (len(before[min(cycle)] - cycle), min(cycle)))
 
 
-def feeding_in_circles(upstream: Upstream) -> frozenset[int]:
+def in_cycles(upstream: Upstream) -> frozenset[int]:
     """The sub-topologies that feed themselves, by way of others or not."""
     return frozenset(sub for sub in upstream if sub in reachable(sub, upstream))
 

@@ -15,7 +15,7 @@ from enum import Enum
 
 from kstreams.batch import TopicPartition
 from kstreams.processor.topology.layout import Layout, TaskPlan
-from kstreams.processor.topology.processing_order import feeding_in_circles, reachable, stages_of
+from kstreams.processor.topology.processing_order import in_cycles, processing_order, reachable
 from kstreams.processor.topology.task_id import TaskId
 
 NextOffsets = Mapping[TopicPartition, int]
@@ -119,7 +119,7 @@ class BoundedRun:
 
 def _groups(layout: Layout) -> list[CompletionGroup]:
     """The completion groups, each after those that feed it."""
-    return [_group(members, layout) for members in stages_of(layout.upstream)]
+    return [_group(members, layout) for members in processing_order(layout.upstream)]
 
 
 def _group(members: frozenset[int], layout: Layout) -> CompletionGroup:
@@ -133,4 +133,4 @@ def aligned_sub_topologies(layout: Layout) -> frozenset[int]:
     Sub-topologies that feed each other in a circle are not among them: they would wait for themselves.
     """
     writers = frozenset[int]().union(*layout.upstream.values())
-    return writers - feeding_in_circles(layout.upstream)
+    return writers - in_cycles(layout.upstream)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.advice import no_advice
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
+from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
@@ -43,7 +43,7 @@ class Aggregator:
     timed: bool = False
     has_initial: bool = True
     result: Callable[[Any], Any] | None = None
-    gave_nothing: Callable[[], None] = no_advice
+    gave_nothing: Callable[[], None] = no_warning
 
     def bind(self) -> tuple[Callable[[Any, Any, Any], Any], Callable[[Forward], Forward]]:
         """`step(key, value, aggregate)`, and what to do with the closure that calls it."""

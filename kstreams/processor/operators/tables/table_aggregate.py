@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.processor.context.advice import no_advice
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.operators.aggregation.emission import emitter
+from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER, KeptRows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
@@ -76,7 +76,7 @@ class TableAggregateOperator(ClosureOperator):
     add: Callable[[Any, Any, Any], Any]
     subtract: Callable[[Any, Any, Any], Any]
     kept: KeptRows
-    gave_nothing: Callable[[], None] = no_advice
+    gave_nothing: Callable[[], None] = no_warning
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         initial, add, subtract, current = self.initial, self.add, self.subtract, context.current

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kstreams.config import Config
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.processor.api.error_handlers import KINDS
-from kstreams.processor.topology.processing_order import feeding_in_circles
+from kstreams.processor.topology.processing_order import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.relational.support import difference_of, unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
@@ -64,7 +64,7 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
     facts = TypedGraph(graph)
     decisions: list[PathDecision] = []
     relational: dict[int, tuple[Node, ...]] = {}
-    circles = feeding_in_circles(_upstream(topology))
+    circles = in_cycles(_upstream(topology))
     for sub in topology.sub_topologies:
         nodes = logical_nodes(sub, topology, graph)
         reasons = _reasons(sub, nodes, facts, choice, only_tasks)

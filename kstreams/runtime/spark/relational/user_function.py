@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from kstreams.errors import KStreamsError, ProcessingError
-from kstreams.processor.context.advice import no_advice
+from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.operators.stateless import first_looked_at
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
@@ -71,7 +71,7 @@ class UserFunction(NamedTuple):
             raise ProcessingError(self.name, self.declared_at, place, error) from error
         return found
 
-    def listed(self, gave_text: Callable[[], None] = no_advice) -> UserFunction:
+    def listed(self, gave_text: Callable[[], None] = no_warning) -> UserFunction:
         """The same for a function that gives any number of results: each list is complete before the next row."""
 
         function = self.function

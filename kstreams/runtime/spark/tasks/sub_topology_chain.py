@@ -14,7 +14,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kstreams.processor.topology.processing_order import feeding_in_circles, stages_of
+from kstreams.processor.topology.processing_order import in_cycles, processing_order
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, encode_ranges, ranges_of_task
 from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, raise_first, split_reports
 from kstreams.runtime.spark.io.rows import OUT_SCHEMA
@@ -41,8 +41,8 @@ class SubTopologyChain:
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: PathPlan) -> None:
         self._session, self._program, self._packed, self._plan = session, program, packed, plan
-        self._stages = [sorted(stage) for stage in stages_of(program.upstream) if not stage & plan.streaming]
-        self._circles = feeding_in_circles(program.upstream)
+        self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.streaming]
+        self._circles = in_cycles(program.upstream)
         self._slots = session.sparkContext.defaultParallelism
         self._read_twice = frozenset().union(*program.upstream.values())
         relational = [number for stage in self._stages for number in stage if number in plan.nodes]

@@ -1,4 +1,4 @@
-"""`Advice`: what looks like a mistake and may be meant is told once, when it first happens."""
+"""`FirstWarning`: a warning about what may be a mistake, logged when it first happens and never again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 logger = logging.getLogger("kstreams.processor")
 
 
-class Advice:
+class FirstWarning:
     """A warning of one operator; calling it logs its text the first time, in whichever task that is.
 
     Parameters
@@ -32,10 +32,10 @@ class Advice:
 
 
 @cache
-def _of_process(text: str) -> Advice:
+def _of_process(text: str) -> FirstWarning:
     """In a worker of Spark, which gets the operator anew for each of its steps."""
-    return Advice(text)
+    return FirstWarning(text)
 
 
-def no_advice() -> None:
-    """Where nothing can be amiss."""
+def no_warning() -> None:
+    """In the place of a `FirstWarning` where there is nothing to warn of."""

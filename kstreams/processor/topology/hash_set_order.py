@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 
 
-def java_order(names: Collection[str]) -> list[str]:
+def hash_set_order(names: Collection[str]) -> list[str]:
     """Names by the bucket that a hash set of this many would put them into, then as they were given.
 
     Examples
     --------
-    >>> java_order(["in1", "in2"])
+    >>> hash_set_order(["in1", "in2"])
     ['in2', 'in1']
     """
     buckets = 16
     while len(names) > buckets * 3 // 4:
         buckets *= 2
-    return sorted(names, key=lambda name: _spread(java_hash(name)) % buckets)
+    return sorted(names, key=lambda name: _spread(string_hash(name)) % buckets)
 
 
-def java_hash(text: str) -> int:
+def string_hash(text: str) -> int:
     """`String.hashCode()`, as an unsigned 32-bit number.
 
     Examples
     --------
-    >>> java_hash("hello")
+    >>> string_hash("hello")
     99162322
     """
     result = 0
