@@ -24,7 +24,7 @@ class MemoryShares:
     block_cache, write_buffers : int
         RocksDB's.
     buffered : int
-        Input that waits and output on its way.
+        Input that waits and output that is not sent.
 
     Examples
     --------

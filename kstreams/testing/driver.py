@@ -1,4 +1,4 @@
-"""`TopologyTestDriver`: runs a topology in the test's own thread, record by record, with a clock that stands still."""
+"""`TopologyTestDriver`: runs a topology in the test's own thread, record by record; the test moves its clock."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class Client:
         self._waiting = set(self._alive)
 
     def _start_threads(self) -> None:
-        threads = list(self.threads)  # a thread may end at once, and the tasks be assigned anew
+        threads = list(self.threads)  # a thread may end at once, and the tasks be assigned again
         for thread in threads:
             threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
         if not threads and self._has_patterns:
@@ -165,7 +165,7 @@ class Client:
 
     def _reassign(self) -> None:
         """Stop the threads, which commit, and assign the tasks again: topics or global tables have changed."""
-        logger.info("the tasks are assigned anew")
+        logger.info("the tasks are assigned again")
         with self._change:
             self._is_reassigning = True
             idle = not self._alive
@@ -276,7 +276,7 @@ class Client:
         try:
             self._restart_threads()
         except BaseException as error:
-            logger.error("the tasks cannot be assigned anew: %s", error)
+            logger.error("the tasks cannot be assigned again: %s", error)
             self._fail(error)
             return False
         return True

@@ -33,7 +33,7 @@ from kstreams.state import StateLimits
 
 logger = logging.getLogger(__name__)
 
-_PRODUCER_BYTES = 32 << 20  # what a producer buffers at most while another writer is in its way
+_PRODUCER_BYTES = 32 << 20  # what a producer buffers at most while another writer blocks it
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,12 @@ def _open_global_tables(
     return tables
 
 
-def _report_unmatched(said: str | None, config: Config, *, bounded: bool) -> None:
+def _report_unmatched(text: str | None, config: Config, *, bounded: bool) -> None:
     """A pattern without topics: a run that ends cannot wait for one."""
-    if said is not None and bounded:
-        raise UnknownTopicError(said)
-    if said is not None:
-        logger.warning("%s It is looked for every %s ms (metadata.max.age.ms).", said, config["metadata.max.age.ms"])
+    if text is not None and bounded:
+        raise UnknownTopicError(text)
+    if text is not None:
+        logger.warning("%s It is looked for every %s ms (metadata.max.age.ms).", text, config["metadata.max.age.ms"])
 
 
 def consumer_settings(config: Config, role: str) -> dict[str, Any]:

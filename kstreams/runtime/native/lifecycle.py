@@ -71,7 +71,7 @@ class Lifecycle:
         return self._state
 
     def is_alive(self) -> bool:
-        """Whether the application is to go on: it is starting, or running."""
+        """Whether the application is starting or running."""
         return self._state in (State.REBALANCING, State.RUNNING)
 
     def move(self, new: State) -> bool:

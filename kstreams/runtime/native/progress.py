@@ -63,7 +63,7 @@ def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
 
 
 def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: int = 0, rebuilt: int = 0) -> Progress:
-    """The counters of these threads together. Copies: the threads go on counting."""
+    """The counters of these threads together. It copies them: the threads continue to count."""
     threads = list(threads)
     tasks = [task for thread in threads for task in list(thread.tasks)]
     written = sum((thread.sink_buffer.records_out.copy() for thread in threads), Counter[str]())

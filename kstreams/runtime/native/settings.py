@@ -35,7 +35,7 @@ class ThreadSettings:
     uncommitted_bytes : int
         The thread's part of the memory for uncommitted changes.
     buffered_bytes : int
-        Its part of the memory for input that waits and output on its way.
+        Its part of the memory for input that waits and output that is not sent.
 
     Examples
     --------

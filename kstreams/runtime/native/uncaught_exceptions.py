@@ -22,7 +22,7 @@ class StreamThreadExceptionResponse(Enum):
     """What is to happen. Kafka Streams: `StreamThreadExceptionResponse`."""
 
     REPLACE_THREAD = "REPLACE_THREAD"
-    """A new thread goes on from the last commit. What fails for good fails again."""
+    """A new thread resumes from the last commit. An error that is permanent comes again."""
     SHUTDOWN_CLIENT = "SHUTDOWN_CLIENT"
     """This application in this process stops, in state ERROR."""
     SHUTDOWN_APPLICATION = "SHUTDOWN_APPLICATION"

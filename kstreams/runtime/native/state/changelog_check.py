@@ -60,7 +60,7 @@ def check_changelog(changelog: Changelog, admin: Admin) -> None:
     Raises
     ------
     StateError
-        When records that the store or the committed offsets stand for are gone; says how to go on.
+        When records are gone that the store or the committed offsets depend on; says what to do.
     """
     source, known = changelog.source, changelog.known or 0
     begin, end = admin.beginning_offsets([source])[source], admin.end_offsets([source])[source]

@@ -102,7 +102,7 @@ class GlobalTables:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """The tables stand still while tasks look into them."""
+        """The tables do not change inside: tasks may read them."""
         if not self._task_of:
             yield
             return
@@ -112,10 +112,10 @@ class GlobalTables:
         finally:
             self._lock.release_shared()
 
-    def ask(self, question: Callable[[], T]) -> T:
-        """Answer a question about the tables while they stand still."""
+    def ask(self, query: Callable[[], T]) -> T:
+        """Run a query of the tables while they do not change."""
         with self.reading():
-            return question()
+            return query()
 
     def close(self) -> None:
         """Release the stores."""

@@ -59,7 +59,7 @@ class TopologyFile:
         """Move the folders of tasks whose sub-topology has another id now, and write the new topology.
 
         Ids may be exchanged, so folders move in two steps, with the new description written between them: whatever
-        step a crash comes after, the next start goes on from there.
+        step a crash comes after, the next start continues from there.
         """
         for old_id, new_id in moves(self.read(), new).items():
             for task in self._folder.glob(f"{old_id}_*"):

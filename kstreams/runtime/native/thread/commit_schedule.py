@@ -9,7 +9,7 @@ from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.thread.active_task import ActiveTask
 
 _LONGEST_REST_MS = 10_000
-_REST_PER_COMMIT = 20  # a bounded run spends a twentieth of its time on commits, no more: nobody waits for its results
+_REST_PER_COMMIT = 20  # a bounded run spends at most a twentieth of its time on commits: single results are not urgent
 
 
 class CommitSchedule:

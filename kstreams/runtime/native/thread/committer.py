@@ -75,7 +75,7 @@ class Committer:
         self.commits += 1
 
     def _write_changes(self, task: ActiveTask, store: str, changes: Changes, ends: dict[str, int]) -> None:
-        """Send changes of a store that is logged; the offset behind them stands in `ends` once all is delivered."""
+        """Send changes of a store that is logged; `ends` gets the offset after them when they are delivered."""
         if all(store != builder.name or not builder.logging for builder in task.plan.sub_topology.stores):
             return
         source = TopicPartition(changelog_topic(self._application_id, store), task.plan.partition)

@@ -1,4 +1,4 @@
-"""`EncodedRows`: rows of one topic as columns, encoded, on their way to the producer."""
+"""`EncodedRows`: encoded rows of one topic as columns, before they are sent."""
 
 from __future__ import annotations
 

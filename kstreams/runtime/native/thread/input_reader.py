@@ -1,4 +1,4 @@
-"""`InputReader`: reads the inputs of one thread's tasks, as far as there is room and the run goes."""
+"""`InputReader`: reads the inputs of one thread's tasks, up to the bounds of memory and of the run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InputReader:
         self._is_memory_full = False
 
     def open(self, tasks: Sequence[ActiveTask]) -> None:
-        """Read the inputs of these tasks, each from where its task goes on."""
+        """Read the inputs of these tasks from their next offsets."""
         self._tasks = tasks
         self._task_of = {source: task for task in tasks for source in task.plan.inputs}
         self._consumer.assign(list(self._task_of))
@@ -88,18 +88,18 @@ class InputReader:
             return self._fetched(timeout, most)
 
     def _skip_deleted(self) -> bool:
-        """Read on behind records that were deleted before they were read, as sources say; whether there were any."""
+        """Skip records that were deleted before they were read, as the offset reset says; whether there were any."""
         begins = self._admin.beginning_offsets(list(self._task_of))
-        behind = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
+        deleted = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
         job = self._job
         with job.consumer("restore") as consumer:
             reset = OffsetReset(self._admin, consumer, job.config, job.clock, job.layout.stateful)
-            for source, at in behind.items():
+            for source, at in deleted.items():
                 task = self._task_of[source]
                 next_offset = reset.after_loss(task.plan, source, at, begins[source])
                 self._consumer.seek(source, next_offset)
                 task.count_deleted(source, at, next_offset)
-        return bool(behind)
+        return bool(deleted)
 
     def _pause_full(self) -> None:
         """Read on only from partitions that have room."""

@@ -1,4 +1,4 @@
-"""Where a task reads on: at its committed offsets; where there are none, or the input was deleted, as sources say."""
+"""`OffsetReset`: where a task starts to read: at its committed offsets, else as its sources say."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OffsetReset:
         Raises
         ------
         LogError
-            When a committed offset lies behind the end of its partition: the topic is not the one it was committed
+            When a committed offset is greater than the end of its partition: the topic is not the one it was committed
             for. When nothing is committed and the source's `offset_reset` is "none". And as `after_loss`.
         """
         begins = self.admin.beginning_offsets(plan.inputs)

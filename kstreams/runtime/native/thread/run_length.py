@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_FIRST_RUN = 100  # few, for as long as nobody knows how slow an operator is: in columns a run cannot be interrupted
+_FIRST_RUN = 100  # few, until it is known how slow the operators are: in columns a run cannot be interrupted
 _LONG_MS, _SHORT_MS = 250, 60  # a run that takes longer is halved the next time, a shorter one doubled
 
 

@@ -26,7 +26,7 @@ from kstreams.runtime.native.thread.time_slices import TimeSlices
 
 logger = logging.getLogger(__name__)
 
-_TURN_MS = 200  # a task that still has records after this long lets the others go on
+_TURN_MS = 200  # after this long the next task is processed, even if there are more records
 
 
 class StreamThread:
