@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
 
+import pyarrow as pa
 import pytest
 
 import kstreams as ks
@@ -17,11 +18,16 @@ from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.graph import Node
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.lowering import Lowering
-from kstreams.dsl.operator import OperatorDescriptor, register
+from kstreams.dsl.operator import OperatorDescriptor, SparkForm, register
 from kstreams.errors import TopologyError, UnsupportedError
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.runtime.native.explain import explain as explain_natively
 from kstreams.runtime.spark import engine as spark_engine
+from kstreams.runtime.spark.relational.frame import Frame, arrow_call
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.readable import unknown_type
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from tests.dsl.driven import run
 from tests.native.world import World
 from tests.spark.running import Application, Row
@@ -65,6 +71,34 @@ def add_pairwise(node: Pairwise, build: Lowering) -> str:
 
 
 register(OperatorDescriptor(node=Pairwise, types=types_of_pairwise, topology=add_pairwise))
+
+
+# --- the same with a form in Spark's columns, which is optional -------------------------------------------------------
+
+
+class PairwiseColumns(Pairwise):
+    """Pairwise on Spark's relational path."""
+
+
+def combined(combine: Callable[[Any, Any], Any], read: Any, written: Any, values: pa.Array) -> pa.Array:
+    """For each value, the serialized results of its neighbours."""
+    lists = [[combine(earlier, later) for earlier, later in pairwise(items)] for items in read.decode_rows(values)]
+    ends = pa.array(accumulate(map(len, lists), initial=0), pa.int32())
+    return pa.ListArray.from_arrays(ends, written.encode_rows([result for results in lists for result in results]))
+
+
+def pairwise_columns(node: PairwiseColumns, build: RelationalLowering) -> Frame:
+    frame, written = build.parent(node), build.serde(node, "value")
+    results = arrow_call("array<binary>", combined, (node.combine, frame.value, written), F.col("value"))
+    return frame.with_value(F.explode(results), written)
+
+
+def check_pairwise(node: PairwiseColumns, typed: TypedGraph) -> str | None:
+    return unknown_type(typed.types[node.name].value, "value")
+
+
+form = SparkForm(check=check_pairwise, lower=pairwise_columns)
+register(OperatorDescriptor(node=PairwiseColumns, types=types_of_pairwise, topology=add_pairwise, spark=form))
 
 
 # --- in use -----------------------------------------------------------------------------------------------------------
@@ -148,3 +182,15 @@ def test_on_spark_with_a_restart_between_two_runs(spark: Any, tmp_path: Path) ->
     app.create("in", "out", partitions=1).write([Row("in", "a", [1, 4], 1)]).run()
     app.write([Row("in", "a", [4, 2, 9], 2)]).run()
     assert app.rows("out") == [("a", 3, 1), ("a", -2, 2), ("a", 7, 2)]
+
+
+@pytest.mark.spark
+def test_on_sparks_relational_path_if_it_has_a_form_there(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    levels = builder.stream("in", key=str, value=list[int])
+    levels.apply(PairwiseColumns(combine=lambda earlier, later: later - earlier), name="rises").to("out")
+    made = builder.build()
+    assert {row.path for row in spark_engine.explain(made, Config.of(application_id="app"))} == {"relational"}
+    app = Application(spark, tmp_path, made, {"in": (str, list[int]), "out": (str, int)})
+    app.create("in", "out", partitions=1).write([Row("in", "a", [1, 4, 2], 1), Row("in", "b", [5], 2)]).run()
+    assert app.rows("out") == [("a", 3, 1), ("a", -2, 1)]

@@ -135,16 +135,18 @@ def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, .
     returned : str
         Spark type of the result.
     work : callable
-        A function of kstreams: `work(*given, *arrays) -> array`.
+        `work(*given, *arrays) -> array`; like `given`, it is sent to the workers by value if it is the user's.
     given : tuple
         Functions, types and serdes of the user; they are sent to the workers by value.
     """
     from kstreams.runtime.spark.cluster.shipping import pack, unpack  # loads Spark
 
-    packed = pack(given)
+    packed = pack((work, given))
 
     def call(*arrays: pa.Array) -> pa.Array:
-        return work(*unpack(packed), *arrays)
+        called, arguments = unpack(packed)
+        result: pa.Array = called(*arguments, *arrays)
+        return result
 
     return F.arrow_udf(call, returned)(*columns)
 
