@@ -196,14 +196,14 @@ def test_a_python_step_behind_a_filter_by_expression_is_where_the_region_ends() 
             lambda s: (
                 s.filter(amount > 2).merge(s.filter(amount < 1).map_values(doubled)).to("out", key=str, value=Order)
             ),
-            "ways meet in KSTREAM-MERGE",
+            "paths meet in KSTREAM-MERGE",
         ),
         (
             lambda s: (
                 s.filter(amount > 2).to("out", key=str, value=Order),
                 s.filter(amount < 2).to(lambda key, order, context: "out", key=str, value=Order),
             ),
-            "ways meet in out",
+            "paths meet in out",
         ),
         (lambda s: s.filter(amount > 2).process(Idle), "as stream time goes on"),
     ],

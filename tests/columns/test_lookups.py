@@ -137,7 +137,7 @@ def test_records_that_the_join_drops_are_counted_one_by_one(taken: list[bool]) -
         ),
         (
             lambda b, s: joined_with_itself(s.filter(amount > 1)),
-            "ways meet in",
+            "paths meet in",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_ways_that_part_and_do_not_meet_are_one_region() -> None:
     ("say", "why"),
     [
         (lambda s: s.filter(lambda k, v: True).to("out", key=str, value=Order), "not made of expressions"),
-        (lambda s: s.merge(s.filter(ks.col("amount") > 1)).to("out", key=str, value=Order), "ways meet in"),
+        (lambda s: s.merge(s.filter(ks.col("amount") > 1)).to("out", key=str, value=Order), "paths meet in"),
         (lambda s: s.to(lambda k, v, context: "out", key=str, value=Order), "chooses topic or partition"),
         (lambda s: s.filter(ks.col("tags").is_null()).to("out", key=str, value=Order), "no columnar form"),
         (
@@ -56,7 +56,7 @@ def test_ways_that_part_and_do_not_meet_are_one_region() -> None:
                 s.to("out", key=str, value=Order),
                 s.filter(ks.col("amount") > 1).to("out", key=str, value=Order),
             ),
-            "ways meet in out",
+            "paths meet in out",
         ),
     ],
 )
@@ -133,4 +133,4 @@ def test_where_a_processor_runs_stream_time_must_be_looked_at_after_each_record(
     ):
         builder = ks.StreamsBuilder()
         say(counts(builder))
-        assert "as stream time goes on" in str(reason(builder.build()))
+        assert "punctuators of stream time" in str(reason(builder.build()))

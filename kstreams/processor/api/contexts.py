@@ -89,7 +89,7 @@ class ProcessingContext(ABC):
         Raises
         ------
         TopologyError
-            For any other name; tells which stores it may use.
+            For any other name; the error names the stores it may use.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What an exception handler is told of a failure, and what it may answer."""
+"""Exception handlers: what they are given of a failure, and what they may answer."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ErrorHandlerContext:
         )
 
     def dead_letter(self, topic: str, error: BaseException) -> ProducerRecord:
-        """The input record as it was read, for a topic, with Kafka Streams' headers that tell of the error."""
+        """The input record as it was read, for a topic, with Kafka Streams' headers that describe the error."""
         trace = "".join(traceback.format_exception(error))
         told = {EXCEPTION: described(error), MESSAGE: str(error), STACKTRACE: trace}
         headers = (*((name, text.encode(errors="backslashreplace")) for name, text in told.items()), *self.place())

@@ -1,4 +1,4 @@
-"""Sensors: what processors measure themselves, beside what the engine counts."""
+"""Sensors: what processors measure themselves, in addition to what the engine counts."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Processor(Generic[K, V, KOut, VOut]):
 
 
 class FixedKeyProcessor(Generic[K, V, VOut]):
-    """A step written by hand that leaves keys as they are, so that nothing needs to be repartitioned behind it.
+    """A step written by hand that leaves keys as they are, so that nothing needs to be repartitioned after it.
 
     Kafka Streams: `FixedKeyProcessor`.
 
@@ -136,7 +136,7 @@ def store_names(stores: Iterable[str], place: str) -> tuple[str, ...]:
     Raises
     ------
     TopologyError
-        When one text stands there, whose letters would be taken for names.
+        When it is one text, whose letters would be taken for names.
     """
     if isinstance(stores, str):
         raise TopologyError(f"{place} takes names of stores: write stores=[{stores!r}]")

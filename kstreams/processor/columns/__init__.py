@@ -1,8 +1,9 @@
-"""Column regions: the part of a sub-topology behind a source that takes whole batches at once.
+"""Column regions: the part of a sub-topology after a source that processes whole batches as Arrow columns.
 
-It ends at sinks, at aggregations, and at the first step that takes records one by one: rows go on from there. An
-optimisation that nobody can see: records define what is right, and `plan` says for every source whether columns may
-stand in for them, or why not. What loads Arrow is imported from its own module, so that declaring costs little.
+A region ends at sinks, at aggregations, and at the first operator that takes records one by one. It is an optimisation
+without effect on results: the record form of each operator defines them, and `plan_regions` says for every source
+whether columns give the same, or why not. Modules that load Arrow are imported one by one, so that declaring a
+topology stays cheap.
 """
 
 from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm

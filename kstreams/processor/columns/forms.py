@@ -1,4 +1,4 @@
-"""The columnar forms of operators: what a step does to whole batches, as data that expressions say all about."""
+"""The columnar forms of operators: what an operator does to whole batches, as data made of expressions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ProjectForm:
     Parameters
     ----------
     where : Expr, optional
-        Which records go on; null is no.
+        Which records are forwarded; null is no.
     key, value : Expr, optional
         The new key and value; without them they stay as they are.
     result : type, optional
         What a `ks.struct` value is built as, when a type was declared.
     counts : bool
-        Whether records that do not go on are dropped, and so counted: a batch with such a one goes record by record.
+        Whether the other records count as dropped: a batch that has any is processed record by record.
     """
 
     where: Expr | None = None
@@ -43,7 +43,7 @@ class LookupForm:
     key : Expr
         The key of the row, over the record.
     left : bool
-        Whether records without a row go on.
+        Whether records without a row are forwarded.
     row : type
         Of the table's values.
     result : type, optional

@@ -1,20 +1,15 @@
-"""Lookups: rows of tables as columns beside those of a source, each key of a batch looked up once."""
+"""Lookups as data: what expressions read of the rows that an operator looks up in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
-from kstreams.expressions import Expr, Operation, Schema, Typed, as_function, col, type_of, value
+from kstreams.expressions import Expr, Operation, Schema, Typed, col, type_of, value
 from kstreams.expressions.arrow import TYPES
-from kstreams.processor.columns.evaluation import Evaluation
-from kstreams.processor.columns.source_columns import Columns
-from kstreams.processor.context.table_view import ValueGetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,50 +71,6 @@ def reading_rows(expr: Expr, step: str, row: Any) -> Expr:
     if expr.operation is Operation.RIGHT_FIELD:
         return of_row(step, col(expr.detail), row)
     return Expr(expr.operation, tuple(reading_rows(node, step, row) for node in expr.inputs), expr.detail)
-
-
-class LiveLookup:
-    """Adds the columns of one lookup to those of a batch.
-
-    Parameters
-    ----------
-    lookup : Lookup
-    leaves : iterable of Expr
-        All that is read in the region.
-    get : ValueGetter
-        Of the table.
-
-    Raises
-    ------
-    SerdeError
-        When what is read of the rows has no columnar form.
-    """
-
-    def __init__(self, lookup: Lookup, leaves: Iterable[Expr], get: ValueGetter) -> None:
-        self._lookup, self._get = lookup, get
-        self._evaluation = Evaluation(lookup.expressions)
-        self._reads = [(repr(leaf), *_reader(leaf.detail)) for leaf in leaves if _is_of(leaf, lookup.step)]
-
-    def add(self, columns: Columns) -> Columns:
-        """The columns with those of the rows that are found now; raises ArrowException for what they do not hold."""
-        columns = self._evaluation.compute(columns)
-        places = columns[repr(self._lookup.place)]
-        if self._lookup.where is not None:
-            places = pc.if_else(pc.fill_null(columns[repr(self._lookup.where)], False), places, None)
-        encoded = places.dictionary_encode()
-        found = [self._get(key) for key in encoded.dictionary.to_pylist()]
-        rows = [None if row is None else row[0] for row in found]
-        for name, read, kind in self._reads:
-            columns[name] = pa.array(list(map(read, rows)), kind).take(encoded.indices)
-        return columns
-
-
-def _is_of(leaf: Expr, step: str) -> bool:
-    return leaf.operation is Operation.COLUMN and leaf.detail.step == step
-
-
-def _reader(column: OfRow) -> tuple[Callable[[Any], Any], pa.DataType]:
-    return as_function(column.read, ("value",), value=column.row), arrow_type(column)
 
 
 def arrow_type(column: OfRow) -> pa.DataType:

@@ -31,9 +31,9 @@ class SourceProjection:
     result : type or None
         What a struct value is built as.
     dropped : tuple of Expr
-        Which records are dropped on the way, and must be counted: one expression for each step that drops.
+        Which records are dropped before, and must be counted: one expression for each operator that drops.
     lookups : tuple of Lookup
-        The tables that are looked into on the way.
+        The lookups in tables before, in their order.
     """
 
     source: Schema
@@ -58,7 +58,7 @@ class SourceProjection:
         Raises
         ------
         TopologyError
-            When the step reads something that the columns do not tell, such as a field of a value that is no struct.
+            When the operator reads something that no column holds, such as a field of a value that is no struct.
         """
         new, where = self, self.where
         if step.where is not None:

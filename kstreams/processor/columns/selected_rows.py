@@ -1,4 +1,4 @@
-"""`SelectedRows`: the rows of a batch that one way through a region lets through."""
+"""`SelectedRows`: the rows of a batch that pass the filters of one path through a region."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, TopologyN
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """Where a way through a region ends, and what arrives there.
+    """The end of a path through a region, and what arrives there.
 
-    It ends at a sink, or a step that folds; or it leaves the region at a step that takes records one by one, and then
-    `leaves_since` says in words why.
+    A path ends at a sink or an aggregation, or it leaves the region at an operator that takes records one by one:
+    `leaves_since` then says why, in words.
     """
 
     node: SinkNode | ProcessorNode
@@ -49,12 +49,12 @@ class Target:
 
 
 def aggregate_of(node: TopologyNode) -> AggregateForm | None:
-    """The fold that a step is, if it is one."""
+    """The columnar form of an aggregation; None for any other node."""
     columns = getattr(node, "columns", None)
     return columns if isinstance(columns, AggregateForm) else None
 
 
 def batch_of(node: TopologyNode) -> BatchForm | None:
-    """What a step that calls a function over batches hands to it."""
+    """The columnar form of a function over batches; None for any other node."""
     columns = getattr(node, "columns", None)
     return columns if isinstance(columns, BatchForm) else None

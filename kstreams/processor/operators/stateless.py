@@ -1,4 +1,4 @@
-"""Operators that keep nothing: most are one statement, which the chain they stand in is compiled of.
+"""Operators without state: most are one statement in the compiled closure of a chain.
 
 A function takes what its `Takes` says: values, keys and values, or (expressions) the timestamp as well.
 """
@@ -64,7 +64,7 @@ class FlatMapValuesOperator(ClosureOperator):
     function: Callable[..., Any]
     takes: Takes = Takes.VALUE
     gave_text: Callable[[], None] = no_warning
-    """Called when the first result is a text, whose letters go on."""
+    """Called when the first result is a text, of which each letter is forwarded."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         return _VALUE_FLAT_MAPPERS[self.takes](self.function, forward, self.gave_text)
@@ -213,7 +213,7 @@ class ForeachOperator(StatementOperator):
 class PrintOperator(ClosureOperator):
     """Prints each record as `[label]: key, value`, to standard output unless a file or its path is given.
 
-    `mapper(key, value)` gives what stands behind the label.
+    `mapper(key, value)` gives what is printed after the label.
     """
 
     label: str
@@ -271,9 +271,9 @@ class SplitOperator(ClosureOperator):
     takes: Takes = Takes.KEY_VALUE
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        ways = [context.children[child] for child in self.children]
-        choices = tuple(zip(self.predicates, ways, strict=False))
-        default = ways[len(choices)] if len(ways) > len(choices) else _nowhere
+        branches = [context.children[child] for child in self.children]
+        choices = tuple(zip(self.predicates, branches, strict=False))
+        default = branches[len(choices)] if len(branches) > len(choices) else _nowhere
         return _SPLITS[self.takes](choices, default)
 
 

@@ -1,6 +1,6 @@
 """A topology as text, word for word as Kafka Streams' `TopologyDescription.toString()`.
 
-Order matters to whoever compares texts: within a sub-topology nodes come by the size of what follows them, where a
+Texts are compared, so the order matters: within a sub-topology nodes come by the size of what follows them, where a
 node counts once per path, then by name.
 """
 

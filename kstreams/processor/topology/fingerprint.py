@@ -1,4 +1,4 @@
-"""What of a topology lies on disk and in topics: a small description that is kept beside the state, as JSON."""
+"""The fingerprint of a topology: its stores and internal topics, kept beside the state as JSON."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ VERSION = 1
 
 
 class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
-    """A store: what it holds, where it lies, and what fills it.
+    """A store: what it holds, where it is persisted, and which topics fill it.
 
     Parameters
     ----------
     key, value : str
-        The serdes, as they show themselves.
+        The `repr` of the serdes.
     reads : tuple of str
         The topics that its sub-topology reads.
     origins : tuple of str
         The topics of the user from which records come to it, through internal topics too.
     restored_from : str or None
-        Its changelog or source topic; None when it is on the local disk alone.
+        Its changelog or source topic; None when it is persisted on the local disk alone.
     """
 
     name: str
@@ -46,12 +46,12 @@ class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_kept(self) -> bool:
-        """Whether anything of it is left after a run."""
+        """Whether its contents outlive a run."""
         return self.on_disk or self.restored_from is not None
 
 
 class TopologyFingerprint(msgspec.Struct, frozen=True, kw_only=True):
-    """The stores and internal topics of a topology; `notes` hold what an engine adds."""
+    """The stores and internal topics of a topology, and `notes` that an engine adds."""
 
     version: int = VERSION
     stores: tuple[StoreFingerprint, ...] = ()
@@ -94,7 +94,7 @@ def encode_fingerprint(fingerprint: TopologyFingerprint) -> bytes:
 
 
 def decode_fingerprint(raw: bytes, place: str) -> TopologyFingerprint:
-    """The fingerprint that `encode_fingerprint` was given; `place` says in errors where it lay.
+    """The fingerprint that `encode_fingerprint` was given; `place` names the file in errors.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a new topology would do to the state of an old one, and whether it can go on with it. Pure."""
+"""The differences between two fingerprints, and whether the state of the old topology fits the new one. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kstreams.processor.topology.fingerprint import StoreFingerprint, TopologyFi
 
 
 class FingerprintChange(NamedTuple):
-    """One difference; `keeps` tells whether the state can be gone on with in spite of it."""
+    """One difference; `keeps` says whether the state can still be used."""
 
     keeps: bool
     text: str
@@ -19,7 +19,7 @@ class FingerprintChange(NamedTuple):
 
 
 def changes(old: TopologyFingerprint, new: TopologyFingerprint, *, by_number: bool = False) -> list[FingerprintChange]:
-    """All differences that concern state, those that forbid to go on first.
+    """All differences that concern state, those that make it unusable first.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def changes(old: TopologyFingerprint, new: TopologyFingerprint, *, by_number: bo
     new : TopologyFingerprint
         What starts now.
     by_number : bool
-        Whether state lies with the number of its sub-topology for good, as on Spark.
+        Whether state is bound to the number of its sub-topology, as on Spark.
     """
     before = {store.name: store for store in old.stores if store.is_kept}
     after = {store.name: store for store in new.stores}
@@ -57,7 +57,7 @@ def moves(old: TopologyFingerprint, new: TopologyFingerprint) -> dict[int, int]:
 
 
 def refusal(found: Iterable[FingerprintChange], where: str) -> str | None:
-    """The text of the error when a change forbids to go on, else None."""
+    """The text of the error when a change makes the state unusable, else None."""
     found = list(found)
     if all(change.keeps for change in found):
         return None
@@ -113,7 +113,7 @@ def _moved(
     whole: Collection[int],
     by_number: bool,
 ) -> Iterator[FingerprintChange]:
-    """Stores that go to another sub-topology: with all others of theirs, or else by way of their changelogs."""
+    """Stores that move to another sub-topology: with all others of theirs, or else through their changelogs."""
     for name in before.keys() & after.keys():
         old, new = before[name], after[name]
         if old.sub_topology != new.sub_topology:

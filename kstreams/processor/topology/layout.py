@@ -1,4 +1,4 @@
-"""How a topology lies on its topics: real names, partition counts, tasks, and the topics still to be created. Pure."""
+"""A topology on real topics: their names, partition counts and tasks, and the topics still to be created. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a topology is made of: sources, steps, sinks, internal topics, and the sub-topologies they fall into."""
+"""What a topology is made of: source, processor and sink nodes, internal topics, and sub-topologies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SourceNode:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorNode:
-    """One operator between sources and sinks (Kafka Streams: a processor node)."""
+    """One operator between sources and sinks. Kafka Streams: `ProcessorNode`."""
 
     name: str
     parents: tuple[str, ...]
@@ -92,6 +92,6 @@ def parents_of(node: TopologyNode) -> tuple[str, ...]:
 
 
 def processor_nodes(sub_topology: SubTopology) -> Iterator[ProcessorNode]:
-    """The nodes that run a processor of the user, which may want to be called as stream time goes on."""
-    steps = (node for node in sub_topology.nodes if isinstance(node, ProcessorNode))
-    return (step for step in steps if step.operator.runs_processor)
+    """The nodes that run a processor of the user, which may schedule punctuators of stream time."""
+    nodes = (node for node in sub_topology.nodes if isinstance(node, ProcessorNode))
+    return (node for node in nodes if node.operator.runs_processor)

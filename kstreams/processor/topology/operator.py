@@ -1,6 +1,6 @@
 """`Operator`: what a processor node does with records, as data that all tasks share.
 
-How it becomes a closure of a task is told by the subclasses: a `ClosureOperator` makes a closure of its own, a
+The subclasses say how it becomes a closure of a task: a `ClosureOperator` makes a closure of its own, a
 `StatementOperator` is a statement in the closure of a chain, a `ProcessOperator` runs a processor of the user.
 """
 
@@ -19,7 +19,7 @@ class Operator:
     Attributes
     ----------
     runs_processor : bool
-        Whether it runs a processor of the user, which may be called as stream time goes on.
+        Whether it runs a processor of the user, which may schedule punctuators of stream time.
     keeps_order : bool
         Whether it holds records back, and no record may overtake those.
     fills_global_store : bool

@@ -1,4 +1,4 @@
-"""Which nodes belong together: connected by an edge or by a shared store. Ids are given as Kafka Streams does."""
+"""The sub-topologies of a topology: nodes that an edge or a shared store connects, numbered as in Kafka Streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def split_into_sub_topologies(
     stores : mapping of str to StoreBuilder
         All stores by name.
     global_stores : collection of str
-        They connect nobody: every task may read them.
+        They connect no nodes: every task may read them.
     """
     group_of = _groups(nodes, set(global_stores))
     members: dict[str, list[TopologyNode]] = {}  # in the order in which their first nodes were added

@@ -1,8 +1,8 @@
-"""`AggregateTarget`: where a region aggregates: rows are gathered, grouped at once, and merged into the store.
+"""`AggregateTarget`: an aggregation in columns: rows are gathered, grouped at once, and merged into the store.
 
-With the record cache on nobody can see an update before the next flush: so rows may wait, up to `ROWS_AT_ONCE`, unless
+With the record cache on, no update is visible before the next flush: so rows may wait, up to `ROWS_AT_ONCE`, unless
 another operator reads the store; fewer where nearly each has a key of its own, since all updates of one merge wait for
-the next commit. What waits is settled before a flush and before a batch takes the record path.
+the next commit. What waits is aggregated before a flush and before a batch takes the record path.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from kstreams.record import ValueAndTimestamp
 from kstreams.windows import TimeWindows
 
 ROWS_AT_ONCE = 250_000
-_GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again for the way there
+_GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again while it is made
 
 
 class AggregateTarget:
-    """One way through a region to an aggregation.
+    """The end of a path through a region at an aggregation.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class AggregateTarget:
         self._context.drop(self._target.node.name, reason, count)
 
     def complete(self) -> None:
-        """Fold what waits."""
+        """Aggregate what waits."""
         if not self._gathered:
             return
         rows = _joined(self._gathered)

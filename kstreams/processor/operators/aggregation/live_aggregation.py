@@ -34,7 +34,7 @@ class AggregateHandle(ColumnHandle):
 class LiveAggregation(ColumnHandle):
     """The live parts of an aggregation by session or by sliding window.
 
-    Its stream time is kept with every commit and goes on while input is idle.
+    Its stream time is kept with every commit and advances while input is idle.
     """
 
     __slots__ = ("_close", "closed_until_ms", "emit", "store", "stream_time_ms")

@@ -19,7 +19,7 @@ from kstreams.record import ValueAndTimestamp
 
 @dataclass(frozen=True, slots=True)
 class Aggregator:
-    """What an aggregation computes, whoever keeps its state.
+    """What an aggregation computes, whichever operator keeps its state.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _as_it_is(process: Forward) -> Forward:
 
 
 def _with_time(step: Callable[[Any, Any, Any, int], Any]) -> tuple[Callable[..., Any], Callable[[Forward], Forward]]:
-    """The step as a function of three arguments, and a wrapper that tells it the time of the record."""
+    """The step as a function of three arguments, and a wrapper that gives it the time of the record."""
     now = 0
 
     def step_now(key: Any, value: Any, aggregate: Any) -> Any:

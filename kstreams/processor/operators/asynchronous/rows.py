@@ -1,4 +1,4 @@
-"""Async functions: a bounded number of calls at once, each result going on in the place of its record."""
+"""Async functions: a bounded number of calls at once, each result forwarded in the place of its record."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AsyncOperator(ClosureOperator):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call that is under way, and its record; `ended` says which of the calls that ended it was."""
+    """A pending call and its record; `ended` is its number in the order in which calls ended."""
 
     kept: HeldRecord
     future: Future[Any] = field(init=False)
@@ -87,7 +87,7 @@ class AsyncCalls(HeldBack[Call]):
     forward : callable
         Takes what comes out of that.
     next_of : callable
-        Which of the calls under way may go on, None while none may.
+        Which of the pending calls is forwarded next; None while none may be.
     """
 
     def __init__(self, context: OperatorContext, plain: Any, forward: Forward, next_of: NextCall) -> None:
@@ -104,7 +104,7 @@ class AsyncCalls(HeldBack[Call]):
         self.waiting.append(call)
 
     def release_next(self) -> None:
-        """Let the next record go on, as soon as its call is done."""
+        """Forward the next record, as soon as its call is done."""
         call = self._next()
         self.waiting.remove(call)
         self._current = call.future
@@ -115,7 +115,7 @@ class AsyncCalls(HeldBack[Call]):
         return self._current.result()
 
     def cancel(self) -> None:
-        """Give up all calls under way: their records were not committed."""
+        """Cancel all pending calls: their records were not committed."""
         for call in self.waiting:
             call.future.cancel()
 

@@ -228,7 +228,7 @@ class SubscriptionJoinOperator(ClosureOperator):
 
 
 def _is_final(key: Any) -> None:
-    """Without the record cache every change of a right row is told."""
+    """Without the record cache every change of a right row is emitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ class ForeignTableJoinOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class ResponseJoinOperator(ClosureOperator):
-    """Joins an answer with the left row that asked; when that has changed since, another answer is on its way.
+    """Joins a response with the left row that asked; when that row has changed since, another response follows.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from kstreams.processor.topology.nodes import SourceNode
 
 
 class BatchTarget:
-    """One way through a region to a function over batches; its results go on as rows.
+    """The end of a path through a region at a function over batches; its results are forwarded as rows.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class BatchTarget:
         self._gathered, self._current = gathered, current
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
-        """Put the columns together; the answer calls the function, and lets its results go on."""
+        """Put the columns together; what is returned calls the function and forwards its results."""
         frames, target = self._gathered.operator.frames, self._target
         columns = dict(zip(frames.fields or ("value",), map(selected.of, target.values), strict=True))
         table = frames.table_of(columns, lambda: selected.of(target.view.key), selected.of_timestamps)
@@ -58,7 +58,7 @@ class BatchTarget:
 
 
 class _Records:
-    """The records that a way lets through, as they go on; their old values are made for handlers of failures alone."""
+    """The records of a path as they are forwarded; their old values are made for error handlers alone."""
 
     def __init__(self, selected: SelectedRows, rows: ProjectedRows, stream_time: int) -> None:
         self._selected, self._view = selected, rows

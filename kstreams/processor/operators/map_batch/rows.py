@@ -1,4 +1,4 @@
-"""A function over batches of records: one value comes back for each, and goes on in the place of its record."""
+"""A function over batches of records: one value is returned for each, and forwarded in the place of its record."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
         self._current: Any = None
 
     def release_next(self) -> None:
-        """Call the function for the oldest records, and let them go on."""
+        """Call the function for the oldest records, and forward the results."""
         some = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.operator.max_rows))]
         self.forward_all(zip(some, self._values_of(some), strict=True))
 
@@ -110,12 +110,12 @@ class BatchedRecords(HeldBack[HeldRecord], ColumnHandle):
         return self.operator.values_of(table)
 
     def forward_all(self, some: Iterable[tuple[HeldRecord, Any]]) -> None:
-        """Let records go on, each with what the function gave for it."""
+        """Forward records, each with what the function gave for it."""
         for kept, self._current in some:
             self.forward_held(self._forward, kept, kept.value)
 
     def value(self, _: Any) -> Any:
-        """The new value of the record that goes on; raises what the function raised for it."""
+        """The new value of the record that is forwarded; raises what the function raised for it."""
         if isinstance(self._current, Failed):
             raise self._current.error
         return self._current

@@ -30,11 +30,11 @@ RUNS_PER_ROW = 1 / 3
 runs of 100 records are 20 times as fast as records, runs of three a fifth faster."""
 
 TURNS = 8
-"""So often a key may come back to what the same batch has made: each time is a pass over the columns."""
+"""How often a key may return to a session that the same batch made: each return is a pass over the columns."""
 
 
 class SessionTarget:
-    """One way through a region to an aggregation by session.
+    """The end of a path through a region at an aggregation by session.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class SessionTarget:
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
-        """Work out what becomes of the records; the answer does it. Raises Inexact where only records can tell."""
+        """Compute the runs of the records; what is returned writes them. Raises Inexact where columns cannot decide."""
         keys, times = selected.of(self._view.key), selected.times()
         if not len(times):
             return lambda: None
@@ -83,7 +83,7 @@ class SessionTarget:
         most = RUNS_PER_ROW * len(times)
         runs = runs_of(keys, Times(times, before), windows.gap_ms, retention_ms, self._find, most)
         if max(run.turn for run in runs) >= TURNS:
-            raise Inexact("too many runs go on from others")
+            raise Inexact("too many runs extend others")
         return runs
 
     def _find(self, key: Any, first_ms: int, last_ms: int) -> list[Session]:
@@ -91,7 +91,7 @@ class SessionTarget:
         return [Session(session.window, state) for session, state in found]
 
     def _compute(self, runs: list[SessionRun], inputs: list[pa.Array | None]) -> None:
-        """The state of every run; those that go on from others after them."""
+        """The state of every run; those that extend others after them."""
         for turn in range(max(run.turn for run in runs) + 1):
             now = [run for run in runs if run.turn == turn]
             rows = np.concatenate([run.rows for run in now])

@@ -100,7 +100,7 @@ class SessionAggregateOperator(ClosureOperator):
         return process
 
     def _note(self, context: OperatorContext, live: LiveAggregation) -> Callable[[Windowed[Any], Any, Any], None]:
-        """What follows a change of the store, told what the session held before."""
+        """What follows a change of the store, given what the session held before."""
         emit, current, expired = live.emit, context.current, live.store.has_expired
         if self.emits_on_close:
             return _note_nothing

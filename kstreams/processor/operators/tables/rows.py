@@ -98,7 +98,7 @@ class TableSourceOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class UnkeptTableSourceOperator(ClosureOperator):
-    """Records become updates of a table that nobody looks into: nothing is kept."""
+    """Records become updates of a table without lookups: nothing is stored."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         dropped = context.dropped

@@ -146,7 +146,7 @@ def _cutting_out(
     put, emit, current = live.store.put, live.emit, context.current
 
     def cut_out(key: Any, start_ms: int, row: ValueAndTimestamp[Any]) -> None:
-        """Keep a window that does not hold the record: the part of a longer one that lies behind it."""
+        """Keep a window that does not hold the record: the part of a longer one that follows it."""
         put(key, row, start_ms)
         window = make_tuple(Window, (start_ms, start_ms + difference_ms))
         emit(make_tuple(Windowed, (key, window)), row[0], None, row[1], current.headers)

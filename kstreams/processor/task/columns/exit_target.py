@@ -1,4 +1,4 @@
-"""`ExitTarget`: where a region ends before a step that takes records one by one: what comes through goes on as rows."""
+"""`ExitTarget`: the end of a region before an operator that takes records one by one: rows are forwarded from here."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ KEYS = (str, int, bytes)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnPlan:
-    """A region: all that lies behind a source, up to where it is written or folded."""
+    """A region: all that follows a source, up to where it is written or aggregated."""
 
     source: SourceNode
     schema: Schema
@@ -50,8 +50,8 @@ class ColumnPlan:
         return tuple({lookup.step: lookup for target in self.targets for lookup in target.view.lookups}.values())
 
     @property
-    def only_thins(self) -> bool:
-        """Whether all ways leave the region: what it saves are the records that do not come so far."""
+    def only_filters(self) -> bool:
+        """Whether all paths leave the region: it then only saves the records that are filtered out."""
         return all(target.leaves_since is not None for target in self.targets)
 
 
@@ -65,7 +65,7 @@ Planned: TypeAlias = ColumnPlan | str
 
 
 class _Refused(Exception):
-    """Why a way cannot be taken in columns."""
+    """Why a path cannot be processed in columns."""
 
 
 def plan_regions(sub_topology: SubTopology, *, caching: bool = True) -> dict[str, Planned]:
@@ -91,10 +91,10 @@ def _plan(sub_topology: SubTopology, source: SourceNode, caching: bool) -> Plann
     try:
         _check_processors(sub_topology)
         schema = Schema(_type(source.key), _type(source.value))
-        ways = _Ways(sub_topology, source, schema, caching)
-        plan = ColumnPlan(source, schema, tuple(ways.targets_after(source, SourceProjection(schema))))
+        paths = _Paths(sub_topology, source, schema, caching)
+        plan = ColumnPlan(source, schema, tuple(paths.targets_after(source, SourceProjection(schema))))
         _check_worth(plan)
-        _check_ways_apart(sub_topology, plan)
+        _check_paths_apart(sub_topology, plan)
     except (_Refused, KStreamsError) as refusal:
         return str(refusal)
     return plan
@@ -104,14 +104,14 @@ def _type(serde: Serde[Any] | None) -> Any:
     return (serde or BytesSerde()).type
 
 
-class _Ways:
-    """Finds the ways through a region; where columns cannot go on, rows do."""
+class _Paths:
+    """Finds the paths through a region; where columns end, rows are forwarded."""
 
     def __init__(self, sub_topology: SubTopology, source: SourceNode, schema: Schema, caching: bool) -> None:
         self._nodes, self._source, self._schema, self._caching = sub_topology.nodes, source, schema, caching
 
     def targets_after(self, node: TopologyNode, view: SourceProjection) -> list[Target]:
-        """The ways of the records of `view`, which come out of `node`."""
+        """The ends of all paths of the records of `view`, which come out of `node`."""
         children = [child for child in self._nodes if node.name in parents_of(child)]
         if not children:
             raise _Refused(f"{node.name} leads nowhere")
@@ -125,7 +125,7 @@ class _Ways:
 
     def _in_columns(self, child: SinkNode | ProcessorNode, view: SourceProjection) -> list[Target]:
         if len(child.parents) > 1:
-            raise _Refused(f"ways meet in {child.name}")
+            raise _Refused(f"paths meet in {child.name}")
         if isinstance(child, SinkNode) or isinstance(child.columns, AggregateForm | BatchForm):
             target = Target(child, view)
             self._check(target)
@@ -160,12 +160,12 @@ class _Ways:
 
 def _check_processors(sub_topology: SubTopology) -> None:
     for step in processor_nodes(sub_topology):
-        raise _Refused(f"{step.name} may want to be called as stream time goes on, between any two records")
+        raise _Refused(f"{step.name} may schedule punctuators of stream time, to be called between any two records")
 
 
 def _check_worth(plan: ColumnPlan) -> None:
     """Where all records leave the region as they are, or with a new key or value, it would be a detour."""
-    for target in plan.targets if plan.only_thins else ():
+    for target in plan.targets if plan.only_filters else ():
         if target.view.where is None:
             raise _Refused(str(target.leaves_since))
 
@@ -175,8 +175,8 @@ def _check_sink(sink: SinkNode) -> None:
         raise _Refused(f"{sink.name} chooses topic or partition for each record")
 
 
-def _check_ways_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
-    """Ways that meet again, in a node, a store or a topic, would show in which order they were taken.
+def _check_paths_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
+    """Paths that meet again, in a node, a store or a topic, would show in which order they were processed.
 
     So would one that looks into a table that another one changes.
     """
@@ -187,11 +187,11 @@ def _check_ways_apart(sub_topology: SubTopology, plan: ColumnPlan) -> None:
         met.update(dict.fromkeys(names).keys())
     for name, times in met.items():
         if times > 1:
-            raise _Refused(f"ways meet in {name}")
+            raise _Refused(f"paths meet in {name}")
     steps = {lookup.step for lookup in plan.lookups}
     for store in {store for node in sub_topology.nodes if node.name in steps for store in getattr(node, "stores", ())}:
         if store in met:
-            raise _Refused(f"ways meet in {store}")
+            raise _Refused(f"paths meet in {store}")
 
 
 def _check_types(expressions: tuple[Expr, ...], schema: Schema) -> None:

@@ -1,4 +1,4 @@
-"""`Region`: the live columns behind one source of a task."""
+"""`Region`: the live column region after one source of a task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from kstreams.errors import SerdeError
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.forms import AggregateForm
-from kstreams.processor.columns.lookups import LiveLookup
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.target import Target, batch_of
@@ -23,6 +22,7 @@ from kstreams.processor.context.record_cursor import RecordCursor
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.operators.aggregation.columns import AggregateTarget
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle, LiveAggregation
+from kstreams.processor.operators.joins.lookup_columns import LiveLookup
 from kstreams.processor.operators.joins.lookup_join import LookupHandle
 from kstreams.processor.operators.map_batch.columns import BatchTarget
 from kstreams.processor.operators.map_batch.rows import BatchedRecords
@@ -67,10 +67,10 @@ class Region:
             LiveLookup(lookup, plan.leaves, task.handles.of(lookup.step, LookupHandle).get) for lookup in plan.lookups
         ]
         self._current = task.context.current
-        self._ways = [(target, _live(target, plan.source, task)) for target in plan.targets]
+        self._paths = [(target, _live(target, plan.source, task)) for target in plan.targets]
         self._dropped = [expr for target in plan.targets for expr in target.view.dropped]
-        self._takes_headers = all(live.takes_headers for _, live in self._ways)
-        self._early_filter = EarlyFilter() if plan.only_thins else None
+        self._takes_headers = all(live.takes_headers for _, live in self._paths)
+        self._early_filter = EarlyFilter() if plan.only_filters else None
         self._min_rows = task.context.application.settings.columns_min_rows
 
     def process(self, batch: Batch) -> bool:
@@ -88,17 +88,17 @@ class Region:
         return self._early_filter is not None and self._early_filter.rests()
 
     def _prepared(self, batch: Batch) -> list[Callable[[], None]] | None:
-        """What is to be done for each way; None when the batch must go the record path, or had better."""
+        """What is to be done for each path; None when the batch must be processed record by record, or is faster so."""
         try:
             columns = self._evaluation.compute(self._looked_up(self._columns.decode(batch)))
             if self._drops_some(columns):
                 return None
-            ways = [(live, SelectedRows(batch, columns, target.view.where)) for target, live in self._ways]
+            paths = [(live, SelectedRows(batch, columns, target.view.where)) for target, live in self._paths]
             if self._early_filter is not None and not self._early_filter.pays(
-                sum(len(rows) for _, rows in ways), len(batch)
+                sum(len(rows) for _, rows in paths), len(batch)
             ):
                 return None
-            return [live.prepare(rows) for live, rows in ways]
+            return [live.prepare(rows) for live, rows in paths]
         except (Inexact, SerdeError, pa.ArrowException, OverflowError):
             return None  # the record path finds the record that is to blame, or computes what columns cannot
 
@@ -108,7 +108,7 @@ class Region:
         return columns
 
     def _drops_some(self, columns: Columns) -> bool:
-        """Whether a step on the way drops records: each is counted by itself, on the record path."""
+        """Whether an operator drops records: each is counted by itself, on the record path."""
         return any(pc.any(columns[repr(dropped)]).as_py() for dropped in self._dropped)
 
     def _act(self, batch: Batch, prepared: list[Callable[[], None]]) -> None:
@@ -122,7 +122,7 @@ class Region:
 
     def complete(self) -> None:
         """Bring the stores up to all that was processed: before a flush, and before anybody else looks at them."""
-        for _, live in self._ways:
+        for _, live in self._paths:
             live.complete()
 
 

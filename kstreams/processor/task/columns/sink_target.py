@@ -18,7 +18,7 @@ from kstreams.serdes import BytesSerde, Serde
 
 
 class SinkTarget:
-    """One way through a region to a sink.
+    """The end of a path through a region at a sink.
 
     Parameters
     ----------
