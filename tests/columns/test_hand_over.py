@@ -205,7 +205,7 @@ def test_a_python_step_behind_a_filter_by_expression_is_where_the_region_ends() 
             ),
             "paths meet in out",
         ),
-        (lambda s: s.filter(amount > 2).process(Idle), "as stream time goes on"),
+        (lambda s: s.filter(amount > 2).process(Idle), "punctuators of stream time"),
     ],
 )
 def test_there_is_no_region_where_it_would_not_pay_or_could_show(say: Any, why: str) -> None:
