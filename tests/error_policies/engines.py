@@ -48,7 +48,7 @@ def on_driver(build: Build, rows: Sequence[Row], **settings: Any) -> Seen:
         except Exception as error:
             seen.error = error
         seen.dropped = driver.dropped
-        seen.rows = {topic: list(queue) for topic, queue in driver._wire.queues.items()}
+        seen.rows = {topic: list(queue) for topic, queue in driver._driver_topics.queues.items()}
     return seen
 
 
