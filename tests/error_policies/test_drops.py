@@ -9,7 +9,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.clock import ManualClock
-from kstreams.processor.context.drops import Drops
+from kstreams.processor.context.errors.drops import Drops
 from kstreams.testing import TopologyTestDriver
 
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from kstreams.errors import TopologyError
 from kstreams.processor.api.punctuation import Cancellable, PunctuationType
 from kstreams.processor.context.chain import Link, Statement
-from kstreams.processor.context.checked_store import checked
 from kstreams.processor.context.column_handle import ColumnHandle
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.errors.checked_store import checked
 from kstreams.processor.context.held_back import HeldBack
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.registrations import Registrations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.config import Config, MemoryShares
-from kstreams.processor.context.error_policies import ErrorPolicies
+from kstreams.processor.context.errors.error_policies import ErrorPolicies
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.commit_request import CommitRequest
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.failures import Failures
+from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 
 T = TypeVar("T")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.dead_letters import DeadLetters
-from kstreams.processor.context.drops import Drops
-from kstreams.processor.context.failures import Failures
+from kstreams.processor.context.errors.dead_letters import DeadLetters
+from kstreams.processor.context.errors.drops import Drops
+from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.task.operator_errors import sending_meanwhile

@@ -14,7 +14,7 @@ from kstreams.log.partitioning import partitions_of
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.chain import Statement
 from kstreams.processor.context.current_record import CurrentRecord
-from kstreams.processor.context.failures import Failures
+from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.task.collector import Collector
 from kstreams.processor.task.partition_choice import chosen_partitions
 from kstreams.processor.task.sink_rows import Columns, Side, SinkRows, described, encoded, unencodable, unwritable

@@ -13,7 +13,7 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import SerdeError
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
-from kstreams.processor.context.failures import Failures
+from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.task.binding import bind, in_order_of

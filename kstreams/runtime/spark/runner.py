@@ -13,8 +13,8 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
 from kstreams.log.api import Log
-from kstreams.processor.context.dead_letters import check_dead_letter_topic
-from kstreams.processor.context.drops import Drops
+from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic
+from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.topology.layout import lay_out, unmatched
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import Topology

@@ -10,7 +10,7 @@ import numpy as np
 from kstreams.batch import Batch, TopicPartition
 from kstreams.log.api import Delivery, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
-from kstreams.processor.context.failures import Failures
+from kstreams.processor.context.errors.failures import Failures
 from kstreams.record import ProducerRecord
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.processing_guarantee import ProcessingGuarantee

@@ -19,9 +19,9 @@ from kstreams.processor.api.error_handlers import (
     handler_of,
     reason_of,
 )
-from kstreams.processor.context.dead_letters import DeadLetters
-from kstreams.processor.context.drops import Drops
-from kstreams.processor.context.error_policies import ErrorPolicies
+from kstreams.processor.context.errors.dead_letters import DeadLetters
+from kstreams.processor.context.errors.drops import Drops
+from kstreams.processor.context.errors.error_policies import ErrorPolicies
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ProducerRecord, Record
 from kstreams.timestamps import InvalidTimestampError

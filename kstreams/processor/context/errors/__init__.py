@@ -1,0 +1,1 @@
+"""What a task does about records that fail or are dropped."""
