@@ -4,6 +4,7 @@ says, else the configuration."""
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TypeAlias
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config
@@ -13,19 +14,26 @@ from kstreams.log.api import Admin, Consumer
 from kstreams.offset_reset import offset_reset_of
 from kstreams.processor.topology.topology import SourceNode, SubTopology
 
+Reset: TypeAlias = str | timedelta
 
-def reset_of(sub_topology: SubTopology, topic: str, config: Config) -> str | timedelta:
+
+def default_reset(config: Config) -> Reset | None:
+    """What the configuration says for sources that say nothing themselves (`consumer.auto.offset.reset`)."""
+    return offset_reset_of(config.prefixed("consumer.").get("auto.offset.reset"))
+
+
+def reset_of(sub_topology: SubTopology, topic: str, default: Reset | None) -> Reset:
     """What holds for a topic (by its real name) of a sub-topology.
 
     An internal topic, which no source names so, is read from its beginning.
     """
-    decided = _decided(sub_topology, topic, config)
+    decided = _decided(sub_topology, topic, default)
     return "earliest" if decided is None else decided
 
 
 def reset_after_loss(
-    sub_topology: SubTopology, source: TopicPartition, span: tuple[int, int], config: Config, *, stateful: bool
-) -> str | timedelta:
+    sub_topology: SubTopology, source: TopicPartition, span: tuple[int, int], default: Reset | None, *, stateful: bool
+) -> Reset:
     """What holds when the records that come next were deleted before they were read.
 
     Parameters
@@ -35,7 +43,8 @@ def reset_after_loss(
     source : TopicPartition
     span : (int, int)
         The offset that comes next, and the first that is there.
-    config : Config
+    default : str, timedelta or None
+        What `default_reset` gives.
     stateful : bool
         Whether stores hold what follows from the records: they would lack some and look complete.
 
@@ -44,8 +53,8 @@ def reset_after_loss(
     LogError
         When the user has not decided that the records may be missing, and state depends on them; or wants an error.
     """
-    decided = _decided(sub_topology, source.topic, config)
-    if not may_be_missed(sub_topology, source.topic, config, stateful=stateful):
+    decided = _decided(sub_topology, source.topic, default)
+    if not may_be_missed(sub_topology, source.topic, default, stateful=stateful):
         next_, first = span
         why = "state depends on the rest" if decided is None else 'its offset_reset is "none"'
         raise LogError(
@@ -57,9 +66,9 @@ def reset_after_loss(
     return "earliest" if decided is None else decided
 
 
-def may_be_missed(sub_topology: SubTopology, topic: str, config: Config, *, stateful: bool) -> bool:
+def may_be_missed(sub_topology: SubTopology, topic: str, default: Reset | None, *, stateful: bool) -> bool:
     """Whether records of a topic that were deleted before they were read are left out: else they are an error."""
-    decided = _decided(sub_topology, topic, config)
+    decided = _decided(sub_topology, topic, default)
     return not stateful if decided is None else decided != "none"
 
 
@@ -71,15 +80,15 @@ def reading(sub_topology: SubTopology, topic: str) -> SourceNode | None:
     return None
 
 
-def _decided(sub_topology: SubTopology, topic: str, config: Config) -> str | timedelta | None:
+def _decided(sub_topology: SubTopology, topic: str, default: Reset | None) -> Reset | None:
     """What the user says of a topic; None: nothing."""
     source = reading(sub_topology, topic)
     if source is None or source.offset_reset is not None:
         return None if source is None else source.offset_reset
-    return offset_reset_of(config.prefixed("consumer.").get("auto.offset.reset"))
+    return default
 
 
-def first_offset(source: TopicPartition, reset: str | timedelta, admin: Admin, consumer: Consumer, now_ms: int) -> int:
+def first_offset(source: TopicPartition, reset: Reset, admin: Admin, consumer: Consumer, now_ms: int) -> int:
     """The offset at which to begin.
 
     Parameters

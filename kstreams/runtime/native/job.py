@@ -19,6 +19,7 @@ from kstreams.processor.context.application import Application
 from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
+from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import BoundedRun, aligned_sub_topologies
 from kstreams.runtime.native.settings import ThreadSettings
@@ -87,6 +88,11 @@ class Job:
     def application(self) -> Application:
         """What is constant for all its tasks."""
         return Application(self.config.application_id, self.task_settings, self.clock, self.layout.topic_names)
+
+    @property
+    def default_reset(self) -> Reset | None:
+        """Where sources begin to read that say nothing themselves."""
+        return default_reset(self.config)
 
     @property
     def exactly_once(self) -> bool:

@@ -93,7 +93,7 @@ class InputReader:
         deleted = {source: at for source in begins if (at := self._consumer.position(source)) < begins[source]}
         job = self._job
         with job.consumer("restore") as consumer:
-            reset = OffsetReset(self._admin, consumer, job.config, job.clock, job.layout.stateful)
+            reset = OffsetReset(self._admin, consumer, job.default_reset, job.clock, job.layout.stateful)
             for source, at in deleted.items():
                 task = self._task_of[source]
                 next_offset = reset.after_loss(task.plan, source, at, begins[source])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
-from kstreams.config import Config
 from kstreams.errors import LogError
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.processor.topology.offset_reset import first_offset, reset_after_loss, reset_of
+from kstreams.processor.topology.offset_reset import Reset, first_offset, reset_after_loss, reset_of
 from kstreams.runtime.native.state.task_metadata import Offsets
 
 
@@ -25,8 +23,8 @@ class OffsetReset:
     admin : Admin
     consumer : Consumer
         Finds offsets by time; its assignment is changed.
-    config : Config
-        `consumer.auto.offset.reset` holds for sources that say nothing.
+    default : str, timedelta or None
+        For sources that say nothing (`consumer.auto.offset.reset`).
     clock : Clock
         From whose now durations count back.
     stateful : collection of int
@@ -35,7 +33,7 @@ class OffsetReset:
 
     admin: Admin
     consumer: Consumer
-    config: Config
+    default: Reset | None
     clock: Clock
     stateful: Collection[int]
 
@@ -53,7 +51,7 @@ class OffsetReset:
         found = {}
         for source in plan.inputs:
             if source not in committed:
-                found[source] = self._first(source, reset_of(plan.sub_topology, source.topic, self.config))
+                found[source] = self._first(source, reset_of(plan.sub_topology, source.topic, self.default))
                 continue
             next_ = committed[source].offset
             _check_end(source, next_, ends[source])
@@ -70,10 +68,10 @@ class OffsetReset:
             When state depends on the records and the user has not decided, or wants an error.
         """
         stateful = plan.id.sub_topology in self.stateful
-        reset = reset_after_loss(plan.sub_topology, source, (next_, begin), self.config, stateful=stateful)
+        reset = reset_after_loss(plan.sub_topology, source, (next_, begin), self.default, stateful=stateful)
         return self._first(source, reset)
 
-    def _first(self, source: TopicPartition, reset: str | timedelta) -> int:
+    def _first(self, source: TopicPartition, reset: Reset) -> int:
         return first_offset(source, reset, self.admin, self.consumer, self.clock.now_ms())
 
 

@@ -36,7 +36,7 @@ def open_tasks(
     inputs = [source for plan in plans for source in plan.inputs]
     committed = admin.committed(job.application.id, inputs)
     restorer = StoreRestorer(job.application, consumer, admin, job.on_restore, stopping.is_set)
-    reset = OffsetReset(admin, consumer, job.config, job.clock, job.layout.stateful)
+    reset = OffsetReset(admin, consumer, job.default_reset, job.clock, job.layout.stateful)
     for plan in plans:
         if stopping.is_set():
             return

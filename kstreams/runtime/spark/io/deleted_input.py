@@ -5,7 +5,7 @@ from __future__ import annotations
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Log
 from kstreams.processor.task.task import DELETED
-from kstreams.processor.topology.offset_reset import may_be_missed, reading, reset_after_loss
+from kstreams.processor.topology.offset_reset import default_reset, may_be_missed, reading, reset_after_loss
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.reports import TaskReport
@@ -48,7 +48,7 @@ class DeletedInput:
         names = []
         for sub in _readers(self._program, source.topic):
             stateful = sub.id in self._program.stateful
-            reset_after_loss(sub, source, (start, begin), self._program.config, stateful=stateful)
+            reset_after_loss(sub, source, (start, begin), default_reset(self._program.config), stateful=stateful)
             names += [node.name for node in (reading(sub, source.topic),) if node is not None]
         return names[0]
 
@@ -60,7 +60,7 @@ def topics_to_miss(program: Program) -> list[str]:
         topic
         for topic in topics
         if all(
-            may_be_missed(sub, topic, program.config, stateful=sub.id in program.stateful)
+            may_be_missed(sub, topic, default_reset(program.config), stateful=sub.id in program.stateful)
             for sub in _readers(program, topic)
         )
     ]

@@ -9,7 +9,7 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.log.api import Log
 from kstreams.private import write_private
-from kstreams.processor.topology.offset_reset import first_offset, reset_of
+from kstreams.processor.topology.offset_reset import default_reset, first_offset, reset_of
 from kstreams.runtime.spark.io.rows import Offsets, offsets_of
 from kstreams.runtime.spark.program import Program, source_partitions
 
@@ -36,7 +36,7 @@ def _decided(program: Program, log: Log, clock: Clock) -> dict[TopicPartition, i
     with log.admin() as admin, log.consumer() as consumer:
         for sub in program.sub_topologies:
             for source in source_partitions(program, {sub.id}):
-                reset = reset_of(sub, source.topic, program.config)
+                reset = reset_of(sub, source.topic, default_reset(program.config))
                 if reset != "earliest":
                     found[source] = first_offset(source, reset, admin, consumer, clock.now_ms())
     return found
