@@ -1,7 +1,7 @@
-"""Descriptors of files that are used again and again: so many at once, and the one that rested longest is closed first.
+"""A pool of file descriptors: of the files that nobody uses now, the one used longest ago is closed first.
 
 A process may open only so many files (`ulimit -n`), and partitions can be many more. A file of the pool is opened
-anew when it is used again; nobody but the pool closes it. No lock of the operating system hangs on its descriptors.
+anew when it is used again; nobody but the pool closes it. No lock of the operating system belongs to its descriptors.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OpenFile:
 
 
 class PinnedFile:
-    """A file of the pool that stays open until `let_go`; it may be used in any number of `with` blocks, at no cost."""
+    """A file of the pool that stays open until `unpin`; it may be used in any number of `with` blocks, at no cost."""
 
     __slots__ = ("_file", "_pool", "fd")
 
@@ -58,9 +58,9 @@ class PinnedFile:
     def __exit__(self, *exc: object) -> None:
         """It stays open."""
 
-    def let_go(self) -> None:
+    def unpin(self) -> None:
         """The pool may close it now."""
-        self._pool.let_go(self._file)
+        self._pool.unpin(self._file)
 
 
 class OpenFiles:
@@ -117,7 +117,7 @@ class OpenFiles:
             self._kept += 1
             return PinnedFile(self, file)
 
-    def let_go(self, file: OpenFile) -> None:
+    def unpin(self, file: OpenFile) -> None:
         """The end of keeping it."""
         with self._mutex:
             self._kept -= 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def boot_id() -> bytes:
-    """16 bytes that change with every boot; zeros where the system does not tell."""
+    """16 bytes that change with every boot; zeros where the system does not say."""
     try:
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
     except (OSError, ValueError):

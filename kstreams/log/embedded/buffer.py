@@ -1,4 +1,4 @@
-"""What a producer was given and has not written yet: rows by topic, pieces by partition, and who waits for them."""
+"""What a producer was given and has not written yet: rows by topic, batches by partition, and their callbacks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ROW_OVERHEAD = 16  # bytes that a row costs besides its key and value
 _FRAME_SHARE = 64  # bytes that the offsets and timestamps of a single row can take
 
 
-class PendingDelivery:
-    """A callback and, once it is known, what it will be told."""
+class DeliveryCallback:
+    """A callback and, once it is known, the delivery that it is called with."""
 
     __slots__ = ("delivery", "on_delivery")
 
@@ -43,7 +43,17 @@ def failure(what: object, error: Exception) -> LogError:
 class BufferedRows:
     """Records of one topic as they were sent."""
 
-    __slots__ = ("count", "headers", "keys", "most_bytes", "needs_key", "partitions", "tickets", "timestamps", "values")
+    __slots__ = (
+        "callbacks",
+        "count",
+        "headers",
+        "keys",
+        "most_bytes",
+        "needs_key",
+        "partitions",
+        "timestamps",
+        "values",
+    )
 
     def __init__(self, topic: Topic, settings: TopicSettings) -> None:
         self.count, self.needs_key = topic.partitions, settings.compact
@@ -53,7 +63,7 @@ class BufferedRows:
         self.timestamps: list[int] = []
         self.headers: dict[int, Headers] = {}
         self.partitions: dict[int, int] = {}
-        self.tickets: dict[int, PendingDelivery] = {}
+        self.callbacks: dict[int, DeliveryCallback] = {}
 
     def headers_column(self) -> pa.Array | None:
         """The headers as Arrow, None when no row has any."""
@@ -63,9 +73,9 @@ class BufferedRows:
         return pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
 
     def fail(self, topic: str, error: LogError) -> None:
-        """Tell all who wait that the rows were not written."""
-        for row, ticket in self.tickets.items():
-            ticket.delivery = Delivery(TopicPartition(topic, self.partitions.get(row, -1)), -1, 1, error)
+        """Complete the callbacks with an error: the rows were not written."""
+        for row, callback in self.callbacks.items():
+            callback.delivery = Delivery(TopicPartition(topic, self.partitions.get(row, -1)), -1, 1, error)
 
     def chosen_partitions(self, sticky: int, keys: pa.Array) -> np.ndarray[Any, np.dtype[Any]]:
         """Partition of every row: the given one, else by its key, else the sticky one."""
@@ -79,23 +89,23 @@ class BufferedRows:
 class PendingBatch:
     """Rows of one partition that wait to be written, in order."""
 
-    __slots__ = ("batch", "settled", "size", "tickets", "whole")
+    __slots__ = ("batch", "callbacks", "completed", "size", "whole")
 
-    def __init__(self, batch: Batch, size: int, tickets: Sequence[tuple[int, PendingDelivery]], whole: bool) -> None:
-        self.batch, self.size, self.tickets, self.whole = batch, size, tickets, whole
-        self.settled = False
+    def __init__(self, batch: Batch, size: int, callbacks: Sequence[tuple[int, DeliveryCallback]], whole: bool) -> None:
+        self.batch, self.size, self.callbacks, self.whole = batch, size, callbacks, whole
+        self.completed = False
 
     def fail(self, error: LogError) -> None:
-        """Note for all who do not know better yet that the rows were not written."""
-        if not self.settled:
-            self.settle(-1, error)
+        """Complete the callbacks with an error, unless they are complete."""
+        if not self.completed:
+            self.complete(-1, error)
 
-    def settle(self, offset: int, error: LogError | None) -> None:
-        """Note for all who wait where the rows are, or why they are not."""
-        self.settled = True
-        for row, ticket in self.tickets:
+    def complete(self, offset: int, error: LogError | None) -> None:
+        """Complete the callbacks: with the offsets of the rows, or with the error."""
+        self.completed = True
+        for row, callback in self.callbacks:
             at = -1 if error is not None else offset + row
-            ticket.delivery = Delivery(self.batch.source, at, len(self.batch) if self.whole else 1, error)
+            callback.delivery = Delivery(self.batch.source, at, len(self.batch) if self.whole else 1, error)
 
 
 class SendBuffer:
@@ -104,15 +114,15 @@ class SendBuffer:
     Parameters
     ----------
     on_failure : callable
-        Told of rows that cannot be made into columns; who waits for them has been told then.
+        Called for rows that cannot be made into columns, after their callbacks are completed.
     """
 
     def __init__(self, on_failure: Callable[[LogError], None]) -> None:
         self._on_failure = on_failure
         self.bytes = 0
         self.rows: dict[str, BufferedRows] = {}
-        self.pieces: dict[TopicPartition, list[PendingBatch]] = {}
-        self._tickets: deque[PendingDelivery] = deque()
+        self.waiting: dict[TopicPartition, list[PendingBatch]] = {}
+        self._callbacks: deque[DeliveryCallback] = deque()
         self._sticky: dict[str, int] = {}
 
     def rows_for(self, topic: Topic, settings: TopicSettings) -> BufferedRows:
@@ -122,38 +132,38 @@ class SendBuffer:
             rows = self.rows[topic.name] = BufferedRows(topic, settings)
         return rows
 
-    def ticket(self, on_delivery: OnDelivery) -> PendingDelivery:
+    def callback(self, on_delivery: OnDelivery) -> DeliveryCallback:
         """A place in the queue of callbacks."""
-        ticket = PendingDelivery(on_delivery)
-        self._tickets.append(ticket)
-        return ticket
+        callback = DeliveryCallback(on_delivery)
+        self._callbacks.append(callback)
+        return callback
 
     def add_batch(self, batch: Batch, size: int, on_delivery: OnDelivery | None) -> None:
         """Put in a batch, behind the rows for its topic."""
         self.split(batch.source.topic)
-        tickets = [] if on_delivery is None else [(0, self.ticket(on_delivery))]
-        self.pieces.setdefault(batch.source, []).append(PendingBatch(batch, size, tickets, whole=True))
+        callbacks = [] if on_delivery is None else [(0, self.callback(on_delivery))]
+        self.waiting.setdefault(batch.source, []).append(PendingBatch(batch, size, callbacks, whole=True))
         self.bytes += size
 
     def split_all(self) -> None:
-        """Turn all rows into pieces."""
+        """Turn all rows into batches."""
         for topic in list(self.rows):
             self.split(topic)
 
     def split(self, topic: str) -> None:
-        """Turn the rows of a topic into one piece for each partition."""
+        """Turn the rows of a topic into one batch for each partition."""
         rows = self.rows.pop(topic, None)
         if rows is None or not rows.keys:
             return
         try:
-            pieces = list(self._cut(topic, rows))
+            waiting = list(self._cut(topic, rows))
         except Exception as error:
             lost = failure(repr(topic), error)
             rows.fail(topic, lost)
             self._on_failure(lost)
             return
-        for piece in pieces:
-            self.pieces.setdefault(piece.batch.source, []).append(piece)
+        for pending in waiting:
+            self.waiting.setdefault(pending.batch.source, []).append(pending)
 
     def _cut(self, topic: str, rows: BufferedRows) -> Iterator[PendingBatch]:
         keys, values = pa.array(rows.keys, pa.binary()), pa.array(rows.values, pa.binary())
@@ -162,29 +172,29 @@ class SendBuffer:
         timestamps = pa.array(rows.timestamps, pa.int64())
         for batch, places in split_by_partition(topic, chosen, keys, values, timestamps, rows.headers_column()):
             size = batch.keys.nbytes + batch.values.nbytes
-            yield PendingBatch(batch, size, _tickets_at(rows, places), whole=False)
+            yield PendingBatch(batch, size, _callbacks_at(rows, places), whole=False)
 
     def take(self, source: TopicPartition) -> list[PendingBatch]:
         """Take out what waits for a partition."""
-        return self.pieces.pop(source, [])
+        return self.waiting.pop(source, [])
 
     def drop(self, error: LogError) -> None:
-        """Forget everything; who waits is told the error."""
+        """Drop everything; the callbacks get the error."""
         self.split_all()
-        for pieces in self.pieces.values():
-            for piece in pieces:
-                piece.settle(-1, error)
-        self.pieces.clear()
+        for waiting in self.waiting.values():
+            for pending in waiting:
+                pending.complete(-1, error)
+        self.waiting.clear()
         self.bytes = 0
 
-    def settled(self) -> PendingDelivery | None:
+    def completed(self) -> DeliveryCallback | None:
         """Take out the next callback in the order in which the records were sent, if it can be made."""
-        if self._tickets and self._tickets[0].delivery is not None:
-            return self._tickets.popleft()
+        if self._callbacks and self._callbacks[0].delivery is not None:
+            return self._callbacks.popleft()
         return None
 
 
-def _tickets_at(rows: BufferedRows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, PendingDelivery]]:
-    if not rows.tickets:
+def _callbacks_at(rows: BufferedRows, places: np.ndarray[Any, np.dtype[Any]]) -> list[tuple[int, DeliveryCallback]]:
+    if not rows.callbacks:
         return []
-    return [(i, rows.tickets[place]) for i, place in enumerate(places.tolist()) if place in rows.tickets]
+    return [(i, rows.callbacks[place]) for i, place in enumerate(places.tolist()) if place in rows.callbacks]

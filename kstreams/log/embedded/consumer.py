@@ -7,7 +7,7 @@ from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
-from kstreams.log.embedded.catalogue.transactions import TransactionState, fate
+from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.embedded.stable_end import stable_end
@@ -17,7 +17,7 @@ CONSUMER_SETTINGS = {
     "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),
     "auto.offset.reset": Setting("earliest", choice("earliest", "latest", "none")),
 }
-_MOST_SETTLED = 10_000
+_MOST_FINISHED = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
 
 
@@ -36,7 +36,7 @@ class EmbeddedConsumer:
         self._settings = read_settings("consumer", CONSUMER_SETTINGS, config)
         self._readers: dict[TopicPartition, PartitionReader] = {}
         self._paused: set[TopicPartition] = set()
-        self._settled: dict[int, TransactionState] = {}
+        self._finished: dict[int, TransactionState] = {}
         self._failure: LogError | None = None
         self._turn = 0
 
@@ -151,7 +151,7 @@ class EmbeddedConsumer:
     def _open(self, source: TopicPartition) -> PartitionReader:
         partition = self._home.partition(self._home.catalogue.topic(source.topic), source.partition)
         committed = self._settings["isolation.level"] == "read_committed"
-        reader = PartitionReader(partition, self._fate if committed else None, self._settings["auto.offset.reset"])
+        reader = PartitionReader(partition, self._state if committed else None, self._settings["auto.offset.reset"])
         reader.seek(partition.head().start_offset)
         return reader
 
@@ -167,12 +167,12 @@ class EmbeddedConsumer:
             return end
         return stable_end(self._home, self._home.catalogue.topic(source.topic), source.partition, end)
 
-    def _fate(self, transaction: int) -> TransactionState:
-        known = self._settled.get(transaction)
+    def _state(self, transaction: int) -> TransactionState:
+        known = self._finished.get(transaction)
         if known is None:
-            known = fate(self._home.catalogue, transaction, self._home.clock.now_ms())
+            known = transaction_state(self._home.catalogue, transaction, self._home.clock.now_ms())
             if known is not TransactionState.OPEN:
-                if len(self._settled) >= _MOST_SETTLED:
-                    self._settled.clear()
-                self._settled[transaction] = known
+                if len(self._finished) >= _MOST_FINISHED:
+                    self._finished.clear()
+                self._finished[transaction] = known
         return known

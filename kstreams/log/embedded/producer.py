@@ -1,4 +1,4 @@
-"""The embedded log's Producer: buffers, writes whole frames, tells who asked, and keeps transactions."""
+"""The embedded log's Producer: buffers, writes whole frames, calls back, and keeps transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import BufferFullError, LogError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, OnDelivery
-from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, PendingDelivery, SendBuffer, failure
+from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
 from kstreams.log.embedded.linger_timer import LingerTimer
@@ -107,7 +107,7 @@ class EmbeddedProducer:
             if partition is not None:
                 rows.partitions[row] = partition
             if on_delivery is not None:
-                rows.tickets[row] = buffer.ticket(on_delivery)
+                rows.callbacks[row] = buffer.callback(on_delivery)
             buffer.bytes += size
         if buffer.bytes >= self._write_at:
             self._write_full()
@@ -238,37 +238,37 @@ class EmbeddedProducer:
         """Write what is buffered; partitions that another writer holds for longer keep theirs."""
         buffer = self._buffer
         buffer.split_all()
-        for source in list(buffer.pieces):
-            pieces = buffer.pieces[source]
+        for source in list(buffer.waiting):
+            waiting = buffer.waiting[source]
             try:
-                self._writer.write(source, pieces, timeout)
+                self._writer.write(source, waiting, timeout)
             except PartitionBusyError as busy:
                 if timeout != 0:
                     self._error = self._error or busy
                 continue
-            except Exception as error:  # of whatever kind: what was not written is told, and the other partitions go on
+            except Exception as error:  # of whatever kind: callbacks get it, and the other partitions are written
                 lost = failure(source, error)
                 self._note(lost)
-                for piece in pieces:
-                    piece.fail(lost)
-            del buffer.pieces[source]
-        buffer.bytes = sum(piece.size for pieces in buffer.pieces.values() for piece in pieces)
+                for pending in waiting:
+                    pending.fail(lost)
+            del buffer.waiting[source]
+        buffer.bytes = sum(pending.size for waiting in buffer.waiting.values() for pending in waiting)
         self._write_at = buffer.bytes + self._batch_size
 
     def _call_back(self) -> None:
         # In the caller's thread and without the mutex: a callback may send.
         # One after the other: what a callback raises keeps none of the others from being called by the next flush.
-        while (ticket := self._settled()) is not None:
-            assert ticket.delivery is not None
-            ticket.on_delivery(ticket.delivery)
+        while (callback := self._next_completed()) is not None:
+            assert callback.delivery is not None
+            callback.on_delivery(callback.delivery)
 
     def _note(self, error: LogError) -> None:
         """Remember what went wrong for the next `flush`, and for the end of the transaction."""
         self._error, self._spoilt = self._error or error, self._spoilt or error
 
-    def _settled(self) -> PendingDelivery | None:
+    def _next_completed(self) -> DeliveryCallback | None:
         with self._mutex:
-            return self._buffer.settled()
+            return self._buffer.completed()
 
     def _transactional(self) -> transactions.ProducerId:
         if self._identity is None:

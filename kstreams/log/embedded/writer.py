@@ -1,4 +1,4 @@
-"""Writing a producer's pieces: one appender per partition, the topics' settings, the stamp of the open transaction."""
+"""Writing a producer's batches: one appender per partition, the topics' settings, the stamp of the open transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
 
 class Writer:
-    """Appends pieces to partitions.
+    """Appends pending batches to partitions.
 
     Parameters
     ----------
@@ -52,29 +52,29 @@ class Writer:
             known = self._topics[name] = topic, TopicSettings.of(topic.config)
         return known
 
-    def write(self, source: TopicPartition, pieces: Sequence[PendingBatch], timeout: float | None) -> None:
-        """Append the pieces as one and settle them.
+    def write(self, source: TopicPartition, waiting: Sequence[PendingBatch], timeout: float | None) -> None:
+        """Append batches as one and complete their callbacks.
 
         Raises
         ------
         UnwritableError
-            For pieces that can never be written; they are settled, and the others are in the log.
+            For batches that can never be written; they are completed with the error, and the others are in the log.
         LogError
-            Nothing was settled, nothing of the pieces is in the log.
+            Nothing was written, and no callback is completed.
         """
         topic, settings = self.topic(source.topic)
-        pieces, bodies, refused = self._encode(source, pieces, settings)
-        if pieces:
+        waiting, bodies, refused = self._encode(source, waiting, settings)
+        if waiting:
             try:
                 offset = self._append(topic, source, settings, bodies, timeout)
             except UnknownTopicError:
                 self._forget(source.topic)
                 raise
-            for piece in pieces:
-                piece.settle(offset, None)
-                offset += len(piece.batch)
-        for piece, error in refused:
-            piece.settle(-1, error)
+            for pending in waiting:
+                pending.complete(offset, None)
+                offset += len(pending.batch)
+        for pending, error in refused:
+            pending.complete(-1, error)
         self._clean_rolled()
         if refused:
             raise refused[0][1]
@@ -91,21 +91,21 @@ class Writer:
         self._appenders.clear()
 
     def _encode(
-        self, source: TopicPartition, pieces: Sequence[PendingBatch], settings: TopicSettings
+        self, source: TopicPartition, waiting: Sequence[PendingBatch], settings: TopicSettings
     ) -> tuple[Sequence[PendingBatch], list[FrameBody], list[tuple[PendingBatch, UnwritableError]]]:
-        """The pieces that can be written, their frames, and the pieces that cannot, with the reason."""
+        """The batches that can be written, their frames, and the batches that cannot, with the reason."""
         compression = self._compression if settings.compression == "producer" else settings.compression
         encode = functools.partial(frame_bodies, compression=compression, settings=settings)
         try:
-            return pieces, encode([piece.batch for piece in pieces]), []
+            return waiting, encode([pending.batch for pending in waiting]), []
         except UnwritableError:
             sound, bodies, refused = [], [], []
-        for piece in pieces:
+        for pending in waiting:
             try:
-                bodies += encode([piece.batch])
-                sound.append(piece)
+                bodies += encode([pending.batch])
+                sound.append(pending)
             except UnwritableError as error:
-                refused.append((piece, error))
+                refused.append((pending, error))
         return sound, bodies, refused
 
     def _append(

@@ -24,7 +24,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class Topic(NamedTuple):
-    """A topic with the number that tells it from an earlier one of the same name."""
+    """A topic with the number that distinguishes it from an earlier one of the same name."""
 
     id: int
     name: str
@@ -47,7 +47,7 @@ class Catalogue:
     disk : Disk
         What writes the journal.
     decide : callable
-        Which copy of the catalogue holds where they differ; `salvage` accepts a loss.
+        Which copy of the catalogue is complete where they differ; `salvage` accepts a loss.
 
     Raises
     ------
@@ -63,17 +63,17 @@ class Catalogue:
         create_folder(folder)
         self._open = functools.partial(JournaledDatabase, folder, durability, disk, decide)
         with self._errors():
-            self._copies, self._pid = self._open(), os.getpid()
+            self._database, self._pid = self._open(), os.getpid()
 
     @property
     def boot(self) -> bytes:
         """The machine's boot in which the last change was made before this opening."""
-        return self._copies.boot
+        return self._database.boot
 
     @property
-    def mended(self) -> list[str]:
-        """What was mended since it was opened, in words."""
-        return self._copies.mended
+    def repairs(self) -> list[str]:
+        """What was repaired since it was opened, in words."""
+        return self._database.repairs
 
     def read(self, sql: str, *values: Any) -> Rows:
         """The rows of one query."""
@@ -84,14 +84,14 @@ class Catalogue:
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of what is done in it, or nothing."""
         with self._mutex, self._errors():
-            connection, copies, seal = self._mine(), self._copies, None
+            connection, database, state = self._mine(), self._database, None
             try:
-                seal = copies.begin()
+                state = database.begin()
                 yield connection
-                copies.commit(seal)
+                database.commit(state)
             except BaseException:
                 if connection.in_transaction:
-                    copies.roll_back(seal)
+                    database.roll_back(state)
                 raise
 
     def newest_id(self, table: str) -> int:
@@ -108,7 +108,7 @@ class Catalogue:
     def close(self) -> None:
         """Release the database."""
         with self._mutex:
-            self._copies.close()
+            self._database.close()
 
     def topics(self) -> dict[str, Topic]:
         """All topics by name."""
@@ -128,8 +128,8 @@ class Catalogue:
 
     def _mine(self) -> sqlite3.Connection:
         if self._pid != os.getpid():
-            self._copies, self._pid = self._open(), os.getpid()
-        return self._copies.connection
+            self._database, self._pid = self._open(), os.getpid()
+        return self._database.connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

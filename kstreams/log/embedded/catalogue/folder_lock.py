@@ -1,4 +1,4 @@
-"""Who has a log open: a lock on its folder, shared by all of them, tells whether somebody is alone with the files."""
+"""`FolderLock`: shared by all processes that have a log open; the first and only one learns that it is alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FolderLock:
             os.close(fd)
 
     def close(self) -> None:
-        """Let the others know."""
+        """Release it."""
         if self._folder >= 0:
             os.close(self._folder)
         self._folder = -1

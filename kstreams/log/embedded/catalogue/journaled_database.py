@@ -35,8 +35,8 @@ from kstreams.log.embedded.catalogue.rows import (
     next_state,
     read_state,
     read_tables,
+    record_changes,
     state_of,
-    watch,
     write_state,
     write_tables,
 )
@@ -77,15 +77,15 @@ class JournaledDatabase:
     disk : Disk
         What writes the journal.
     decide : callable
-        Which copy holds where they differ: `choose_copy`, or `salvage` for who accepts a loss.
+        Which copy is complete where they differ: `choose_copy`, or `salvage` for who accepts a loss.
 
     Attributes
     ----------
     connection : sqlite3.Connection
     boot : bytes
         The machine's boot in which the last change was written before this opening.
-    mended : list of str
-        What was mended, in words.
+    repairs : list of str
+        What was repaired, in words.
 
     Raises
     ------
@@ -97,33 +97,33 @@ class JournaledDatabase:
         self._path = folder / DATABASE
         self._journal = Journal(folder, disk, durability)
         self._changes: list[RowChange] = []
-        self.mended: list[str] = []
+        self.repairs: list[str] = []
         refuse_links(self._path, *self._side_files())
-        self._presence = FolderLock(folder)
-        with self._presence.opening() as alone:
+        self._folder_lock = FolderLock(folder)
+        with self._folder_lock.opening() as alone:
             self._prepare()
             self.connection, self.boot = self._agree(alone)
         self._tune(self.connection)
-        watch(self.connection, self._changes.append)
+        record_changes(self.connection, self._changes.append)
 
     def begin(self) -> DatabaseState:
         """Take the database's write lock; what a dead writer left is taken over first."""
         self.connection.execute("BEGIN IMMEDIATE")
-        seal = read_state(self.connection)
-        if seal is None or self._journal.size() != seal.position:
-            seal = self._in_step(seal)
-        if seal.position > max(_JOURNAL_BYTES, 4 * self._journal.first_size):
-            seal = self._shorten(seal)
+        state = read_state(self.connection)
+        if state is None or self._journal.size() != state.position:
+            state = self._synchronized(state)
+        if state.position > max(_JOURNAL_BYTES, 4 * self._journal.first_size):
+            state = self._shorten(state)
         self._changes.clear()
-        return seal
+        return state
 
-    def commit(self, seal: DatabaseState) -> None:
-        """Let what changed since `begin` be there for all."""
+    def commit(self, state: DatabaseState) -> None:
+        """Make what changed since `begin` visible to all."""
         if self._changes:
-            record = encode_record(seal.sequence + 1, self._changes)
-            write_state(self.connection, next_state(seal, self._changes, len(record)))
+            record = encode_record(state.sequence + 1, self._changes)
+            write_state(self.connection, next_state(state, self._changes, len(record)))
             try:
-                self._journal.append(record, seal.position)
+                self._journal.append(record, state.position)
             except OSError as error:
                 raise LogError(
                     f"Could not write {self._journal.path}: {error.strerror}. Nothing was committed; free some space "
@@ -131,11 +131,11 @@ class JournaledDatabase:
                 ) from error
         self.connection.execute("COMMIT")
 
-    def roll_back(self, seal: DatabaseState | None) -> None:
+    def roll_back(self, state: DatabaseState | None) -> None:
         """Undo what changed since `begin`."""
         try:
-            if seal is not None and self._journal.size() > seal.position:
-                self._journal.cut(seal.position)
+            if state is not None and self._journal.size() > state.position:
+                self._journal.cut(state.position)
         finally:
             self.connection.execute("ROLLBACK")
 
@@ -143,7 +143,7 @@ class JournaledDatabase:
         """Release the files."""
         self.connection.close()
         self._journal.close()
-        self._presence.close()
+        self._folder_lock.close()
 
     def _prepare(self) -> None:
         """Begin the journal of a new catalogue."""
@@ -178,80 +178,80 @@ class JournaledDatabase:
         database = self._connect()
         try:
             self._upgrade(database)
-            copy, reading = _look(database), self._reading()
-            truth = self._decide(self._folder, reading, copy)
-            if copy is None:
+            contents, journal = _locked_contents(database), self._read_journal()
+            authority = self._decide(self._folder, journal, contents)
+            if contents is None:
                 database.close()
-                database = self._made_anew(alone)
-            self._follow(database, truth, reading, copy)
+                database = self._recreated(alone)
+            self._copy_from(database, authority, journal, contents)
             check_tables(read_tables(database), str(self._path))
             database.execute("COMMIT")
-            return database, b"" if reading is None else reading.boot
+            return database, b"" if journal is None else journal.boot
         except BaseException:
             database.close()
             raise
 
-    def _in_step(self, seal: DatabaseState | None) -> DatabaseState:
+    def _synchronized(self, state: DatabaseState | None) -> DatabaseState:
         self._journal.reopen()
-        if seal is None or self._journal.size() != seal.position:
-            copy, reading = read_contents(self.connection), self._reading()
-            truth = self._decide(self._folder, reading, copy)
-            if copy is None:
+        if state is None or self._journal.size() != state.position:
+            contents, journal = read_contents(self.connection), self._read_journal()
+            authority = self._decide(self._folder, journal, contents)
+            if contents is None:
                 raise self._in_use()
-            self._follow(self.connection, truth, reading, copy)
-        seal = read_state(self.connection)
-        assert seal is not None
-        return seal
+            self._copy_from(self.connection, authority, journal, contents)
+        state = read_state(self.connection)
+        assert state is not None
+        return state
 
-    def _follow(
+    def _copy_from(
         self,
         database: sqlite3.Connection,
-        truth: AuthoritativeCopy,
-        reading: JournalContents | None,
-        copy: DatabaseContents | None,
+        authority: AuthoritativeCopy,
+        journal: JournalContents | None,
+        contents: DatabaseContents | None,
     ) -> None:
-        """Make the other copy like the one that holds."""
-        if truth is AuthoritativeCopy.JOURNAL:
-            assert reading is not None
-            assert reading.tables is not None
-            if reading.sequence > 1:
-                state = "was damaged" if copy is None else f"ended with change {copy.seal.sequence}"
-                self._tell(f"{self._path} {state}: taken from its journal, up to change {reading.sequence}")
-            self._journal.cut(reading.end)
-            write_tables(database, reading.tables)
-            write_state(database, state_of(reading.tables, reading.sequence, reading.end))
-        elif truth is AuthoritativeCopy.DATABASE:
-            assert copy is not None
-            lost = "was missing" if reading is None else f"ended with change {reading.sequence}"
-            self._tell(f"{self._journal.path} {lost}: written anew from {DATABASE}, change {copy.seal.sequence}")
-            size = self._journal.replace(copy.seal.sequence, copy.tables)
-            write_state(database, state_of(copy.tables, copy.seal.sequence, size))
+        """Make the other copy equal to the one that is complete."""
+        if authority is AuthoritativeCopy.JOURNAL:
+            assert journal is not None
+            assert journal.tables is not None
+            if journal.sequence > 1:
+                state = "was damaged" if contents is None else f"ended with change {contents.state.sequence}"
+                self._report(f"{self._path} {state}: taken from its journal, up to change {journal.sequence}")
+            self._journal.cut(journal.end)
+            write_tables(database, journal.tables)
+            write_state(database, state_of(journal.tables, journal.sequence, journal.end))
+        elif authority is AuthoritativeCopy.DATABASE:
+            assert contents is not None
+            lost = "was missing" if journal is None else f"ended with change {journal.sequence}"
+            self._report(f"{self._journal.path} {lost}: written anew from {DATABASE}, change {contents.state.sequence}")
+            size = self._journal.replace(contents.state.sequence, contents.tables)
+            write_state(database, state_of(contents.tables, contents.state.sequence, size))
 
-    def _tell(self, sentence: str) -> None:
-        self.mended.append(sentence)
+    def _report(self, sentence: str) -> None:
+        self.repairs.append(sentence)
         _logger.warning("%s", sentence)
 
-    def _shorten(self, seal: DatabaseState) -> DatabaseState:
+    def _shorten(self, state: DatabaseState) -> DatabaseState:
         """Begin the journal anew, which holds far more changes than there are rows."""
         tables = read_tables(self.connection)
-        if seal != state_of(tables, seal.sequence, seal.position):
+        if state != state_of(tables, state.sequence, state.position):
             raise self._in_use()
-        shorter = state_of(tables, seal.sequence, self._journal.replace(seal.sequence, tables))
+        shorter = state_of(tables, state.sequence, self._journal.replace(state.sequence, tables))
         write_state(self.connection, shorter)
         return shorter
 
-    def _reading(self) -> JournalContents | None:
+    def _read_journal(self) -> JournalContents | None:
         raw = self._journal.read()
         return None if raw is None else read_journal(raw)
 
     def _connect(self) -> sqlite3.Connection:
-        # Never open the database past SQLite: closing such a file lets go of the locks of the whole process.
+        # Never open the database past SQLite: closing such a file releases the locks of the whole process.
         if not self._path.exists():
             os.close(create_file(self._path))  # SQLite gives its side files the mode of the database
         self._path.chmod(0o600)
         return sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
 
-    def _made_anew(self, alone: bool) -> sqlite3.Connection:
+    def _recreated(self, alone: bool) -> sqlite3.Connection:
         if not alone:
             raise self._in_use()
         for path in (self._path, *self._side_files()):
@@ -275,7 +275,7 @@ class JournaledDatabase:
         )
 
 
-def _look(database: sqlite3.Connection) -> DatabaseContents | None:
+def _locked_contents(database: sqlite3.Connection) -> DatabaseContents | None:
     """What the database holds, under its write lock; None where it cannot even be locked."""
     try:
         database.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Which of the catalogue's two copies holds: the database that all read, or the journal that is written before it."""
+"""Which of the catalogue's two copies is complete: the database that all read, or the journal written before it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BUSY = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_
 
 
 class AuthoritativeCopy(Enum):
-    """What the copies say of each other."""
+    """The copy that has all that was committed."""
 
     SAME = "same"
     JOURNAL = "journal"  # the database lacks changes or is damaged
@@ -36,16 +36,16 @@ class DatabaseContents(NamedTuple):
     """What a sound database holds."""
 
     tables: Tables
-    seal: DatabaseState
+    state: DatabaseState
 
 
 def read_contents(database: sqlite3.Connection) -> DatabaseContents | None:
     """What the database holds, or None where a row, an index or the schema is not as it was written."""
     if next(faults(database), None) is not None:
         return None
-    seal = read_state(database)
-    assert seal is not None
-    return DatabaseContents(read_tables(database), seal)
+    state = read_state(database)
+    assert state is not None
+    return DatabaseContents(read_tables(database), state)
 
 
 def faults(database: sqlite3.Connection) -> Iterator[str]:
@@ -58,8 +58,8 @@ def faults(database: sqlite3.Connection) -> Iterator[str]:
         if dict(rows) != SCHEMA or mode != "wal":
             yield "the tables are not those that were made"
         yield from (line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok")
-        tables, seal = read_tables(database), read_state(database)
-        if seal is None or seal != state_of(tables, seal.sequence, seal.position):
+        tables, state = read_tables(database), read_state(database)
+        if state is None or state != state_of(tables, state.sequence, state.position):
             yield "the rows do not have the mark that they were sealed with"
     except DAMAGE as error:
         if is_passing(error):
@@ -68,11 +68,11 @@ def faults(database: sqlite3.Connection) -> Iterator[str]:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether an error says that the database cannot be had now, and nothing about what is in it."""
+    """Whether an error means that the database is not available now, and nothing about its content."""
     return getattr(error, "sqlite_errorname", "") in _BUSY
 
 
-def choose_copy(folder: Path, reading: JournalContents | None, copy: DatabaseContents | None) -> AuthoritativeCopy:
+def choose_copy(folder: Path, journal: JournalContents | None, contents: DatabaseContents | None) -> AuthoritativeCopy:
     """The copy that has all that was ever committed.
 
     Raises
@@ -80,31 +80,31 @@ def choose_copy(folder: Path, reading: JournalContents | None, copy: DatabaseCon
     CorruptLogError
         When neither is sure to.
     """
-    if reading is None:
+    if journal is None:
         raise _refusal(folder, f"{NAME} is missing")
-    if copy is not None and copy.seal.sequence >= reading.newest:
-        if (copy.seal.sequence, copy.seal.position) != (reading.sequence, reading.end) or reading.damage:
+    if contents is not None and contents.state.sequence >= journal.newest:
+        if (contents.state.sequence, contents.state.position) != (journal.sequence, journal.end) or journal.damage:
             return AuthoritativeCopy.DATABASE
-        if copy.tables == reading.tables:
+        if contents.tables == journal.tables:
             return AuthoritativeCopy.SAME
         raise _refusal(folder, f"catalogue.sqlite and {NAME} say different things of the same change")
-    if reading.is_whole:
+    if journal.is_whole:
         return AuthoritativeCopy.JOURNAL
-    state = "is damaged" if copy is None else f"ends with change {copy.seal.sequence}"
-    raise _refusal(folder, f"{NAME} is damaged at byte {reading.end} ({reading.damage}), and catalogue.sqlite {state}")
+    state = "is damaged" if contents is None else f"ends with change {contents.state.sequence}"
+    raise _refusal(folder, f"{NAME} is damaged at byte {journal.end} ({journal.damage}), and catalogue.sqlite {state}")
 
 
 def choose_copy_with_loss(
-    folder: Path, reading: JournalContents | None, copy: DatabaseContents | None
+    folder: Path, journal: JournalContents | None, contents: DatabaseContents | None
 ) -> AuthoritativeCopy:
     """The copy that has more of what was committed, where `choose_copy` finds none that is sure to have all."""
     try:
-        return choose_copy(folder, reading, copy)
+        return choose_copy(folder, journal, contents)
     except CorruptLogError:
         pass
-    if copy is not None and (reading is None or reading.sequence <= copy.seal.sequence):
+    if contents is not None and (journal is None or journal.sequence <= contents.state.sequence):
         return AuthoritativeCopy.DATABASE
-    if reading is None or reading.tables is None:
+    if journal is None or journal.tables is None:
         raise CorruptLogError(
             f"Nothing is left of the catalogue of {folder}: put back a copy of catalogue.sqlite and {NAME}."
         )

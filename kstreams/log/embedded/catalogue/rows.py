@@ -1,4 +1,4 @@
-"""What the catalogue holds, as plain rows: its tables, what changes in them, and the mark that tells them whole."""
+"""What the catalogue holds, as plain rows: its tables, what changes in them, and the checksum over all of them."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class RowChange(NamedTuple):
 
 
 class DatabaseState(NamedTuple):
-    """What the database says about itself: which change was its last, and the mark of all its rows."""
+    """What the database says about itself, in its table `seal`: its last change, and the checksum of all its rows."""
 
     sequence: int
     position: int  # bytes of the journal when that change was written
-    mark: int
+    checksum: int
 
 
 def empty() -> Tables:
@@ -105,46 +105,46 @@ def read_state(database: sqlite3.Connection) -> DatabaseState | None:
     return None if row is None else DatabaseState(*row)
 
 
-def write_state(database: sqlite3.Connection, seal: DatabaseState) -> None:
+def write_state(database: sqlite3.Connection, state: DatabaseState) -> None:
     """Let the database say this about itself."""
     sql = "INSERT INTO seal VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET sequence = ?, position = ?, mark = ?"
-    database.execute(sql, seal + seal)
+    database.execute(sql, state + state)
 
 
 def state_of(tables: Tables, sequence: int, position: int) -> DatabaseState:
-    """The seal under these rows."""
-    total = sum(_row_mark(name, row) for name, rows in tables.items() for row in rows.values())
-    return _closed(total, sequence, position)
+    """The state of a database with these rows."""
+    total = sum(_row_checksum(name, row) for name, rows in tables.items() for row in rows.values())
+    return _signed(total, sequence, position)
 
 
-def next_state(seal: DatabaseState, changes: Iterable[RowChange], size: int) -> DatabaseState:
-    """The seal after some more changes, whose record in the journal has `size` bytes."""
-    total = seal.mark - _row_mark("seal", seal[:2])
+def next_state(state: DatabaseState, changes: Iterable[RowChange], size: int) -> DatabaseState:
+    """The state after some more changes, whose record in the journal has `size` bytes."""
+    total = state.checksum - _row_checksum("seal", state[:2])
     for table, old, new in changes:
-        total -= 0 if old is None else _row_mark(table, old)
-        total += 0 if new is None else _row_mark(table, new)
-    return _closed(total, seal.sequence + 1, seal.position + size)
+        total -= 0 if old is None else _row_checksum(table, old)
+        total += 0 if new is None else _row_checksum(table, new)
+    return _signed(total, state.sequence + 1, state.position + size)
 
 
-def _closed(total: int, sequence: int, position: int) -> DatabaseState:
-    return DatabaseState(sequence, position, (total + _row_mark("seal", (sequence, position))) % 2**63)
+def _signed(total: int, sequence: int, position: int) -> DatabaseState:
+    return DatabaseState(sequence, position, (total + _row_checksum("seal", (sequence, position))) % 2**63)
 
 
-def _row_mark(table: str, row: Row) -> int:
+def _row_checksum(table: str, row: Row) -> int:
     return int(google_crc32c.value(_encode((table, row))))
 
 
-def watch(database: sqlite3.Connection, note: Callable[[RowChange], None]) -> None:
-    """Have every change of a row noted, whichever statement makes it."""
+def record_changes(database: sqlite3.Connection, on_change: Callable[[RowChange], None]) -> None:
+    """Have every change of a row reported, whichever statement makes it."""
 
     def changed(table: str, kind: str, *values: Any) -> None:
         middle = len(TABLES[table].columns)
         if kind == "insert":
-            note(RowChange(table, None, values))
+            on_change(RowChange(table, None, values))
         elif kind == "delete":
-            note(RowChange(table, values, None))
+            on_change(RowChange(table, values, None))
         else:
-            note(RowChange(table, values[:middle], values[middle:]))
+            on_change(RowChange(table, values[:middle], values[middle:]))
 
     database.create_function("changed", -1, changed)
     database.execute("PRAGMA recursive_triggers = ON")  # else REPLACE takes a row away without a word

@@ -1,4 +1,4 @@
-"""Transactions in the catalogue: who may write under a transactional id, and what became of each transaction.
+"""Transactions in the catalogue: who may write under a transactional id, and the state of each transaction.
 
 A transaction's row is there before its first frame, and its state changes in one SQLite transaction, together with
 the offsets that are committed with it. Committed transactions are forgotten in time: below the mark `settled`, one
@@ -21,7 +21,7 @@ from kstreams.log.embedded.catalogue.group_offsets import store_offsets
 
 
 class TransactionState(Enum):
-    """What became of a transaction."""
+    """State of a transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -47,7 +47,7 @@ def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
             "INSERT INTO producers VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
             (producer.id, transactional_id, producer.epoch),
         )
-        _settle(database, "producer_id = ?", (producer.id,), TransactionState.ABORTED)
+        _finish(database, "producer_id = ?", (producer.id,), TransactionState.ABORTED)
     return producer
 
 
@@ -59,7 +59,7 @@ def begin(catalogue: Catalogue, producer: ProducerId, now_ms: int, timeout_ms: i
     with catalogue.write() as database:
         _check_epoch(_epoch(database, producer), producer)
         newest = database.execute("SELECT max(id) FROM transactions").fetchone()[0] or 0
-        transaction = max(newest, _settled(database) - 1, now_ms * 1000) + 1
+        transaction = max(newest, _forgotten_below(database) - 1, now_ms * 1000) + 1
         database.execute(
             "INSERT INTO transactions VALUES (?, ?, ?, 'open', ?)",
             (transaction, producer.id, producer.epoch, now_ms + timeout_ms),
@@ -90,19 +90,19 @@ def commit(
     with catalogue.write() as database:
         _check_epoch(_epoch(database, producer), producer)
         _check_open(database, transaction, producer.transactional_id)
-        _settle(database, "id = ?", (transaction,), TransactionState.COMMITTED)
+        _finish(database, "id = ?", (transaction,), TransactionState.COMMITTED)
         if group is not None:
             store_offsets(database, group, offsets)
 
 
 def abort(catalogue: Catalogue, transaction: int) -> None:
-    """Hide the transaction's records for ever; nothing happens to one that is settled."""
+    """Hide the transaction's records for ever; nothing happens to one that is complete."""
     with catalogue.write() as database:
-        _settle(database, "id = ?", (transaction,), TransactionState.ABORTED)
+        _finish(database, "id = ?", (transaction,), TransactionState.ABORTED)
 
 
-def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> TransactionState:
-    """What became of a transaction; one whose time is over is aborted by whoever asks."""
+def transaction_state(catalogue: Catalogue, transaction: int, now_ms: int) -> TransactionState:
+    """The state of a transaction; one whose timeout has passed is aborted first."""
     rows = catalogue.read("SELECT state, expires_ms FROM transactions WHERE id = ?", transaction)
     if not rows:
         settled = catalogue.read("SELECT value FROM marks WHERE name = 'settled'")
@@ -111,7 +111,7 @@ def fate(catalogue: Catalogue, transaction: int, now_ms: int) -> TransactionStat
         raise behind_segments(catalogue.path.parent, f"transaction {transaction} is in a segment")
     if rows[0][0] == TransactionState.OPEN.value and rows[0][1] <= now_ms:
         abort(catalogue, transaction)
-        return fate(catalogue, transaction, now_ms)
+        return transaction_state(catalogue, transaction, now_ms)
     return TransactionState(rows[0][0])
 
 
@@ -144,7 +144,7 @@ def forget_committed(catalogue: Catalogue) -> None:
         ).fetchone()
         if newest is None:
             return
-        mark = max(oldest if oldest is not None else newest + 1, _settled(database))
+        mark = max(oldest if oldest is not None else newest + 1, _forgotten_below(database))
         sql = "INSERT INTO marks VALUES ('settled', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
         database.execute(sql, (mark,))
         database.execute("DELETE FROM transactions WHERE state = 'committed' AND id < ?", (mark,))
@@ -159,13 +159,13 @@ def behind_segments(folder: Path, what: str) -> CorruptLogError:
     )
 
 
-def _settle(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: TransactionState) -> None:
+def _finish(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: TransactionState) -> None:
     chosen = f"SELECT id FROM transactions WHERE state = 'open' AND {which}"
     database.execute(f"DELETE FROM transaction_partitions WHERE transaction_id IN ({chosen})", values)
     database.execute(f"UPDATE transactions SET state = '{state.value}' WHERE state = 'open' AND {which}", values)
 
 
-def _settled(database: sqlite3.Connection) -> int:
+def _forgotten_below(database: sqlite3.Connection) -> int:
     row = database.execute("SELECT value FROM marks WHERE name = 'settled'").fetchone()
     return int(row[0]) if row else 0
 

@@ -126,7 +126,7 @@ class Partition:
         if self._is_open:
             self._is_open = False
             if self._kept is not None:
-                self._kept.let_go()
+                self._kept.unpin()
                 self._kept = None
             POOL.leave(str(self.folder))
 

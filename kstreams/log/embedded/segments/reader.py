@@ -20,7 +20,7 @@ from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.segment import SUFFIX, ReplacedSegmentError, Segment, segment_path
 
 _logger = logging.getLogger("kstreams.log")
-FateOf = Callable[[int], TransactionState]
+StateOf = Callable[[int], TransactionState]
 T = TypeVar("T")
 
 
@@ -47,13 +47,13 @@ class PartitionReader:
     ----------
     partition : Partition
     fate_of : callable or None
-        Tells what became of a transaction; None reads everything, hidden and aborted records too.
+        Gives the state of a transaction; None reads everything, hidden and aborted records too.
     reset : {"earliest", "latest", "none"}
         Where to go on when the position is no longer in the log; `none` raises LogError.
     """
 
-    def __init__(self, partition: Partition, fate_of: FateOf | None = None, reset: str = "earliest") -> None:
-        self.partition, self._fate_of, self._reset = partition, fate_of, reset
+    def __init__(self, partition: Partition, state_of: StateOf | None = None, reset: str = "earliest") -> None:
+        self.partition, self._state_of, self._reset = partition, state_of, reset
         self._cursor: FrameCursor | None = None
         self._rest: Batch | None = None
         self._rest_end = 0
@@ -75,7 +75,7 @@ class PartitionReader:
         return self._steadily(lambda: self._offset_at_time(timestamp_ms))
 
     def _steadily(self, look: Callable[[], T]) -> T:
-        """What a look at the files gives; an error is told when it comes again while the files stand still."""
+        """What a look at the files gives; an error is raised when it comes again while the files do not change."""
         before: object = None
         while True:
             try:
@@ -154,10 +154,10 @@ class PartitionReader:
         while self.position < head.end_offset:
             segment, place, offset = self._locate(head)
             header = segment.checked_header(place, offset)
-            fate = self._fate(header)
-            if fate is TransactionState.OPEN:
+            state = self._state(header)
+            if state is TransactionState.OPEN:
                 return None
-            batch = segment.checked_body(place, header) if fate is TransactionState.COMMITTED else None
+            batch = segment.checked_body(place, header) if state is TransactionState.COMMITTED else None
             self._cursor = FrameCursor(segment, place + header.size, header.next_offset)
             skipped = 0 if batch is None else int(np.searchsorted(batch.offsets, self.position))
             if batch is not None and skipped < len(batch):
@@ -166,10 +166,10 @@ class PartitionReader:
             self.position = header.next_offset
         return None
 
-    def _fate(self, header: FrameHeader) -> TransactionState:
-        if self._fate_of is None or header.transaction_id == 0:
+    def _state(self, header: FrameHeader) -> TransactionState:
+        if self._state_of is None or header.transaction_id == 0:
             return TransactionState.COMMITTED
-        return self._fate_of(header.transaction_id)
+        return self._state_of(header.transaction_id)
 
     def _locate(self, head: PartitionHead) -> FrameCursor:
         if self._cursor is not None and (self._cursor.position < self._cursor.segment.limit or self._grow(head)):
@@ -222,7 +222,7 @@ class PartitionReader:
             if (
                 header.max_timestamp < timestamp_ms
                 or header.next_offset <= start
-                or self._fate(header) is TransactionState.ABORTED
+                or self._state(header) is TransactionState.ABORTED
             ):
                 continue
             batch = segment.checked_body(place, header)

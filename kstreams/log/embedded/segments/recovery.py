@@ -1,6 +1,6 @@
 """Finding the end of a log when its head is lost or from an earlier boot: the last segment is read through.
 
-What follows the last sound frame is the torn end of a write that nobody was told had succeeded: it is cut. A damaged
+What follows the last sound frame is the torn end of a write that was never acknowledged: it is cut. A damaged
 frame with sound ones after it is no torn end: nothing is cut there, and whoever reads it gets CorruptLogError.
 """
 

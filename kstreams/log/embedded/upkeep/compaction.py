@@ -24,7 +24,7 @@ from kstreams.log.embedded.segments.frame import HAS_OFFSETS, FrameHeader, encod
 from kstreams.log.embedded.segments.framing import byte_size, join
 from kstreams.log.embedded.segments.index import index_path
 from kstreams.log.embedded.segments.partition import Partition
-from kstreams.log.embedded.segments.reader import FateOf
+from kstreams.log.embedded.segments.reader import StateOf
 from kstreams.log.embedded.segments.segment import Segment, segment_path
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
@@ -40,7 +40,7 @@ Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class InactiveSegment(NamedTuple):
-    """What is known of a sealed segment before it is compacted."""
+    """What is known of an inactive segment before it is compacted."""
 
     base: int
     size: int
@@ -51,9 +51,9 @@ class InactiveSegment(NamedTuple):
 
 
 def compact(
-    partition: Partition, settings: TopicSettings, stable_end: int, fate_of: FateOf, now_ms: int, *, eager: bool
+    partition: Partition, settings: TopicSettings, stable_end: int, state_of: StateOf, now_ms: int, *, eager: bool
 ) -> None:
-    """Compact a partition's sealed segments, unless another process is at it.
+    """Compact a partition's inactive segments, unless another process is at it.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def compact(
             left_over.unlink()
         ready = _ready(partition, settings, stable_end, now_ms)
         if _is_worth_it(ready, now_ms, eager):
-            _compact(partition, settings, ready, fate_of, now_ms)
+            _compact(partition, settings, ready, state_of, now_ms)
     except BlockingIOError:
         return
     finally:
@@ -81,16 +81,16 @@ def compact(
 
 
 def _compact(
-    partition: Partition, settings: TopicSettings, ready: list[InactiveSegment], fate_of: FateOf, now_ms: int
+    partition: Partition, settings: TopicSettings, ready: list[InactiveSegment], state_of: StateOf, now_ms: int
 ) -> None:
-    last_offsets = _last_offsets(partition, ready, fate_of)
+    last_offsets = _last_offsets(partition, ready, state_of)
     for group in _groups(ready, settings.limits.segment_bytes):
         target = segment_path(partition.folder, group[0].base)
         spare = target.with_suffix(".cleaned")
         fd = create_file(spare, os.O_TRUNC)
         try:
             rewriter = _Rewriter(partition, fd, group[0].base, settings)
-            for header, batch in _visible(partition, group, fate_of):
+            for header, batch in _visible(partition, group, state_of):
                 rewriter.add(header, batch, last_offsets, now_ms)
             rewriter.finish()
             partition.disk.sync(fd)
@@ -108,11 +108,11 @@ def _ready(partition: Partition, settings: TopicSettings, stable_end: int, now_m
     for base in partition.segments():
         if base >= head.segment:
             break
-        sealed = _look_at(partition, base)
-        too_young = sealed.max_timestamp > now_ms - lag_ms if lag_ms else False
-        if sealed.end > stable_end or too_young:
+        inactive = _look_at(partition, base)
+        too_young = inactive.max_timestamp > now_ms - lag_ms if lag_ms else False
+        if inactive.end > stable_end or too_young:
             break
-        ready.append(sealed)
+        ready.append(inactive)
     return ready
 
 
@@ -136,44 +136,44 @@ def _sealed(path: Path, source: TopicPartition, inode: int, changed_ns: int) -> 
 
 
 def _is_worth_it(ready: list[InactiveSegment], now_ms: int, eager: bool) -> bool:
-    dirty = sum(sealed.size for sealed in ready if sealed.dirty or 0 < sealed.horizon_ms <= now_ms)
+    dirty = sum(inactive.size for inactive in ready if inactive.dirty or 0 < inactive.horizon_ms <= now_ms)
     if eager:
         return dirty > 0
-    return dirty > 0 and dirty >= _DIRTY_SHARE * sum(sealed.size for sealed in ready)
+    return dirty > 0 and dirty >= _DIRTY_SHARE * sum(inactive.size for inactive in ready)
 
 
 def _groups(ready: list[InactiveSegment], most_bytes: int) -> Iterator[list[InactiveSegment]]:
     group: list[InactiveSegment] = []
-    for sealed in ready:
-        if group and sum(each.size for each in group) + sealed.size > most_bytes:
+    for inactive in ready:
+        if group and sum(each.size for each in group) + inactive.size > most_bytes:
             yield group
             group = []
-        group.append(sealed)
+        group.append(inactive)
     if group:
         yield group
 
 
 def _visible(
-    partition: Partition, group: Sequence[InactiveSegment], fate_of: FateOf
+    partition: Partition, group: Sequence[InactiveSegment], state_of: StateOf
 ) -> Iterator[tuple[FrameHeader, Batch | None]]:
     """The frames of the segments in offset order; without records where they were aborted."""
     done = group[0].base
-    for sealed in group:
-        segment = Segment(segment_path(partition.folder, sealed.base), partition.source)
+    for inactive in group:
+        segment = Segment(segment_path(partition.folder, inactive.base), partition.source)
         segment.map_all()
         for place, header in segment.frames():
             if header.next_offset <= done:
                 continue
             done = header.next_offset
-            aborted = header.transaction_id and fate_of(header.transaction_id) is TransactionState.ABORTED
+            aborted = header.transaction_id and state_of(header.transaction_id) is TransactionState.ABORTED
             yield header, None if aborted else segment.checked_body(place, header)
 
 
-def _last_offsets(partition: Partition, ready: list[InactiveSegment], fate_of: FateOf) -> Offsets:
+def _last_offsets(partition: Partition, ready: list[InactiveSegment], state_of: StateOf) -> Offsets:
     """Offsets of the last record of every key, ascending."""
     table = pa.table({"key": pa.array([], pa.binary()), "offset": pa.array([], pa.int64())})
     waiting = [table]
-    for _, batch in _visible(partition, ready, fate_of):
+    for _, batch in _visible(partition, ready, state_of):
         if batch is not None:
             waiting.append(pa.table({"key": batch.keys, "offset": pa.array(batch.offsets)}))
             if sum(part.num_rows for part in waiting[1:]) >= _KEYS_AT_ONCE:
@@ -255,14 +255,14 @@ def _swap(partition: Partition, group: Sequence[InactiveSegment]) -> None:
     target = segment_path(partition.folder, group[0].base)
     spare = target.with_suffix(".cleaned")
     with partition.locked():
-        if not {sealed.base for sealed in group} <= set(partition.segments()):
+        if not {inactive.base for inactive in group} <= set(partition.segments()):
             spare.unlink()
             return
         index_path(target).unlink(missing_ok=True)
         partition.disk.replace(spare, target)
         partition.disk.sync_folder(partition.folder)
-        for sealed in group[1:]:
-            path = segment_path(partition.folder, sealed.base)
+        for inactive in group[1:]:
+            path = segment_path(partition.folder, inactive.base)
             index_path(path).unlink(missing_ok=True)
             path.unlink()
         partition.disk.sync_folder(partition.folder)

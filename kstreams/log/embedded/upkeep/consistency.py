@@ -1,4 +1,4 @@
-"""What the segments tell of the catalogue: it knows every transaction and every topic that they hold.
+"""Consistency of the catalogue with the segments: it knows every transaction and every topic that they hold.
 
 A transaction's row is there before its first frame. So a catalogue that misses one is an older copy, or the machine
 lost what it had not written when its power failed.
@@ -43,7 +43,7 @@ def check_against_segments(catalogue: Catalogue, folder: Path, durability: str) 
         know is aborted, with a warning.
     """
     partitions = partition_folders(folder)
-    tails = (sighting for path, source in partitions for sighting in _sightings(path, source, whole=False))
+    tails = (reference for path, source in partitions for reference in _references(path, source, whole=False))
     missing = missing_in(catalogue, tails, partitions)
     if not missing:
         return
@@ -54,10 +54,10 @@ def check_against_segments(catalogue: Catalogue, folder: Path, durability: str) 
 
 
 def missing_in(
-    catalogue: Catalogue, sightings: Iterable[TransactionReference], partitions: Iterable[tuple[Path, TopicPartition]]
+    catalogue: Catalogue, references: Iterable[TransactionReference], partitions: Iterable[tuple[Path, TopicPartition]]
 ) -> list[str]:
     """What the catalogue does not know of these transactions and folders, in words."""
-    seen = {sighting.transaction: sighting for sighting in sightings}
+    seen = {reference.transaction: reference for reference in references}
     unknown = unknown_among(catalogue, seen)
     found = [f"transaction {number} is in {seen[number].file} at byte {seen[number].position}" for number in unknown]
     newest = catalogue.newest_id("topics")
@@ -69,17 +69,17 @@ def missing_in(
 def forget_unknown(catalogue: Catalogue, folder: Path) -> list[str]:
     """Abort every transaction in the segments that the catalogue does not know; says what that was."""
     partitions = partition_folders(folder)
-    seen = {each.transaction for path, source in partitions for each in _sightings(path, source, whole=True)}
+    seen = {each.transaction for path, source in partitions for each in _references(path, source, whole=True)}
     unknown = unknown_among(catalogue, seen)
     newest = max((topic_id(path) for path, _ in partitions), default=0)
     with catalogue.write() as database:
         sql = "INSERT INTO transactions VALUES (?, 0, 0, 'aborted', 0)"
         database.executemany(sql, [(number,) for number in unknown])
     catalogue.raise_id("topics", newest)
-    said = [f"{len(unknown)} transactions are aborted"] if unknown else []
+    done = [f"{len(unknown)} transactions are aborted"] if unknown else []
     known = {topic.id for topic in catalogue.topics().values()}
     strange = sorted({path.parent.name for path, _ in partitions if topic_id(path) not in known})
-    return said + [f"topics/{name} belongs to no topic" for name in strange]
+    return done + [f"topics/{name} belongs to no topic" for name in strange]
 
 
 def partition_folders(root: Path) -> list[tuple[Path, TopicPartition]]:
@@ -92,7 +92,7 @@ def partition_folders(root: Path) -> list[tuple[Path, TopicPartition]]:
     ]
 
 
-def _sightings(folder: Path, source: TopicPartition, *, whole: bool) -> Iterator[TransactionReference]:
+def _references(folder: Path, source: TopicPartition, *, whole: bool) -> Iterator[TransactionReference]:
     """The transactions in a partition; where not all are asked for, those in its last frames."""
     with suppress(FileNotFoundError, LogError):
         head = decode_head((folder / "head").read_bytes())

@@ -1,4 +1,4 @@
-"""Housekeeping of topics: roll what is due, compact, apply retention, forget settled transactions."""
+"""Housekeeping of topics: roll what is due, compact, apply retention, delete rows of finished transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
-from kstreams.log.embedded.catalogue.transactions import fate, forget_committed
+from kstreams.log.embedded.catalogue.transactions import forget_committed, transaction_state
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.partition import Partition
@@ -33,7 +33,7 @@ class CleaningResult(NamedTuple):
 
 
 class Housekeeper:
-    """Cleans where nobody appends: a round over all partitions every five minutes, piece by piece.
+    """Cleans where nobody appends: a round over all partitions every five minutes, one partition at a time.
 
     Who has nothing else to do calls `turn`; the processes of a log share the rounds.
 
@@ -135,4 +135,11 @@ def _size(home: LogResources, topic: Topic) -> CleaningResult:
 def _compact(home: LogResources, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:
     now_ms = home.clock.now_ms()
     stable = stable_end(home, topic, partition.source.partition, partition.head().end_offset)
-    compact(partition, settings, stable, lambda number: fate(home.catalogue, number, now_ms), now_ms, eager=eager)
+    compact(
+        partition,
+        settings,
+        stable,
+        lambda number: transaction_state(home.catalogue, number, now_ms),
+        now_ms,
+        eager=eager,
+    )

@@ -41,6 +41,6 @@ def repair(folder: str | Path) -> list[str]:
     """
     root = existing_log(folder)
     with closing(Catalogue(root, "os", Disk(), choose_copy_with_loss)) as catalogue:
-        said = [*catalogue.mended, *forget_unknown(catalogue, root)]
+        done = [*catalogue.repairs, *forget_unknown(catalogue, root)]
     advice = "Applications that ran on it start anew from its offsets: delete their state folders before."
-    return [f"{each}." for each in said] + ([advice] if said else [])
+    return [f"{each}." for each in done] + ([advice] if done else [])

@@ -18,9 +18,9 @@ from kstreams.log.embedded.segments.topic_settings import TopicSettings
 def apply_retention(partition: Partition, settings: TopicSettings, now_ms: int) -> None:
     """Drop the segments that are too old or too much; what is left begins at a segment's first offset."""
     head = partition.head()
-    sealed = [base for base in partition.segments() if base < head.segment]
-    expired = _expired(partition, sealed, settings, now_ms)
-    start = [*sealed, head.segment][max(expired, _surplus(partition, sealed, head, settings))]
+    inactive = [base for base in partition.segments() if base < head.segment]
+    expired = _expired(partition, inactive, settings, now_ms)
+    start = [*inactive, head.segment][max(expired, _surplus(partition, inactive, head, settings))]
     if start > head.start_offset:
         move_start(partition, start)
 
@@ -55,7 +55,7 @@ def create_mark(partition: Partition, offset: int) -> None:
 
 
 def drop_before(partition: Partition, head: PartitionHead, offset: int) -> None:
-    """Remove the sealed segments that hold nothing at or after `offset`; the oldest first."""
+    """Remove the inactive segments that hold nothing at or after `offset`; the oldest first."""
     bases = [base for base in partition.segments() if base <= head.segment]
     for base, following in itertools.pairwise(bases):
         if following > offset:
@@ -66,7 +66,7 @@ def drop_before(partition: Partition, head: PartitionHead, offset: int) -> None:
 
 
 def greatest_timestamp(partition: Partition, base: int) -> int:
-    """Greatest timestamp in a sealed segment."""
+    """Greatest timestamp in an inactive segment."""
     segment = Segment(segment_path(partition.folder, base), partition.source)
     segment.map_all()
     entry = last_entry(segment)
@@ -74,20 +74,20 @@ def greatest_timestamp(partition: Partition, base: int) -> int:
     return max([entry.max_before, *times])
 
 
-def _expired(partition: Partition, sealed: list[int], settings: TopicSettings, now_ms: int) -> int:
+def _expired(partition: Partition, inactive: list[int], settings: TopicSettings, now_ms: int) -> int:
     if settings.retention_ms < 0:
         return 0
-    times = [greatest_timestamp(partition, base) for base in sealed]
+    times = [greatest_timestamp(partition, base) for base in inactive]
     if settings.retention_by_record:
         # The windows of an old year that is replayed today are as alive as today's: their changelog must not go.
         now_ms = min(now_ms, max(times, default=now_ms))
     return next((count for count, time in enumerate(times) if time >= now_ms - settings.retention_ms), len(times))
 
 
-def _surplus(partition: Partition, sealed: list[int], head: PartitionHead, settings: TopicSettings) -> int:
+def _surplus(partition: Partition, inactive: list[int], head: PartitionHead, settings: TopicSettings) -> int:
     if settings.retention_bytes < 0:
         return 0
-    sizes = [segment_path(partition.folder, base).stat().st_size for base in sealed]
+    sizes = [segment_path(partition.folder, base).stat().st_size for base in inactive]
     surplus = sum(sizes) + head.position - settings.retention_bytes
     count = 0
     while count < len(sizes) and surplus >= sizes[count]:

@@ -21,8 +21,8 @@ from kstreams.log.embedded.upkeep.consistency import TransactionReference, has_r
 class CatalogueView(NamedTuple):
     """The copies at one moment, and what is wrong inside the database."""
 
-    copy: DatabaseContents | None
-    reading: JournalContents | None
+    contents: DatabaseContents | None
+    journal: JournalContents | None
     faults: list[str]
 
 
@@ -37,7 +37,7 @@ def verify_catalogue(root: Path, seen: Mapping[int, TransactionReference]) -> It
         The transactions in the segments.
     """
     try:
-        with closing(FolderLock(root)) as presence, presence.opening() as alone:
+        with closing(FolderLock(root)) as folder_lock, folder_lock.opening() as alone:
             view = _view(root, alone)
     except OSError:  # a folder that cannot be written to has no writers either
         view = _view(root, alone=True)
@@ -82,28 +82,28 @@ def _read_journal(root: Path) -> JournalContents | None:
 
 
 def _newest_tables(view: CatalogueView) -> Tables | None:
-    copy, reading = view.copy, view.reading
-    if reading is None or (copy is not None and copy.seal.sequence >= reading.sequence):
-        return None if copy is None else copy.tables
-    return reading.tables
+    contents, journal = view.contents, view.journal
+    if journal is None or (contents is not None and contents.state.sequence >= journal.sequence):
+        return None if contents is None else contents.tables
+    return journal.tables
 
 
 def _verify_journal(root: Path, view: CatalogueView) -> Iterator[Damage]:
-    copy, reading = view.copy, view.reading
-    if reading is None:
+    contents, journal = view.contents, view.journal
+    if journal is None:
         yield Damage(str(root / NAME), 0, -1, "it is missing")
         return
-    if reading.damage and not reading.is_whole:
-        yield Damage(str(root / NAME), reading.end, -1, reading.damage)
-    if copy is None:
+    if journal.damage and not journal.is_whole:
+        yield Damage(str(root / NAME), journal.end, -1, journal.damage)
+    if contents is None:
         return
-    if reading.newest > copy.seal.sequence:
-        what = f"it ends with change {copy.seal.sequence}, its journal with {reading.newest}"
+    if journal.newest > contents.state.sequence:
+        what = f"it ends with change {contents.state.sequence}, its journal with {journal.newest}"
         yield Damage(str(root / DATABASE), 0, -1, what)
-    elif reading.sequence < copy.seal.sequence:
-        what = f"it ends with change {reading.sequence}, {DATABASE} with {copy.seal.sequence}"
-        yield Damage(str(root / NAME), reading.end, -1, what)
-    elif reading.tables != copy.tables:
+    elif journal.sequence < contents.state.sequence:
+        what = f"it ends with change {journal.sequence}, {DATABASE} with {contents.state.sequence}"
+        yield Damage(str(root / NAME), journal.end, -1, what)
+    elif journal.tables != contents.tables:
         yield Damage(str(root / NAME), 0, -1, f"it says other things than {DATABASE}")
 
 
@@ -115,10 +115,10 @@ def _verify_tables(root: Path, tables: Tables, seen: Mapping[int, TransactionRef
         yield Damage(path, 0, -1, str(impossible))
         return
     marks = {name: value for name, value in tables["marks"].values()}
-    for number, sighting in seen.items():
+    for number, reference in seen.items():
         if number and (number,) not in tables["transactions"] and number >= marks.get("settled", 0):
             what = f"a frame of transaction {number}, which the catalogue does not know"
-            yield Damage(sighting.file, sighting.position, -1, what)
+            yield Damage(reference.file, reference.position, -1, what)
     yield from _verify_topics(root, tables, marks.get("last of topics", 0))
 
 
