@@ -1,4 +1,4 @@
-"""How many arguments a function takes, as far as it says so."""
+"""How many arguments a function takes, as far as its signature shows."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Batch:
         return len(self.offsets)
 
     def filter(self, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Batch:
-        """The rows for which the mask says yes."""
+        """The rows for which the mask is true."""
         mask = pa.array(kept)
         headers = None if self.headers is None else self.headers.filter(mask)
         keys, values, timestamps = (column.filter(mask) for column in (self.keys, self.values, self.timestamps))

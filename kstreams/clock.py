@@ -29,7 +29,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move: for tests and deterministic runs.
+    """A clock that stands still until it is moved: for tests and deterministic runs.
 
     Examples
     --------

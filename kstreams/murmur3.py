@@ -1,4 +1,4 @@
-"""128-bit murmur3 as Kafka Streams computes it: tells in a foreign-key join whether a row is still the same."""
+"""128-bit murmur3 as Kafka Streams computes it: in a foreign-key join, a hash shows whether a row has changed."""
 
 from __future__ import annotations
 

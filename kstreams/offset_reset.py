@@ -10,7 +10,7 @@ from kstreams.durations import to_ms
 from kstreams.errors import ConfigError
 
 OffsetReset: TypeAlias = Literal["earliest", "latest", "none"] | timedelta
-"""At the first record, behind the last, nowhere (an error), or as far back from now as a duration says."""
+"""At the first record, behind the last, nowhere (an error), or a duration back from now."""
 
 _WORDS = ("earliest", "latest", "none")
 _DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")

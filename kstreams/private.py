@@ -54,7 +54,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Give the modes to whatever lies in a folder, which a library filled that follows the umask.
+    """Set the modes of all files in a folder that was filled by a library that follows the umask.
 
     Raises
     ------

@@ -111,7 +111,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A span of event time in milliseconds; whether the end belongs to it is said by the kind of window."""
+    """An interval of event time in milliseconds; the kind of window decides whether the end belongs to it."""
 
     start_ms: int
     end_ms: int

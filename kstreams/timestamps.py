@@ -92,7 +92,7 @@ class FailOnInvalidTimestamp:
 
 
 class LogAndSkipOnInvalidTimestamp(FailOnInvalidTimestamp):
-    """The record's own time; a record whose time is not valid is dropped, which the log tells.
+    """The record's own time; a record whose time is not valid is dropped, with a line in the log.
 
     Kafka Streams: `LogAndSkipOnInvalidTimestamp`.
     """

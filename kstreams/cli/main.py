@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says to a user, on one line where it is ours.
+    """The text of an error for a user, on one line where it is ours.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def sentence(error: BaseException) -> str:
 
 
 def _spoken(arguments: list[str]) -> int:
-    """Run a command; an error is said in a sentence."""
+    """Run a command; an error is printed as one sentence."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -104,7 +104,7 @@ def _status(code: object) -> int:
 
 @contextmanager
 def _termination() -> Iterator[threading.Event]:
-    """SIGTERM ends a command as Ctrl-C does, so that what is open is closed; the event tells the two apart."""
+    """SIGTERM ends a command as Ctrl-C does, so that what is open is closed; the event distinguishes the two."""
     terminated = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield terminated

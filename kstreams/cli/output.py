@@ -64,7 +64,7 @@ def reader_is_gone(stream: TextIO) -> bool:
     except (OSError, ValueError):  # a stream without a file, as in tests
         return False
     asked = select.poll()
-    asked.register(fd, 0)  # errors are told of in any case
+    asked.register(fd, 0)  # errors are reported in any case
     return any(events & select.POLLERR for _, events in asked.poll(0))
 
 

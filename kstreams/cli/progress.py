@@ -13,7 +13,7 @@ LINE_EVERY_MS = 5_000
 
 
 class Counts(Protocol):
-    """What an engine tells of a run, each number since its start."""
+    """The counters that an engine reports of a run, since its start."""
 
     @property
     def records_in(self) -> int: ...
@@ -31,8 +31,8 @@ class ProgressLine:
     Parameters
     ----------
     stream : text file
-        Standard error; a terminal gets one line that changes, anything else a line each five seconds, unless it says
-        what the last one said.
+        Standard error; a terminal gets one line that changes, anything else a line each five seconds, unless nothing
+        has changed.
     clock : Clock
         Where the rate's time comes from.
     """
@@ -43,7 +43,7 @@ class ProgressLine:
         self.shown_in = 0
         self.in_place = self.stream.isatty()
         self.seen: Counts | None = None
-        self.said: tuple[str, int] | None = None
+        self.printed: tuple[str, int] | None = None
 
     def show(self, progress: Counts) -> None:
         """Tell where the application stands; cheap enough for every second."""
@@ -53,9 +53,9 @@ class ProgressLine:
         rate = (progress.records_in - self.shown_in) * 1000 / max(now_ms - self.shown_ms, 1)
         self.shown_ms, self.shown_in = now_ms, progress.records_in
         state = _counts(progress), progress.lag
-        if self.in_place or state != self.said:
+        if self.in_place or state != self.printed:
             self._write(f"{state[0]}, {rate:,.0f}/s, lag {state[1]:,}")
-        self.said = state
+        self.printed = state
 
     def finish(self) -> None:
         """The closing line, and one for each operator and reason that dropped records; nothing if none was shown."""

@@ -1,4 +1,4 @@
-"""What keys and values are read as: what the command line says, else the settings of the topic, else a guess."""
+"""What keys and values are read as: the types on the command line, else those in the topic settings, or a guess."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def reader_of(what: str, asked: str | None, noted: str | None) -> Reader:
     """The function that reads keys or values.
 
     Bytes that are not of the type that was asked for are an error. Those that are not of the type that the topic's
-    settings name are guessed, and the first of them is told of on standard error.
+    settings name are guessed, and a warning about the first of them goes to standard error.
 
     Parameters
     ----------
     what : {"key", "value"}
     asked : str or None
-        What the command line says.
+        The type that the command line gives.
     noted : str or None
         What the settings of the topic say.
 
@@ -56,19 +56,19 @@ def _strict(what: str, read: Callable[[bytes | None], Any]) -> Reader:
 
 
 def _lenient(what: str, noted: str) -> Reader:
-    read, guess, told = decoder(noted), decoder(AUTO), False
+    read, guess, warned = decoder(noted), decoder(AUTO), False
 
     def best(data: bytes | None, place: Place) -> Any:
-        nonlocal told
+        nonlocal warned
         try:
             return read(data)
         except SerdeError:
-            if not told:
+            if not warned:
                 sys.stderr.write(
                     f"kstreams: the {what} of {place[0]}@{place[1]} is no {noted}, as the topic's settings say: "
                     "it is guessed, as are others of the kind\n"
                 )
-            told = True
+            warned = True
             return guess(data)
 
     return best

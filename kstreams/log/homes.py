@@ -78,7 +78,7 @@ class LogFiles(Protocol):
         ...
 
     def repair(self) -> list[str]:
-        """Repair the catalogue with possible loss; says what was done, a sentence each."""
+        """Repair the catalogue with possible loss; returns what was done, a sentence each."""
         ...
 
     def compact(self, topics: Sequence[str] = ()) -> Sequence[CleaningFigures]:

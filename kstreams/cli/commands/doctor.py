@@ -67,13 +67,13 @@ def _java() -> Finding:
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     try:
-        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+        printed = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, subprocess.SubprocessError):
         return Finding("java", "missing", f"not found; {advice}")
-    number = re.search(r'version "(\d+)', said)
+    number = re.search(r'version "(\d+)', printed)
     if number and int(number[1]) < JAVA_AT_LEAST:
         return Finding("java", "missing", f"{number[1]} is too old; {advice}")
-    return Finding("java", "ok", said.splitlines()[0])
+    return Finding("java", "ok", printed.splitlines()[0])
 
 
 def _disk(folder: Path) -> Iterator[Finding]:

@@ -60,6 +60,6 @@ def run(
 def overrides(
     config: list[str] | None, threads: int | None, state_dir: Path | None, log_dir: Path | None
 ) -> dict[str, Any]:
-    """The settings that the command line says."""
+    """The settings that the command line gives."""
     named = {"num.stream.threads": threads, "state.dir": state_dir, "log.dir": log_dir}
     return settings_of(config) | {key: value for key, value in named.items() if value is not None}

@@ -11,7 +11,6 @@ from typing import Any
 
 from kstreams.errors import LogError
 from kstreams.open_files import opened
-from kstreams.private import make_folder
 
 
 class Disk:
@@ -76,11 +75,6 @@ def open_file(path: Path, flags: int = os.O_RDONLY) -> int:
         os.close(fd)
         raise not_ours(path, "no plain file")
     return fd
-
-
-def create_folder(path: Path) -> None:
-    """Make a folder and what is missing above it, with mode 0700."""
-    make_folder(path)
 
 
 def refuse_links(*paths: Path) -> None:

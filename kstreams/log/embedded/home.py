@@ -98,7 +98,7 @@ class EmbeddedFiles:
         return verify(self.folder)
 
     def repair(self) -> list[str]:
-        """Repair the catalogue with possible loss; says what was done, a sentence each."""
+        """Repair the catalogue with possible loss; returns what was done, a sentence each."""
         return repair(self.folder)
 
     def compact(self, topics: Sequence[str] = ()) -> Sequence[CleaningResult]:

@@ -13,13 +13,14 @@ from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
-from kstreams.log.embedded.disk import Disk, create_folder, refuse_links
+from kstreams.log.embedded.disk import Disk, refuse_links
 from kstreams.log.embedded.producer import EmbeddedProducer
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.upkeep.consistency import check_against_segments
 from kstreams.log.embedded.upkeep.housekeeping import CleaningResult, Housekeeper, clean_topic
 from kstreams.log.settings import choice
+from kstreams.private import make_folder
 
 _logger = logging.getLogger("kstreams.log")
 
@@ -66,7 +67,7 @@ class EmbeddedLog:
             choice("os", "fsync", "none")(durability)
         except ValueError as expected:
             raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
-        create_folder(folder / "topics")
+        make_folder(folder / "topics")
         refuse_links(folder / "topics")
         disk = disk or Disk()
         catalogue = Catalogue(folder, durability, disk)

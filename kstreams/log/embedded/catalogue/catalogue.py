@@ -17,8 +17,9 @@ from kstreams.log.api import TopicDescription
 from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide, JournaledDatabase
 from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
-from kstreams.log.embedded.disk import Disk, create_folder
+from kstreams.log.embedded.disk import Disk
 from kstreams.log.naming import did_you_mean
+from kstreams.private import make_folder
 
 Rows = list[tuple[Any, ...]]
 
@@ -60,7 +61,7 @@ class Catalogue:
     def __init__(self, folder: Path, durability: str, disk: Disk, decide: Decide = choose_copy) -> None:
         self.path = folder / DATABASE
         self._mutex = threading.RLock()
-        create_folder(folder)
+        make_folder(folder)
         self._open = functools.partial(JournaledDatabase, folder, durability, disk, decide)
         with self._errors():
             self._database, self._pid = self._open(), os.getpid()

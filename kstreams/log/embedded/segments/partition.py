@@ -11,12 +11,13 @@ from pathlib import Path
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
-from kstreams.log.embedded.disk import Disk, create_file, create_folder, open_file
+from kstreams.log.embedded.disk import Disk, create_file, open_file
 from kstreams.log.embedded.segments.head import PartitionHead, encode_head, is_trusted, read_head
 from kstreams.log.embedded.segments.index import NO_TIME
 from kstreams.log.embedded.segments.recovery import recover
 from kstreams.log.embedded.segments.segment import SUFFIX, segment_path
 from kstreams.open_files import POOL, OpenFile, PinnedFile, opened
+from kstreams.private import make_folder
 
 _LOCK_PAUSE = 0.001
 
@@ -27,7 +28,7 @@ class PartitionBusyError(LogError):
 
 def create_partition(folder: Path, disk: Disk) -> None:
     """Make the folder of a new and empty partition."""
-    create_folder(folder)
+    make_folder(folder)
     os.close(create_file(folder / "lock"))
     os.close(create_file(segment_path(folder, 0)))
     fd = create_file(folder / "head")
