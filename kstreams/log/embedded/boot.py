@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 
+@functools.cache
 def boot_id() -> bytes:
     """16 bytes that change with every boot; zeros where the system does not say."""
     try:

@@ -7,7 +7,6 @@ the machine in which it was written: after a power failure the disk may hold a h
 
 from __future__ import annotations
 
-import functools
 import os
 import struct
 from typing import NamedTuple
@@ -36,7 +35,6 @@ class PartitionHead(NamedTuple):
     boot: bytes = b""
 
 
-@functools.cache
 def encode_head(head: PartitionHead) -> bytes:
     """The bytes of the head file, stamped with this boot."""
     raw = _LAYOUT.pack(_MAGIC, _VERSION, boot_id(), *head[:7], 0)
