@@ -42,13 +42,22 @@ class CheckedStore:
     def _checked(self, write: Callable[..., Any], written: Written) -> Callable[..., Any]:
         """A writing method that first serializes what it is given; raises SerdeError."""
 
+        write_key, write_value = (_no_bytes if serde is None else serde.serialize for serde in (self._key, self._value))
+
         def check_and_write(*given: Any) -> Any:
-            for serde, item in zip((self._key, self._value), written(*given), strict=True):
-                if serde is not None and item is not None:
-                    serde.serialize(item)
+            key, value = written(*given)
+            if key is not None:
+                write_key(key)
+            if value is not None:
+                write_value(value)
             return write(*given)
 
         return check_and_write
+
+
+def _no_bytes(item: Any) -> bytes:
+    """In place of a serde that is not known."""
+    return b""
 
 
 def checked(store: Any) -> Any:
