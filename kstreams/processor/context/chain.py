@@ -41,7 +41,7 @@ class Statement:
 
 
 class Link(NamedTuple):
-    """A statement in a chain, and the node that errors in it are told of."""
+    """A statement in a chain, and the node that errors in it name."""
 
     node: str
     statement: Statement

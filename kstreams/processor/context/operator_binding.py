@@ -36,7 +36,7 @@ class ClosureOperator(Operator, ABC):
 
 @singledispatch
 def bind_operator(operator: Operator, context: OperatorContext, forward: Forward) -> Forward:
-    """The closure of an operator under its node's name; the handler is told what goes wrong in it.
+    """The closure of an operator under its node's name; the handler is asked about errors in it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Idle input: stream time goes on with the wall clock where no records come. Pure logic, no clock.
 
-A source is idle once no record of it came for its limit. A step is told when all sources are idle from which records
-reach it or those it shares a store with: its stream time then moves by the wall-clock time since its last input.
+A source is idle once no record of it came for its limit. When all sources are idle from which records reach an
+operator, or those it shares a store with, its stream time moves by the wall-clock time since its last input.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class PartitionGroup:
         return run
 
     def next_runs(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Interleaved | None:
-        """As `next_run`; where runs are short, all that follow until a longer one comes or a partition runs dry."""
+        """As `next_run`; where runs are short, all that follow until a longer one comes or a partition is drained."""
         if len(self._heads) > 1 and self._heads[0][0] <= until_ms and self._is_short():
             return self._interleaved(max_records, until_ms)
         run = self.next_run(max_records, until_ms)
@@ -193,7 +193,7 @@ class PartitionGroup:
         return [source for source, queue in self._queues.items() if queue.count or self._lag.get(source, -1) != 0]
 
     def set_lag(self, partition: TopicPartition, lag: int) -> None:
-        """Tell how many records of a partition exist that were not fetched yet."""
+        """Set how many records of a partition exist that were not fetched yet."""
         self._lag[partition] = lag
 
     def ready(self, now_ms: int) -> bool:

@@ -239,7 +239,7 @@ class Task:
     def interrupt(self) -> None:
         """Let no further record be processed and no wall-clock punctuator be called; from another thread.
 
-        The call of `process` that is under way ends behind the record that is being processed.
+        The call of `process` that is under way ends after the record that is being processed.
         """
         self._interrupt.set()
         self._time.stop()
@@ -262,7 +262,7 @@ class Task:
         Parameters
         ----------
         awake : iterable of str
-            Topics of which records wait, or may be on their way.
+            Topics of which records wait, or may still come.
         """
         for topic in awake:
             self._time.seen(self._inputs.of(topic).source.name)

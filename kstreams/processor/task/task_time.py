@@ -43,7 +43,7 @@ class TaskTime:
         self.by_stream_time = context.punctuations.stream_time
 
     def seen(self, source: str) -> None:
-        """A record of a source has come, or may be on its way."""
+        """A record of a source has come, or may still come."""
         if self._idle is not None:
             self._idle.seen(source, self._clock.now_ms())
 

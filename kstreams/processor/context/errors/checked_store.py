@@ -14,7 +14,7 @@ from kstreams.state.store_builder import Written
 
 
 class CheckedStore:
-    """All that the store itself offers, but for its ways to put something in.
+    """A store with checks before each put; all else is that of the store itself.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class CheckedStore:
         Of keys and values.
     """
 
-    has_plain_frames = False  # the way around `put`
+    has_plain_frames = False  # frames would bypass `put`
 
     def __init__(self, store: LiveStore) -> None:
         self._store: Any = store

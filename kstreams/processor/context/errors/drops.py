@@ -41,7 +41,7 @@ class Drops:
         self.unreported: Counter[tuple[str, str]] = Counter()
 
     def add(self, node: str, reason: str, place: Callable[[], str], count: int = 1) -> None:
-        """Count records; the first of an operator and reason are told at once, with their place."""
+        """Count records; the first of an operator and reason are logged at once, with their place."""
         kind = node, reason
         if kind not in self.counts:
             what = "a record" if count == 1 else f"{count} records"
@@ -56,7 +56,7 @@ class Drops:
             self.report()
 
     def report(self) -> None:
-        """Log the sums of what no line has told yet."""
+        """Log the sums of what was not logged yet."""
         now_ms = self._clock.now_ms()
         for (node, reason), count in self.unreported.items():
             logger.warning("%s: %s dropped %d more records: %s", self._who, node, count, reason)

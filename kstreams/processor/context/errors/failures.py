@@ -1,7 +1,7 @@
 """`Failures`: what a task does when something fails or a record is dropped: ask the handlers, write dead letters.
 
-Nothing of it is on the way of a record that does not fail: where the handlers are the default ones and there is no
-dead-letter topic, closures are bound as if it did not exist.
+A record that does not fail costs nothing more: with the default handlers and without a dead-letter topic, closures are
+bound as if there were no policies.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Failures:
         self.guards_deserialization, self.guards_processing, self.guards_production = guards
 
     def guarded(self, node: str, process: Forward, context_of: Callable[[str, int], ErrorHandlerContext]) -> Forward:
-        """The closure of an operator, of which the handler is told what goes wrong in it."""
+        """The closure of an operator; the handler is asked about errors in it."""
 
         def guard(key: Any, value: Any, timestamp: int) -> None:
             try:
