@@ -1,0 +1,36 @@
+"""ARCHITECTURE.md names what is there: files, folders, and the stays of a batch on its path through a task."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "ARCHITECTURE.md").read_text()
+STAYS = TEXT.partition("## The path of a batch")[2].partition("\n## ")[0]
+
+
+def rows_of_table(text: str) -> list[list[str]]:
+    """The cells of a Markdown table, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_a_batch_stays_at_no_more_than_six_places_and_all_of_them_exist() -> None:
+    stays = rows_of_table(STAYS)
+    assert 1 <= len(stays) <= 6
+    for _, where, _ in stays:
+        named = re.findall(r"`(\w+)` in `([\w/]+\.py)`", where)
+        assert named, where
+        for name, path in named:
+            assert re.search(rf"^class {name}\b", (ROOT / path).read_text(), re.MULTILINE), (name, path)
+
+
+def test_every_file_and_folder_that_is_named_exists() -> None:
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py)?)`", TEXT))
+    assert "kstreams/dsl/operator.py" in named
+    known = {
+        f"/{path.relative_to(ROOT)}"
+        for path in [*ROOT.glob("tests/*"), *ROOT.glob("tests/*.py"), *ROOT.rglob("kstreams/**/*")]
+    }
+    assert {path for path in named if not any(each.endswith(f"/{path.rstrip('/')}") for each in known)} == set()
