@@ -49,7 +49,7 @@ def is_known(name: str) -> bool:
 
     Examples
     --------
-    >>> is_known("int"), is_known("acme.money")
+    >>> is_known("int"), is_known("elsewhere.unheard")
     (True, False)
     """
     try:
