@@ -1,7 +1,7 @@
 """The order of the test files, and how the processes of a parallel run share them.
 
-One process begins at the front, with the files that need Spark; the others begin at the back, with those that take
-longest. So only one process starts a Spark session, and what is left for last is short.
+Half of the processes begin at the front, with the files that need Spark; the others begin at the back, with those that
+take longest. So only half of them start a Spark session, and what is left for last is short.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def _place(file: str, on_spark: Counter[str]) -> tuple[int, int, str]:
 
 
 class BothEnds(LoadFileScheduling):  # type: ignore[misc]
-    """Gives the first process files from the front, all others files from the back."""
+    """Gives half of the processes files from the front, the others files from the back."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False  # the number of tests says little about their time
 
     def _assign_work_unit(self, node: Any) -> None:
-        if node is not self.nodes[0]:
+        if self.nodes.index(node) >= (len(self.nodes) + 1) // 2:
             self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
         super()._assign_work_unit(node)
