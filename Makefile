@@ -53,10 +53,10 @@ demo-spark: $(VENV)/.spark
 	$(BIN)/kstreams run $(FLIGHTS)/app.py --engine spark --until-end --reset
 	@$(BIN)/python $(FLIGHTS)/compare.py
 
-# Four processes share the files (tests/order.py), also on two cores: tests wait for half of their time. What they write is
+# Three processes share the files (tests/order.py), also on two cores: tests wait for half of their time. What they write is
 # kept in memory where there is room for it, so that they do not wait for the disk. Folders of tests that pass are removed
 # at once.
-SIDE_BY_SIDE := -n 4 --dist loadfile -o tmp_path_retention_policy=failed
+SIDE_BY_SIDE := -n 3 --dist loadfile -o tmp_path_retention_policy=failed
 IN_MEMORY    := $(shell grep ' /dev/shm ' /proc/mounts 2>/dev/null | grep -vq noexec \
                   && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 { print "TMPDIR=/dev/shm" }')
 

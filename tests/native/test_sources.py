@@ -140,7 +140,7 @@ def test_a_running_application_picks_up_new_topics(world: World, begins_with: li
         world.create(topic)
         world.write(topic, [("k", topic, 0)])
     states: list[State] = []
-    world.settings["metadata.max.age.ms"] = 20
+    world.settings |= {"metadata.max.age.ms": 20, "commit.interval.ms": 20}  # counts leave the record cache at commits
     with KafkaStreams(builder.build(), world.settings) as streams:
         streams.set_state_listener(lambda new, before: states.append(new))
         streams.start()

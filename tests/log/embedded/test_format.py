@@ -24,7 +24,9 @@ SOURCE = TopicPartition("words", 0)
 def folder(tmp_path: Path) -> Path:
     with open_log(tmp_path / "log") as log:
         log.admin().create_topic("words")
-        with log.producer({"transactional.id": "app"}) as producer:
+        with log.producer(
+            {"transactional.id": "app", "linger.ms": 60_000}
+        ) as producer:  # one frame, whatever takes long
             producer.begin_transaction()
             producer.send("words", b"a", b"1", timestamp=5)
             producer.send("words", None, b"\xff", timestamp=3, headers=[("h", b"x")])
