@@ -62,6 +62,27 @@ def test_a_batch_whose_columns_no_log_can_hold_fails_alone(log: Log) -> None:
     assert len(values_of(log, "words")) == 3
 
 
+def test_rows_that_are_too_large_are_found_without_a_look_at_each_row(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.admin().create_topic("words", config={"max.message.bytes": "20000"})
+    values: list[bytes] = [b"v"] * 20_000
+    values[7] = values[19_999] = b"v" * 20_000
+    keys = pa.array([b"k"] * len(values))
+    batch = Batch(WORDS, np.arange(len(values)), keys, pa.array(values), pa.array(range(len(values))))
+    slices = []
+    cut = Batch.slice
+
+    def counted(self: Batch, start: int, end: int) -> Batch:
+        slices.append((start, end))
+        return cut(self, start, end)
+
+    monkeypatch.setattr(Batch, "slice", counted)
+    with log.producer() as producer:
+        assert producer.refused(batch).keys() == {7, 19_999}
+    assert len(slices) < len(values) / 10
+
+
 def test_a_callback_that_raises_keeps_no_other_from_being_called(log: Log) -> None:
     log.admin().create_topic("words")
     told: list[int] = []

@@ -95,10 +95,19 @@ def unwritable_rows(batch: Batch, settings: TopicSettings) -> Iterator[tuple[int
     if batch.timestamps.null_count:
         no_time = UnwritableError(f"A record for {batch.source} has no timestamp: give it one (milliseconds).")
         yield from ((row, no_time) for row in np.flatnonzero(batch.timestamps.is_null()).tolist())
-    if byte_size(batch) > settings.max_message_bytes:
-        rows = ((row, batch.slice(row, row + 1)) for row in range(len(batch)))
-        most = settings.max_message_bytes
-        yield from ((row, _too_large(one, most)) for row, one in rows if byte_size(one) > most)
+    yield from _too_large_rows(batch, settings.max_message_bytes)
+
+
+def _too_large_rows(batch: Batch, most_bytes: int, first: int = 0) -> Iterator[tuple[int, UnwritableError]]:
+    """The rows that exceed `most_bytes`, found by halves: a batch is often larger, one of its rows hardly ever."""
+    if byte_size(batch) <= most_bytes:
+        return
+    if len(batch) == 1:
+        yield first, _too_large(batch, most_bytes)
+        return
+    middle = len(batch) // 2
+    yield from _too_large_rows(batch.slice(0, middle), most_bytes, first)
+    yield from _too_large_rows(batch.slice(middle, len(batch)), most_bytes, first + middle)
 
 
 def _without_key(source: TopicPartition) -> UnwritableError:
