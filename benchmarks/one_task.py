@@ -29,6 +29,10 @@ class Sink:
         """One of each."""
         return 1
 
+    def merges(self, topic: str) -> bool:
+        """Never: one task writes."""
+        return False
+
 
 def rate(
     topology: ks.Topology,

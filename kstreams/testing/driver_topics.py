@@ -38,6 +38,7 @@ class DriverTopics:
         timestamps: pa.Array,
         headers: pa.Array | None,
         partitions: np.ndarray[Any, Any] | None = None,
+        stream_times: pa.Array | None = None,
     ) -> None:
         """Append to a topic."""
         self.written.add(topic)
@@ -56,6 +57,10 @@ class DriverTopics:
     def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
         """None: these topics take everything."""
         return {}
+
+    def merges(self, topic: str) -> bool:
+        """Never: one task writes."""
+        return False
 
     def batch_of(self, topic: str, rows: list[Row]) -> Batch:
         """Rows that a test writes to a topic, at the offsets that follow."""

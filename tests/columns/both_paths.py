@@ -30,13 +30,16 @@ class Seen:
     metadata: dict[str, int] = field(default_factory=dict)
     dropped: dict[Any, int] = field(default_factory=dict)
 
-    def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, partitions: Any) -> None:
+    def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, *places: Any) -> None:
         names = [None] * len(keys) if headers is None else headers.to_pylist()
         rows = zip(keys.to_pylist(), values.to_pylist(), timestamps.to_pylist(), names, strict=True)
         self.outputs.setdefault(topic, []).extend(rows)
 
     def partitions(self, topic: str) -> int:
         return 1
+
+    def merges(self, topic: str) -> bool:
+        return False
 
     def logged(self, store: str, rows: list[Any]) -> list[Any]:
         """The rows that change something: what came and went between two commits needs no tombstone."""

@@ -235,4 +235,6 @@ def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
 def _numbered(batch: pa.RecordBatch, case: int, first: int) -> pa.RecordBatch:
     count = len(batch)
     batch = batch.set_column(1, "partition", pa.array([case] * count, pa.int32()))
-    return batch.set_column(batch.num_columns - 1, "origin", pa.array(range(first, first + count), pa.int64()))
+    return batch.set_column(
+        batch.schema.get_field_index("origin"), "origin", pa.array(range(first, first + count), pa.int64())
+    )

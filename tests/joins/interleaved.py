@@ -41,12 +41,15 @@ class Waiting:
         self.read[topic] = first + len(some)
         return Batch.of_rows(TopicPartition(topic, 0), some, first)
 
-    def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, partitions: Any) -> None:
+    def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, *places: Any) -> None:
         rows = zip(keys.to_pylist(), values.to_pylist(), timestamps.to_pylist(), strict=True)
         self.rows.setdefault(topic, []).extend(Row(key, value, at, ()) for key, value, at in rows)
 
     def partitions(self, topic: str) -> int:
         return 1
+
+    def merges(self, topic: str) -> bool:
+        return False
 
     def refused(self, topic: str, *columns: Any) -> dict[int, Any]:
         return {}

@@ -21,6 +21,9 @@ class NoOutput:
     def partitions(self, topic: str) -> int:
         return 1
 
+    def merges(self, topic: str) -> bool:
+        return False
+
 
 class Ticks(ks.Processor):
     def __init__(self, kind: ks.PunctuationType, seen: list[int]) -> None:

@@ -62,6 +62,24 @@ def test_the_context_tells_where_and_when():
     assert seen[3] == (7, 500)
 
 
+def test_a_punctuator_sees_the_stream_time_at_which_it_is_called():
+    seen = []
+
+    class Ticking(Base):
+        def init(self, context):
+            super().init(context)
+            context.schedule(10, ks.PunctuationType.STREAM_TIME, self.tick)
+
+        def tick(self, now):
+            seen.append((now, self.context.current_stream_time_ms()))
+
+        def process(self, record):
+            pass
+
+    run(Ticking, *(RECORD.with_timestamp(time) for time in (7, 19, 4, 40)))
+    assert seen == [(7, 7), (19, 19), (40, 40)]
+
+
 def test_one_child_may_be_chosen():
     class Choose(Base):
         def process(self, record):

@@ -93,7 +93,8 @@ class Stepped:
     def _one(self, row: Row) -> dict[str, Any]:
         offset = self._offsets[row.topic]
         self._offsets[row.topic] += 1
-        place = {"topic": row.topic, "partition": 0, "offset": offset, "timestamp": row.timestamp, "origin": 0}
+        place = {"topic": row.topic, "partition": 0, "offset": offset, "timestamp": row.timestamp}
+        place |= {"origin": 0, "stream_time": row.timestamp}
         items = zip(("key", "value"), (row.key, row.value), self.types[row.topic], strict=True)
         return place | {part: _bytes(item, kind) for part, item, kind in items}
 

@@ -24,9 +24,11 @@ def test_a_row_that_is_deleted_and_set_to_a_key_without_a_row_loses_its_result(
     joined = left.join(right, lambda a, b: f"{a}+{b}", foreign_key=lambda value: value[0], value=str)
     joined.to_stream().to("out")
     app = Stepped(builder, TYPES, ["left", "right"], tmp_path, **{"statestore.cache.max.bytes": cache_bytes})
-    out = app.step([Row("right", "y", "1", 0), Row("left", "a", "y-1", 1), Row("left", "b", "y-2", 2)])
-    assert table_of(out) == {"a": "y-1+1", "b": "y-2+1"}
-    out += app.step([Row("left", "a", None, 3), Row("left", "a", "z-3", 4), Row("left", "b", "z-4", 5)])
+    rows = [Row("left", key, f"y-{key}", time) for time, key in enumerate("abc")]
+    out = app.step([Row("right", "y", "1", 0), *rows])
+    assert table_of(out) == {"a": "y-a+1", "b": "y-b+1", "c": "y-c+1"}
+    changes = [("a", None), ("a", "z-1"), ("b", "z-1"), ("c", "z-1"), ("c", "z-2")]
+    out += app.step([Row("left", key, value, 3) for key, value in changes])
     assert table_of(out) == {}
 
 

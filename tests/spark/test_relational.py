@@ -95,7 +95,7 @@ def test_both_paths_the_native_engine_and_the_driver_agree(spark, tmp_path: Path
     app = Application(spark, tmp_path, builder, types).create("in", partitions=1).write(ROWS)
     app.run_natively()
     found = {"driver": app.driver_rows("out", ROWS), "native": app.rows("out", prefix="")}
-    for path in ("auto", "task"):
+    for path in ("relational", "task"):
         of_path = {"spark.kstreams.path": path, "spark.kstreams.prefix": f"{path}-"}
         app.run(**of_path, **{"spark.kstreams.checkpoint": str(tmp_path / path)})
         found[path] = app.rows("out", prefix=f"{path}-")
@@ -125,6 +125,12 @@ def tumbling_counts(builder: ks.StreamsBuilder) -> None:
     counted = orders(builder).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
     final = counted.suppress(ks.Suppressed.until_window_closes()).to_stream()
     final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
+
+
+def counts_behind_a_repartition(builder: ks.StreamsBuilder) -> None:
+    kept = orders(builder).filter(ks.key != "-").repartition(name="one", partitions=1)
+    counted = kept.group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
+    counted.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out", value=int)
 
 
 def joined_streams(builder: ks.StreamsBuilder) -> None:
@@ -219,6 +225,13 @@ DIFFERENT = {
         ["a@0: 1", "b@90: 3"],
         ["b@90: 3"],
     ),
+    "Repartition: a record is not late that follows a later one which was filtered out": Difference(
+        counts_behind_a_repartition,
+        ordered(("-", 100, 0), ("a", 5, 0), ("a", 50, 1)),
+        100,
+        ["a@50: 1"],
+        ["a@0: 1", "a@50: 1"],
+    ),
     "StreamJoin: a record that comes too late is joined, in the batch that lets its partner go": Difference(
         joined_streams,
         ordered(("a", 1, 0), ("a", 300, 0)) + paid(("p", 300), ("q", 2)),
@@ -236,7 +249,7 @@ DIFFERENT = {
 def test_what_is_declared_to_differ_does(spark, tmp_path: Path, what: str) -> None:
     case, builder = DIFFERENT[what], ks.StreamsBuilder()
     case.build(builder)
-    types = {"in": (str, Order), "paid": (str, str), "out": (str, int if case.build is tumbling_counts else str)}
+    types = {"in": (str, Order), "paid": (str, str), "out": (str, str if case.build is joined_streams else int)}
     settings = {"spark.kstreams.max.records": case.per_trigger} | CACHED
     app = Application(spark, tmp_path, builder, types, **settings).create("in", "paid").write(case.rows)
     found = {}
@@ -289,10 +302,18 @@ def app_config(path: str) -> Config:
     return Config.of({"application.id": "app", "spark.kstreams.path": path})
 
 
+def test_by_default_what_writes_a_repartition_topic_runs_as_tasks_too() -> None:
+    builder = ks.StreamsBuilder()
+    through_a_repartition(builder)
+    rows = {row.operator: row for row in engine.explain(builder.build(), app_config("auto"))}
+    assert {row.path for row in rows.values()} == {"task"}
+    assert any("not by the stream times of tasks" in row.why for row in rows.values())
+
+
 def test_the_first_sub_topology_may_be_relational_and_the_second_run_as_tasks() -> None:
     builder = ks.StreamsBuilder()
     through_a_repartition(builder)
-    decisions = engine.explain(builder.build(), Config.of(application_id="app"))
+    decisions = engine.explain(builder.build(), app_config("relational"))
     assert {(decision.sub_topology, decision.path) for decision in decisions} == {(0, "relational"), (1, "task")}
     why = {decision.operator.rstrip("0123456789-"): decision.why for decision in decisions}
     assert why["KSTREAM-AGGREGATE"] == "a change stream with tombstones has no form in Spark"

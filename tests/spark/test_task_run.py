@@ -53,7 +53,7 @@ def rows(*words: str, start: int = 0) -> pa.Table:
     records = [Row(word.encode(), b"", start + i, ()) for i, word in enumerate(words)]
     batch = record_batch(Batch.of_rows(TopicPartition("in", 0), records, start))
     table = pa.Table.from_batches([batch]).append_column("origin", pa.nulls(len(words), pa.int64()).fill_null(0))
-    return table.cast(ARROW_OUT_SCHEMA)
+    return table.append_column("stream_time", table["timestamp"]).cast(ARROW_OUT_SCHEMA)
 
 
 def run(app: Program, step: Step, table: pa.Table) -> list[tuple[str, int]]:

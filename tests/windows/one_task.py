@@ -20,12 +20,15 @@ class Collected:
     def __init__(self):
         self.rows = []
 
-    def send(self, topic, keys, values, timestamps, headers, partitions):
+    def send(self, topic, keys, values, timestamps, headers, partitions, stream_times=None):
         key, value = StringSerde().decode_rows(keys), IntSerde().decode_rows(values)
         self.rows += zip(key, value, timestamps.to_pylist(), strict=True)
 
     def partitions(self, topic):
         return 1
+
+    def merges(self, topic):
+        return False
 
     def refused(self, topic, *columns):
         return {}

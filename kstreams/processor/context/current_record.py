@@ -36,12 +36,16 @@ class CurrentRecord:
     headers : sequence of (str, bytes or None)
         Those that an operator passes on. The loop over the records sets them; `forward_with`, `each_with_headers` and
         `forward_held` replace them for records that an operator has kept.
+    reached : int
+        By what rows that are written now stand among those of other tasks: the stream time, `AT_FLUSH` or `AT_END` (see
+        `WrittenTimes`). It is kept for each record where a topic that is written `merges`, else for each batch.
     """
 
-    __slots__ = ("_partition", "_stream_time", "_task_id", "cursor", "headers")
+    __slots__ = ("_partition", "_stream_time", "_task_id", "cursor", "headers", "reached")
 
     def __init__(self, task_id: str, partition: int, stream_time: int) -> None:
         self._task_id, self._partition, self._stream_time = task_id, partition, stream_time
+        self.reached = stream_time
         self.cursor: RecordCursor | None = None
         self.headers: Headers = ()
 
@@ -104,7 +108,7 @@ class CurrentRecord:
     def leave(self) -> None:
         """No record is being processed any more."""
         # One that was held back stands before others: stream time does not go back to it.
-        self._stream_time = max(self._stream_time, self.stream_time)
+        self._stream_time = self.reached = max(self._stream_time, self.stream_time)
         self.cursor, self.headers = None, ()
 
     def stop_at(self, cursors: Iterable[RecordCursor]) -> None:
@@ -115,6 +119,7 @@ class CurrentRecord:
 
     def suspend(self) -> RecordCursor | None:
         """Between two records: there is none until `move_to` is called with what this returns."""
+        self._stream_time = max(self._stream_time, self.stream_time)
         cursor, self.cursor, self.headers = self.cursor, None, ()
         return cursor
 
@@ -123,6 +128,7 @@ class CurrentRecord:
         if self._stream_time < 0:
             return False
         self._stream_time += elapsed_ms
+        self.reached = self._stream_time
         return True
 
     # records that an operator has kept
@@ -146,14 +152,15 @@ class CurrentRecord:
     def hold(self, key: Any, value: Any, timestamp: int) -> HeldRecord:
         """The current record with its headers and its place, for an operator that forwards it later."""
         cursor = self.cursor
-        return HeldRecord(key, value, timestamp, self.headers, None if cursor is None else cursor.at_record())
+        at = None if cursor is None else cursor.at_record()
+        return HeldRecord(key, value, timestamp, self.headers, at, self.reached)
 
     def forward_held(self, forward: Forward, held: HeldRecord, value: Any) -> None:
         """Forward a held record with a new value, as if it had just been read.
 
         After a failure it stays the current record, which errors name.
         """
-        cursor, headers = self.cursor, self.headers
-        self.cursor, self.headers = held.cursor, held.headers
+        cursor, headers, reached = self.cursor, self.headers, self.reached
+        self.cursor, self.headers, self.reached = held.cursor, held.headers, held.reached
         forward(held.key, value, held.timestamp)
-        self.cursor, self.headers = cursor, headers
+        self.cursor, self.headers, self.reached = cursor, headers, reached

@@ -75,10 +75,11 @@ One is made for every row that is written where a handler may ask for it: so it 
 
 
 class HeldRecord(NamedTuple):
-    """A record that an operator holds back, with its headers and its place in the input."""
+    """A record that an operator holds back, with its headers, its place in the input and the stream time there."""
 
     key: Any
     value: Any
     timestamp: int
     headers: Headers
     cursor: RecordCursor | None
+    reached: int

@@ -25,6 +25,7 @@ class Collector(Protocol):
         timestamps: pa.Array,
         headers: pa.Array | None,
         partitions: np.ndarray[Any, Any] | None,
+        stream_times: pa.Array | None = None,
     ) -> None:
         """Take encoded rows of one topic, in order.
 
@@ -38,7 +39,13 @@ class Collector(Protocol):
         headers : pyarrow list<struct<name, value>> array, length n, or None
         partitions : numpy int64 array, shape (n,), or None
             None: all by murmur2 of the key; in an array, `BY_KEY` (-1) says so for one row.
+        stream_times : pyarrow int64 array, length n, or None
+            Where the topic `merges`: by what the rows are put in order among those of other tasks (`written_times.py`).
         """
+        ...
+
+    def merges(self, topic: str) -> bool:
+        """Whether what several tasks write to a topic is put in order of their stream times."""
         ...
 
     def partitions(self, topic: str) -> int:

@@ -18,6 +18,7 @@ from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.task.collector import Collector
 from kstreams.processor.task.partition_choice import chosen_partitions
 from kstreams.processor.task.sink_rows import Columns, Side, SinkRows, described, encoded, unencodable, unwritable
+from kstreams.processor.task.written_times import Longs, WrittenTimes
 from kstreams.processor.topology.nodes import SinkNode
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ProducerRecord
@@ -27,6 +28,9 @@ MANY_ROWS = 4_096
 
 _ADD_ORIGIN = "{add_origin}({current}.origin())\n"
 _NOTE_TOPIC = "{topics}[{topic}] = None\n"
+
+_NOTE_REACHED = "if timestamp != {current}.reached: {reached}[len({keys})] = {current}.reached\n"
+_FOLLOW_TIME = "if timestamp > {current}.reached: {current}.reached = timestamp"
 
 _APPEND = """\
 if {current}.headers: {headers}[len({keys})] = {current}.origin()
@@ -84,6 +88,16 @@ class OutputBuffers:
         fixed = [sink.topic for sink in sinks if isinstance(sink.topic, str)]
         dynamic = len(fixed) < len(sinks)
         self._exclusive = {topic for topic in fixed if fixed.count(topic) == 1 and not dynamic}
+        self._written_times = WrittenTimes()
+        self.follows_time = dynamic or any(self.merges(topic) for topic in fixed)
+
+    def merges(self, topic: str) -> bool:
+        """Whether a topic (by its name in the topology) wants to know the stream times of its rows."""
+        return self._collector.merges(self._topic_names.get(topic, topic))
+
+    def following_time(self) -> Statement | None:
+        """What stands before all that follows a source, so that each row can be given the stream time at its record."""
+        return Statement(_FOLLOW_TIME, {"current": self._current}) if self.follows_time else None
 
     def forward_to(self, sink: SinkNode) -> Forward:
         """The closure that appends to the topic of a sink."""
@@ -104,6 +118,8 @@ class OutputBuffers:
             text, names = _ADD_ORIGIN + text, {**names, "add_origin": rows.origins.append}
         if self._in_order:
             text, names = _NOTE_TOPIC + text, {**names, "topics": self._noted, "topic": sink.topic}
+        if self.merges(sink.topic):
+            text, names = _NOTE_REACHED + text, {**names, "reached": rows.reached}
         return Statement(text, names)
 
     def send_if_many(self) -> None:
@@ -118,6 +134,11 @@ class OutputBuffers:
         self._noted.clear()
         self._failures.send_letters()
 
+    def end_flush(self) -> None:
+        """Hand over what a flush has written: a commit follows."""
+        self.send()
+        self._written_times.restart()
+
     def drain(self, topic: str) -> None:
         """Encode and hand over the rows of one topic (by its name in the topology): what follows comes after them."""
         buffer = self._topics[topic]
@@ -128,20 +149,30 @@ class OutputBuffers:
             buffer.parts.clear()
 
     def send_columns(
-        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
+        self,
+        topic: str,
+        keys: pa.Array,
+        values: pa.Array,
+        timestamps: pa.Array,
+        headers: pa.Array | None,
+        reached: Longs | None,
     ) -> None:
         """Hand over rows that are encoded already, after those of the topic that wait here."""
         if not len(keys):
             return
         self.drain(topic)
-        self._collector.send(self._topic_names.get(topic, topic), keys, values, timestamps, headers, None)
+        name = self._topic_names.get(topic, topic)
+        times = None if reached is None else self._written_times.of_columns(name, reached)
+        self._collector.send(name, keys, values, timestamps, headers, None, times)
 
     def _send_rows(self, topic: str, rows: SinkRows) -> None:
         accepted = self._accepted(topic, rows)
         if rows.keys:
             partitions = self._partitions(topic, rows)  # may copy rows
             columns = accepted if rows.sink.partitioner is None else encoded(rows, topic)
-            self._collector.send(topic, *columns, partitions)
+            merges = self._collector.merges(topic)
+            times = self._written_times.of_rows(topic, columns[2], rows.reached) if merges else None
+            self._collector.send(topic, *columns, partitions, times)
         rows.clear()
 
     def _accepted(self, topic: str, rows: SinkRows) -> Columns:
@@ -197,13 +228,15 @@ class OutputBuffers:
         return None
 
     def _shared(self, sink: SinkNode, topic: str, rows_of_topic: TopicBuffer) -> Forward:
-        current, guards, noted = self._current, self._guards, self._noted
+        current, guards, noted, merges = self._current, self._guards, self._noted, self.merges(topic)
 
         def shared_sink(key: Any, value: Any, timestamp: int) -> None:
             noted[topic] = None
             rows = rows_of_topic.of(sink)
             if current.headers:
                 rows.headers[len(rows.keys)] = current.origin()
+            if merges and timestamp != current.reached:
+                rows.reached[len(rows.keys)] = current.reached
             rows.keys.append(key)
             rows.values.append(value)
             rows.timestamps.append(timestamp)

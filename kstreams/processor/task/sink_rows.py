@@ -25,7 +25,7 @@ _NOWHERE: Origin = (None, 0, ())
 class SinkRows:
     """Consecutive records of one sink. Plain lists cost no garbage collection."""
 
-    __slots__ = ("headers", "keys", "origins", "sink", "timestamps", "values")
+    __slots__ = ("headers", "keys", "origins", "reached", "sink", "timestamps", "values")
 
     def __init__(self, sink: SinkNode) -> None:
         self.sink = sink
@@ -34,6 +34,7 @@ class SinkRows:
         self.timestamps: list[int] = []
         self.headers: dict[int, Origin] = {}  # of the rows that have some, with the input record of each
         self.origins: list[Origin] = []  # the input record of every row, where somebody may ask for it
+        self.reached: dict[int, int] = {}  # `CurrentRecord.reached` of rows that have another time of their own
 
     def headers_of_rows(self) -> list[Headers]:
         """The headers of every row; empty when none has any."""
@@ -48,10 +49,12 @@ class SinkRows:
         return self.keys[row], self.values[row], self.timestamps[row], self.headers.get(row, _NOWHERE)[2]
 
     def keep(self, rows: list[int]) -> None:
-        """Leave only these rows, each as often as it is named. The lists and the dict stay the same objects."""
-        kept = {new: self.headers[old] for new, old in enumerate(rows) if old in self.headers}
-        self.headers.clear()
-        self.headers.update(kept)
+        """Leave only these rows, each as often as it is named. The lists and the dicts stay the same objects."""
+        by_row: tuple[dict[int, Any], ...] = (self.headers, self.reached)
+        for noted in by_row:
+            kept = {new: noted[old] for new, old in enumerate(rows) if old in noted}
+            noted.clear()
+            noted.update(kept)
         columns: tuple[list[Any], ...] = (self.keys, self.values, self.timestamps, self.origins)
         for column in filter(None, columns):
             column[:] = [column[row] for row in rows]
@@ -63,6 +66,7 @@ class SinkRows:
         self.timestamps.clear()
         self.headers.clear()
         self.origins.clear()
+        self.reached.clear()
 
 
 def encoded(rows: SinkRows, topic: str) -> Columns:

@@ -26,6 +26,7 @@ from kstreams.processor.task.operator_errors import OperatorErrors
 from kstreams.processor.task.parameters import START, ResumePoint, TaskResources
 from kstreams.processor.task.record_loop import RecordLoop
 from kstreams.processor.task.task_time import TaskTime
+from kstreams.processor.task.written_times import AT_END, AT_FLUSH
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.task_id import TaskId
 
@@ -269,7 +270,7 @@ class Task:
         moves = self._time.idle_moves()
         if not moves:
             return False
-        self._call(self._at_flush)  # what the record cache holds belongs to the time before
+        self._call(self._at_flush, AT_FLUSH)  # what the record cache holds belongs to the time before
         with self._errors.explained():
             return self._time.move(moves)
 
@@ -294,13 +295,14 @@ class Task:
 
     def flush(self) -> None:
         """Forward what the record cache holds, and hand all output to the collector. Comes before every commit."""
-        self._call(self._at_flush)
+        self._call(self._at_flush, AT_FLUSH)
+        self._outputs.end_flush()
         self._context.commit_request.clear()
         self.failures.drops.report_if_due()
 
     def end_of_input(self) -> None:
         """Bounded input is over: let operators emit what only later records would have released, parents first."""
-        self._call(self._at_end_of_input)
+        self._call(self._at_end_of_input, AT_END)
 
     def metadata(self) -> dict[str, int]:
         """The times by which the task decides what is late: to be kept with each commit and given back on restart."""
@@ -320,8 +322,9 @@ class Task:
         for held_back in self._held_back:
             held_back.release_all()
 
-    def _call(self, callbacks: list[Callable[[], None]]) -> None:
+    def _call(self, callbacks: list[Callable[[], None]], reached: int) -> None:
         with self._errors.explained():
+            self._context.current.reached = reached
             for callback in callbacks:
                 callback()
         self._outputs.send()

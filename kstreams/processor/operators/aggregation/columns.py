@@ -69,12 +69,18 @@ class AggregateTarget:
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
         for operation, column in zip(self._operations, inputs, strict=True):
             check_zeros(operation, column)
-        rows = _Rows(keys, times, inputs)
+        rows = _Rows(keys, times, inputs, self._reached(selected))
         unkeyed = keys.null_count
         empty = pa.nulls(0) if self._without_value is None else selected.of(self._without_value)
         if self._context.failures.keeps_dropped:
             self._refuse_drops(rows, unkeyed, empty)
         return lambda: self._take(rows, unkeyed, empty)
+
+    def _reached(self, selected: SelectedRows) -> Integers:
+        """The task's stream time at each row, where windows are emitted between rows."""
+        if not self._fold.emit_on_close:
+            return selected.times()
+        return selected.stream_times(self._context.current.stream_time)
 
     def _refuse_drops(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
         """Each dropped record goes to the dead-letter topic: a batch with such a one is none for columns."""
@@ -124,6 +130,7 @@ class AggregateTarget:
         for start, end in pairwise(dict.fromkeys([0, *closing, len(times)])):
             live.stream_time_ms = int(times[start])
             if closing:
+                self._context.current.reached = int(rows.reached[start])
                 live.close_windows(int(rows.times[start]))
             self._fold_part(rows.slice(start, end), times[start:end], windows)
             live.stream_time_ms = int(times[end - 1])
@@ -159,16 +166,16 @@ class AggregateTarget:
 
 
 class _Rows:
-    """Rows that wait: keys, times, and what each aggregation reads."""
+    """Rows that wait: keys, times, what each aggregation reads, and `reached`, see `AggregateTarget._reached`."""
 
-    __slots__ = ("inputs", "keys", "times")
+    __slots__ = ("inputs", "keys", "reached", "times")
 
-    def __init__(self, keys: pa.Array, times: Integers, inputs: list[pa.Array | None]) -> None:
-        self.keys, self.times, self.inputs = keys, times, inputs
+    def __init__(self, keys: pa.Array, times: Integers, inputs: list[pa.Array | None], reached: Integers) -> None:
+        self.keys, self.times, self.inputs, self.reached = keys, times, inputs, reached
 
     def slice(self, start: int, end: int) -> _Rows:
         inputs = [None if column is None else column.slice(start, end - start) for column in self.inputs]
-        return _Rows(self.keys.slice(start, end - start), self.times[start:end], inputs)
+        return _Rows(self.keys.slice(start, end - start), self.times[start:end], inputs, self.reached[start:end])
 
     def filter(self, mask: pa.Array) -> _Rows:
         return self.take(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
@@ -178,7 +185,7 @@ class _Rows:
             return self
         at = pa.array(rows)
         inputs = [None if column is None else column.take(at) for column in self.inputs]
-        return _Rows(self.keys.take(at), self.times[rows], inputs)
+        return _Rows(self.keys.take(at), self.times[rows], inputs, self.reached[rows])
 
 
 def _joined(parts: list[_Rows]) -> _Rows:
@@ -189,7 +196,8 @@ def _joined(parts: list[_Rows]) -> _Rows:
         for at, column in enumerate(parts[0].inputs)
     ]
     keys = pa.concat_arrays([part.keys for part in parts])
-    return _Rows(keys, np.concatenate([part.times for part in parts]), inputs)
+    times, reached = (np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "reached"))
+    return _Rows(keys, times, inputs, reached)
 
 
 def check_zeros(operation: Operation, column: pa.Array | None) -> None:

@@ -64,6 +64,7 @@ class _Records:
         self._selected, self._view = selected, rows
         self._keys, self._timestamps = rows.keys(selected), selected.times().tolist()
         self._offsets, self._stream_times = selected.offsets(), selected.stream_times(stream_time)
+        self._reached = self._stream_times.tolist()
         self._headers = selected.header_rows()
 
     def at(self, row: int, value: Any) -> HeldRecord:
@@ -71,7 +72,7 @@ class _Records:
         old = self._values[row] if isinstance(value, Failed) else None
         headers = () if self._headers is None else self._headers[row]
         cursor = RecordCursor(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
-        return HeldRecord(self._keys[row], old, self._timestamps[row], headers, cursor)
+        return HeldRecord(self._keys[row], old, self._timestamps[row], headers, cursor, self._reached[row])
 
     @cached_property
     def _values(self) -> list[Any]:

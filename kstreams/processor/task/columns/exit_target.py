@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kstreams.processor.columns.projected_rows import ProjectedRows
@@ -29,19 +29,32 @@ class ExitTarget:
         The closure of that step.
     current : CurrentRecord
         Shows the operators behind which record they have.
+    follows_time : bool
+        Whether it shows the stream time at each record (`CurrentRecord.reached`).
     """
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: SourceNode, forward: Forward, current: CurrentRecord) -> None:
+    def __init__(
+        self, target: Target, source: SourceNode, forward: Forward, current: CurrentRecord, *, follows_time: bool
+    ) -> None:
         self._rows, self._forward, self._current = ProjectedRows(target.view, source), forward, current
+        self._follows_time = follows_time
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Make the rows; the answer forwards them, depth first and in order. Raises when something does not decode."""
         keys, values, headers = self._rows.keys(selected), self._rows.values(selected), selected.header_rows()
         stream_times = selected.stream_times(self._current.stream_time)
         cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
-        return lambda: self._run(cursor, zip(keys, values, cursor.timestamps, strict=False), headers)
+        rows: Iterable[Any] = zip(keys, values, cursor.timestamps, strict=False)
+        if self._follows_time:
+            rows = self._following_time(rows, stream_times.tolist())
+        return lambda: self._run(cursor, rows, headers)
+
+    def _following_time(self, rows: Iterable[Any], stream_times: list[int]) -> Iterator[Any]:
+        current = self._current
+        for row, current.reached in zip(rows, stream_times, strict=False):
+            yield row
 
     def _run(self, cursor: RecordCursor, rows: Iterable[Any], headers: list[Headers] | None) -> None:
         current = self._current

@@ -129,9 +129,10 @@ class Region:
 def _live(target: Target, source: SourceNode, task: RegionParts) -> LiveTarget:
     node = target.node
     if target.leaves_since is not None:
-        return ExitTarget(target, source, task.forwards[node.name], task.context.current)
+        follows_time = task.outputs.follows_time
+        return ExitTarget(target, source, task.forwards[node.name], task.context.current, follows_time=follows_time)
     if isinstance(node, SinkNode):
-        return SinkTarget(target, source, task.outputs)
+        return SinkTarget(target, source, task.outputs, task.context.current)
     if batch_of(node) is not None:
         return BatchTarget(target, source, task.handles.of(node.name, BatchedRecords), task.context.current)
     if isinstance(node.columns, AggregateForm) and isinstance(node.columns.windows, SessionWindows):

@@ -12,6 +12,7 @@ from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target
+from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode
 from kstreams.serdes import BytesSerde, Serde
@@ -27,15 +28,17 @@ class SinkTarget:
     source : SourceNode
         Where the records come from.
     outputs : OutputBuffers
+    current : CurrentRecord
         Of the task.
     """
 
     takes_headers = True
 
-    def __init__(self, target: Target, source: SourceNode, outputs: OutputBuffers) -> None:
+    def __init__(self, target: Target, source: SourceNode, outputs: OutputBuffers, current: CurrentRecord) -> None:
         sink = target.node
         assert isinstance(sink, SinkNode)
-        self._sink, self._view, self._outputs = sink, target.view, outputs
+        self._sink, self._view, self._outputs, self._current = sink, target.view, outputs, current
+        self._merges = outputs.merges(str(sink.topic))
         self._key, self._value = sink.key or BytesSerde(), sink.value or BytesSerde()
         self._is_opaque = (source.value or BytesSerde()).arrow_type is None
         self._rows = ProjectedRows(self._view, source)
@@ -47,7 +50,8 @@ class SinkTarget:
         timestamps, headers = selected.of_timestamps(), selected.headers()
         if not self._outputs.takes(topic, keys, values, timestamps, headers):
             raise Inexact("a record that its topic refuses")
-        return lambda: self._outputs.send_columns(topic, keys, values, timestamps, headers)
+        reached = selected.stream_times(self._current.stream_time) if self._merges else None
+        return lambda: self._outputs.send_columns(topic, keys, values, timestamps, headers, reached)
 
     def complete(self) -> None:
         """Nothing is held back."""

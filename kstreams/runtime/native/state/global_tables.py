@@ -149,6 +149,9 @@ class _NoSinks:
     def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
         raise TopologyError(f"a global table cannot write to {topic}")
 
+    def merges(self, topic: str) -> bool:
+        raise TopologyError(f"a global table cannot write to {topic}")
+
     def send(
         self,
         topic: str,
@@ -157,5 +160,6 @@ class _NoSinks:
         timestamps: pa.Array,
         headers: pa.Array | None,
         partitions: np.ndarray[Any, Any] | None,
+        stream_times: pa.Array | None = None,
     ) -> None:
         raise TopologyError(f"a global table cannot write to {topic}")

@@ -16,6 +16,7 @@ from kstreams.runtime.native.thread.run_length import RunLength
 from kstreams.state.api import TaskState
 
 ENDED = "end_of_input"
+NOTHING_MS = -1
 
 
 class ActiveTask:
@@ -73,13 +74,14 @@ class ActiveTask:
         return min(length.records, max(1, length.most_bytes // self.group.row_bytes()))
 
     def process_until(self, time_ms: int) -> None:
-        """Process only records up to this time, until the next call (see `TimeSlices`)."""
-        self._until_ms = time_ms
+        """Process only records that do not take stream time beyond this, until the next call (see `TimeSlices`)."""
+        self._until_ms = time_ms if self.task.stream_time <= time_ms else NOTHING_MS
 
     def has_records(self) -> bool:
-        """Whether the next record is one that it may process: see `process_until`."""
+        """Whether the next record is one that it may process now (see `process_until`), or would but for a stop."""
         head_ms = self.group.head_ms()
-        return head_ms is not None and head_ms <= self._until_ms
+        is_next = head_ms is not None and head_ms <= self._until_ms and self.group.ready(self._clock.now_ms())
+        return is_next or self._is_interrupted
 
     def add(self, batch: Batch) -> None:
         """Buffer records of one of the inputs."""
@@ -144,16 +146,10 @@ class ActiveTask:
                 self.next_offsets[source] = passed
                 self.uncommitted = True
 
-    def offsets(self, written_times: Mapping[str, int]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What to commit for its inputs; the task metadata is committed with the first of them.
-
-        Parameters
-        ----------
-        written_times : mapping of str to int
-            Metadata that its thread adds: up to which time the task has written merged topics.
-        """
+    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit for its inputs; the task metadata is committed with the first of them."""
         changelogs = encode_changelog_ends(self._changelog_ends)
-        metadata = {**self.task.metadata(), ENDED: int(self.ended), **changelogs, **written_times}
+        metadata = {**self.task.metadata(), ENDED: int(self.ended), **changelogs}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
         first = self.plan.inputs[0]
         found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(metadata))

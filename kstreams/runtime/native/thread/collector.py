@@ -28,6 +28,10 @@ class TaskCollector:
         """How many partitions a topic has."""
         return self._sink_buffer.partitions(topic)
 
+    def merges(self, topic: str) -> bool:
+        """Whether what several tasks write to a topic is put in order of their stream times."""
+        return self._sink_buffer.merges(topic)
+
     def refused(
         self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
     ) -> dict[int, LogError]:
@@ -45,6 +49,7 @@ class TaskCollector:
         timestamps: pa.Array,
         headers: pa.Array | None,
         partitions: np.ndarray[Any, Any] | None,
+        stream_times: pa.Array | None = None,
     ) -> None:
         """Take encoded rows of one topic, in order."""
         count = self._sink_buffer.partitions(topic)
@@ -53,4 +58,4 @@ class TaskCollector:
         else:
             chosen = np.where(partitions >= 0, partitions, partitions_of(keys, count))
         chosen = np.where(chosen < 0, self._own % count, chosen)
-        self._sink_buffer.add(topic, EncodedRows(keys, values, timestamps, headers, chosen), self._own)
+        self._sink_buffer.add(topic, EncodedRows(keys, values, timestamps, headers, chosen, stream_times), self._own)

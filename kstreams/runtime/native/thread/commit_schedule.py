@@ -49,11 +49,11 @@ class CommitSchedule:
         is_slice_open : bool
             Whether a time slice is incomplete: what was written of it cannot be put in order before.
         """
-        if any(task.task.commit_requested for task in tasks):
-            return True
         if is_slice_open:
             return False
-        return self.is_memory_full(tasks) or (self._is_interval_over() and any(task.uncommitted for task in tasks))
+        if any(task.task.commit_requested for task in tasks) or self.is_memory_full(tasks):
+            return True
+        return self._is_interval_over() and any(task.uncommitted for task in tasks)
 
     def _is_interval_over(self) -> bool:
         rest_ms = min(self._took_ms * _REST_PER_COMMIT, _LONGEST_REST_MS) if self._is_bounded else 0

@@ -66,9 +66,7 @@ class Committer:
         self._producer.flush()  # now the ends are known
         for task, end in zip(tasks, ends, strict=True):
             task.changelogs_written(end)
-        times = [self._sink_buffer.written_times(task.plan.partition) for task in tasks]
-        offsets = [task.offsets(written) for task, written in zip(tasks, times, strict=True)]
-        self._guarantee.commit(dict(ChainMap(*offsets)))
+        self._guarantee.commit(dict(ChainMap(*(task.offsets() for task in tasks))))
         for task, change, end in zip(tasks, changes, ends, strict=True):
             task.state.persist(change, end)
             task.committed()

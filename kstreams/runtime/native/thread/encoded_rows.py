@@ -11,20 +11,21 @@ from kstreams.batch import HEADERS_TYPE
 
 
 class EncodedRows(NamedTuple):
-    """Encoded rows of one topic, in order, with the partition of each."""
+    """Encoded rows of one topic, in order, with the partition of each; and its stream time, where the topic merges."""
 
     keys: pa.Array
     values: pa.Array
     timestamps: pa.Array
     headers: pa.Array | None
     partitions: np.ndarray[Any, Any]
+    stream_times: pa.Array | None = None
 
 
 def concatenated(parts: list[EncodedRows]) -> EncodedRows:
     """All rows, part after part."""
     if len(parts) == 1:
         return parts[0]
-    keys, values, timestamps, headers, partitions = zip(*parts, strict=True)
+    keys, values, timestamps, headers, partitions, stream_times = zip(*parts, strict=True)
     all_headers = None
     if any(column is not None for column in headers):
         filled = [
@@ -33,4 +34,6 @@ def concatenated(parts: list[EncodedRows]) -> EncodedRows:
         ]
         all_headers = pa.concat_arrays(filled)
     key, value, time = (pa.concat_arrays(column) for column in (keys, values, timestamps))
-    return EncodedRows(key, value, time, all_headers, np.concatenate(partitions))
+    merges = stream_times[0] is not None
+    times = pa.concat_arrays(stream_times) if merges else None
+    return EncodedRows(key, value, time, all_headers, np.concatenate(partitions), times)

@@ -61,7 +61,6 @@ def _open(
     sink_buffer: SinkBuffer,
 ) -> ActiveTask:
     metadata = committed_task_metadata(plan, committed)
-    sink_buffer.restore_written_times(plan.partition, metadata)
     resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
     task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from kstreams.batch import Batch
 from kstreams.errors import LogError
@@ -15,7 +15,6 @@ from kstreams.runtime.native.thread.time_merge import TimeMerge
 
 _MOST_ROWS = 65_536  # of one topic: more are sent in the middle of a round
 _MOST_BYTES = 4 << 20  # of all topics
-_WRITTEN_TIME = "written_time:"
 
 
 class SinkBuffer:
@@ -31,7 +30,7 @@ class SinkBuffer:
     retry : SendRetry
         For topics that do not take records for the time being.
     merged : collection of str
-        Topics in which what several tasks wrote is put in order of time; `flush_merged` sends them.
+        Topics in which what several tasks wrote is put in order of their stream times; `flush_merged` sends them.
     internal : collection of str
         Repartition topics: `records_out` leaves them out.
     """
@@ -59,6 +58,10 @@ class SinkBuffer:
         if topic not in self._partitions:
             self._partitions[topic] = self._count(topic)
         return self._partitions[topic]
+
+    def merges(self, topic: str) -> bool:
+        """Whether what several tasks write to a topic is put in order of their stream times."""
+        return topic in self._merged
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows that their topic refuses for good, with the error of each."""
@@ -94,19 +97,8 @@ class SinkBuffer:
             if parts := merge.take():
                 self._send(topic, parts)
 
-    def written_times(self, writer: int) -> dict[str, int]:
-        """How far in time the task of partition `writer` has come in merged topics: to be kept with each commit."""
-        times = {topic: merge.latest_of(writer) for topic, merge in self._merged.items()}
-        return {f"{_WRITTEN_TIME}{topic}": time for topic, time in times.items() if time is not None}
-
-    def restore_written_times(self, writer: int, metadata: Mapping[str, int]) -> None:
-        """Go on from the task metadata of the last commit, as if the thread had never ended."""
-        for topic, merge in self._merged.items():
-            if (time := metadata.get(f"{_WRITTEN_TIME}{topic}")) is not None:
-                merge.resume(writer, time)
-
     def _send(self, topic: str, parts: list[EncodedRows]) -> None:
-        keys, values, timestamps, headers, partitions = concatenated(parts)
+        keys, values, timestamps, headers, partitions, _ = concatenated(parts)
         self._rows.pop(topic, None)
         if topic not in self._internal:
             self.records_out[topic] += len(keys)

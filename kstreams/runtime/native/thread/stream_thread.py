@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from kstreams.errors import LogError
@@ -73,8 +74,7 @@ class StreamThread:
             while not self.stopping.is_set() and not self.done():
                 self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
-            if any(task.uncommitted for task in self.tasks):
-                self.commit()
+            self._commit_at_stop()
         except Exception:
             self._send_dead_letters()
             raise
@@ -109,7 +109,7 @@ class StreamThread:
         self.is_busy = polled or any(worked)
         self.store_queries.answer(self._complete)
         self.sink_buffer.flush()
-        is_slice_open = any(slices.is_open for slices in self._slices)
+        is_slice_open = self._is_slice_open()
         if not is_slice_open:
             self.sink_buffer.flush_merged()
         if self._schedule.is_due(self.tasks, is_slice_open=is_slice_open):
@@ -156,12 +156,24 @@ class StreamThread:
             except LogError:
                 logger.exception("%s: the dead letters could not be written", self.name)
 
+    def _is_slice_open(self) -> bool:
+        return any(slices.is_open for slices in self._slices)
+
+    def _commit_at_stop(self) -> None:
+        """Commit what was done; a part of a time slice alone would be out of order, so that it is done again later.
+
+        At least once, outputs of that part may have been written already.
+        """
+        is_partial = self._is_slice_open() and self._job.exactly_once
+        if any(task.uncommitted for task in self.tasks) and not is_partial:
+            self.commit()
+
     def _partitions(self, topic: str) -> int:
         return self._admin.describe_topic(topic).partitions
 
     def _slices_of(self, sub_topology: int) -> TimeSlices:
         tasks = [task for task in self.tasks if task.plan.id.sub_topology == sub_topology]
-        return TimeSlices(tasks, self._input.is_full)
+        return TimeSlices(tasks)
 
     def _work(self, task: ActiveTask) -> bool:
         """Let one task process what it has, for a while; whether it had something."""
@@ -202,7 +214,9 @@ class StreamThread:
 
 
 def _repartition_topics(plans: Sequence[TaskPlan], job: Job) -> list[str]:
-    """Real names of the repartition topics that these tasks write in order of time."""
+    """Real names of the repartition topics that several of these tasks write, in order of their stream times."""
+    tasks = Counter(plan.id.sub_topology for plan in plans)
     subs = {plan.id.sub_topology: plan.sub_topology for plan in plans if plan.id.sub_topology in job.aligned}
-    topics = {sink.topic for sub in subs.values() for sink in sub.sinks if isinstance(sink.topic, str)}
+    shared = [sub for number, sub in subs.items() if tasks[number] > 1]
+    topics = {sink.topic for sub in shared for sink in sub.sinks if isinstance(sink.topic, str)}
     return [job.layout.topic_names[name] for name in topics & job.layout.topic_names.keys()]

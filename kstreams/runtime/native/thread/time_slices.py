@@ -1,9 +1,9 @@
 """`TimeSlices`: in a bounded run, tasks that write the same repartition topic advance together in event time.
 
 Otherwise one task could read a whole year before its neighbour begins, and the tasks behind the repartition topic would
-then drop all of the neighbour's records as late. Every task processes a slice of time before any task begins the next,
-and its output is merged by time (see `SinkBuffer`): so the order in a repartition topic depends on the records alone,
-not on threads, batches or restarts.
+then drop all of the neighbour's records as late. Every task processes its part of a slice before any task begins the
+next, and what all have written is then put in order of stream times (see `TimeMerge`). Slices follow each other in that
+same order: so the order in a repartition topic depends on the records alone, not on threads, batches or restarts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from kstreams.batch import TopicPartition
 from kstreams.runtime.native.thread.active_task import ActiveTask
 
-NOTHING_MS, EVERYTHING_MS = -1, 2**63 - 1
+EVERYTHING_MS = 2**63 - 1
 
 IsDrained = Callable[[TopicPartition], bool]
 
@@ -21,24 +21,25 @@ IsDrained = Callable[[TopicPartition], bool]
 class TimeSlices:
     """The slices of the tasks of one sub-topology.
 
+    A slice ends at a stream time and a partition: tasks up to this partition process what they reach at that time,
+    those behind it what they reach before. A task that waits for one of its inputs has come to this end.
+
     Parameters
     ----------
     tasks : sequence of ActiveTask
-    is_full : callable
-        Whether so much of a partition is buffered that it is not read further.
     """
 
-    def __init__(self, tasks: Sequence[ActiveTask], is_full: Callable[[TopicPartition], bool]) -> None:
-        self._tasks, self._is_full = tasks, is_full
-        self._until(NOTHING_MS)
+    def __init__(self, tasks: Sequence[ActiveTask]) -> None:
+        self._tasks = tasks
+        self._until(-1, -1)
 
     @property
     def is_open(self) -> bool:
-        """Whether a task still has records of the present slice."""
+        """Whether a task may go on with records of the present slice."""
         return any(task.has_records() for task in self._tasks)
 
     def advance(self, drained: IsDrained) -> None:
-        """Begin the next slice: it ends before the first moment of which not all records may be buffered.
+        """Begin the next slice: it ends where the first partition may go on with records that are not buffered.
 
         Parameters
         ----------
@@ -46,21 +47,17 @@ class TimeSlices:
             Whether a partition holds no more than what is buffered of it.
         """
         if not self.is_open:
-            self._until(min(self._end(task, source, drained) for task in self._tasks for source in task.plan.inputs))
+            self._until(*min(self._end(task, source, drained) for task in self._tasks for source in task.plan.inputs))
 
-    def _end(self, task: ActiveTask, source: TopicPartition, drained: IsDrained) -> int:
-        group = task.group
-        count = group.buffered(source)
+    def _end(self, task: ActiveTask, source: TopicPartition, drained: IsDrained) -> tuple[int, int]:
+        """The stream time and the partition at which records of an input stand that may not be buffered."""
+        count = task.group.buffered(source)
         records = min(max(1, task.run_length // len(self._tasks)), count)  # no commit is made before a slice is over
         if records == count and drained(source):
-            return EVERYTHING_MS
-        if not count:
-            return NOTHING_MS
-        before_last = group.latest_ms(source, records) - 1
-        first = group.latest_ms(source, 1)
-        # More records of one moment than may be buffered: they cannot wait for those that are still to come.
-        return first if before_last < first and self._is_full(source) else before_last
+            return EVERYTHING_MS, source.partition
+        before_ms = task.task.stream_time
+        return max(before_ms, task.group.latest_ms(source, records)) if count else before_ms, source.partition
 
-    def _until(self, time_ms: int) -> None:
+    def _until(self, time_ms: int, partition: int) -> None:
         for task in self._tasks:
-            task.process_until(time_ms)
+            task.process_until(time_ms if task.plan.partition <= partition else time_ms - 1)

@@ -65,7 +65,8 @@ def report(
 ) -> pa.RecordBatch:
     """The control row with the report of a task: what it read and dropped or what ended it, and where it wrote."""
     value = msgspec.json.encode(TaskReport(list(dropped), error, sorted(wrote), records_in))
-    row = {"topic": CONTROL_TOPIC, "partition": partition, "offset": 0, "timestamp": 0, "value": value, "origin": 0}
+    zeros = dict.fromkeys(("offset", "timestamp", "origin", "stream_time"), 0)
+    row = {"topic": CONTROL_TOPIC, "partition": partition, "value": value, **zeros}
     return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
 
 

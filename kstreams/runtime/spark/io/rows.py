@@ -57,18 +57,19 @@ def record_batch(batch: Batch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
 
 
-OUT_SCHEMA = f"{SCHEMA}, origin bigint"
-"""Rows that tasks write: `offset` counts within the writing task, which `origin` names."""
+OUT_SCHEMA = f"{SCHEMA}, origin bigint, stream_time bigint"
+"""Rows that tasks write: `offset` counts within the writing task, which `origin` names; `stream_time` is what that task
+had reached in event time when it wrote the row (`kstreams/processor/task/written_times.py`)."""
 
-ARROW_OUT_SCHEMA = ARROW_SCHEMA.append(pa.field("origin", pa.int64()))
+ARROW_OUT_SCHEMA = ARROW_SCHEMA.append(pa.field("origin", pa.int64())).append(pa.field("stream_time", pa.int64()))
 """The same as an Arrow schema."""
 
 
 def batches_of(rows: pa.Table) -> Iterator[Batch]:
     """The rows of every topic partition as one batch each, in the order in which they are to be read.
 
-    That is the offset order; rows of several writers are merged by the time each writer has reached, which is how they
-    would have come to lie in a topic had the writers kept step.
+    That is the order of the stream times at which they were written; of equal ones the writer with the lower origin
+    goes first, and the rows of one writer stay in order of their offsets.
 
     Parameters
     ----------
@@ -88,11 +89,14 @@ def _sorted(rows: pa.Table) -> pa.Table:
         if np.all(offsets[1:] >= offsets[:-1]):
             return rows
         return rows.take(pa.array(np.argsort(offsets, kind="stable")))
-    return rows.take(pa.array(merge_order(origins, offsets, rows["timestamp"].to_numpy())))
+    return rows.take(pa.array(merge_order(origins, offsets, rows["stream_time"].to_numpy())))
 
 
-def merge_order(origins: Longs, offsets: Longs, timestamps: Longs) -> Longs:
-    """Positions of rows, merged by the running maximum of the timestamps of each origin.
+def merge_order(origins: Longs, offsets: Longs, stream_times: Longs) -> Longs:
+    """Positions of rows by the stream times at which they were written; the rows of one writer keep their order.
+
+    In a circle of sub-topologies, a task writes in several rounds: what waited for the end of one round stands at
+    earlier times than what came before it.
 
     Examples
     --------
@@ -100,7 +104,7 @@ def merge_order(origins: Longs, offsets: Longs, timestamps: Longs) -> Longs:
     [0, 2, 3, 1]
     """
     by_origin = np.lexsort((offsets, origins))
-    reached = timestamps[by_origin].copy()
+    reached = stream_times[by_origin].copy()
     starts = np.flatnonzero(np.diff(origins[by_origin], prepend=origins[by_origin[:1]] - 1))
     for start, stop in pairwise([*starts.tolist(), len(reached)]):
         np.maximum.accumulate(reached[start:stop], out=reached[start:stop])

@@ -57,6 +57,7 @@ def _rows(output: Output, program: Program) -> DataFrame:
         *("offset", "timestamp", "key"),
         value.alias("value"),
         *("headers", "origin"),
+        F.col("timestamp").alias("stream_time"),
     )
 
 

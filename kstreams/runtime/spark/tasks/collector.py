@@ -46,6 +46,10 @@ class RowCollector:
         """None here: the driver writes the topics, and a record that one of them refuses ends the run."""
         return {}
 
+    def merges(self, topic: str) -> bool:
+        """Always: the rows of several tasks meet in a shuffle, or at the driver."""
+        return True
+
     def send(
         self,
         topic: str,
@@ -54,6 +58,7 @@ class RowCollector:
         timestamps: pa.Array,
         headers: pa.Array | None,
         partitions: np.ndarray[Any, Any] | None,
+        stream_times: pa.Array | None = None,
     ) -> None:
         """Keep rows of one topic, numbered in the order in which they come."""
         first, count = self._first + self._written[topic], len(keys)
@@ -68,6 +73,7 @@ class RowCollector:
             values,
             pa.nulls(count, HEADERS_TYPE) if headers is None else headers,
             pa.repeat(pa.scalar(self._origin, pa.int64()), count),
+            timestamps if stream_times is None else stream_times,
         ]
         self._rows.append(pa.RecordBatch.from_arrays(columns, schema=ARROW_OUT_SCHEMA))
 

@@ -118,7 +118,8 @@ class SubTopologyChain:
         return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
 
     def _relational(self, number: int, rows: DataFrame | None, handed_over: list[DataFrame]) -> DataFrame:
-        external = [] if rows is None else [rows.withColumn("origin", F.lit(0).cast("bigint"))]
+        zero = F.lit(0).cast("bigint")
+        external = [] if rows is None else [rows.withColumns({"origin": zero, "stream_time": zero})]
         given = [*external, *handed_over] or [self._control_rows(number, {}).limit(0)]
         united = _united(given)
         return relational_rows(
@@ -152,6 +153,7 @@ class SubTopologyChain:
             "value": F.element_at(F.array(*encoded), F.col("id").cast("int") + 1),
             "headers": F.lit(None).cast("array<struct<name: string, value: binary>>"),
             "origin": zero,
+            "stream_time": zero,
         }
         return self._session.range(0, count, 1, slots).select(*(c.alias(name) for name, c in columns.items()))
 

@@ -8,4 +8,10 @@ LATE = (
 )
 """Of the final results of windows, with `done` for what happens to a record."""
 
+ORDER = (
+    "what several partitions write is sorted by the records' own times, not by the stream times of tasks, so that "
+    "other records may be late behind it"
+)
+"""Of what stands in a repartition topic."""
+
 CHANGE_STREAM = "a change stream with tombstones has no form in Spark"

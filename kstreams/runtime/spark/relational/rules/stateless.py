@@ -16,6 +16,7 @@ from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_cal
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, unknown_type, unreadable
+from kstreams.runtime.spark.relational.rules.reasons import ORDER
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import PLACE, UserFunction
 from kstreams.serdes import Serde
@@ -261,5 +262,5 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.Branch: SparkForm(lower=branch),
     g.Merge: SparkForm(check=check_merge, lower=merge),
     g.To: SparkForm(check=check_to, lower=to),
-    g.Repartition: SparkForm(check=check_repartition, lower=repartition),
+    g.Repartition: SparkForm(check=check_repartition, lower=repartition, difference=ORDER),
 }
