@@ -78,12 +78,14 @@ class Maker:
 
     Parameters
     ----------
-    seed : int
+    seed : int or str
         Says all about it.
+    moment_ms : int
+        What windows, graces and limits are multiples of.
     """
 
-    def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
+    def __init__(self, seed: int | str, moment_ms: int = 1) -> None:
+        self.random, self.moment_ms = Random(seed), moment_ms
         self.builder = ks.StreamsBuilder({"default.dsl.store": "in_memory"})
         self.said: list[str] = []
         self.streams: list[Stream] = [self._source(f"in-{n}") for n in range(self.random.randint(1, 2))]
@@ -93,7 +95,10 @@ class Maker:
     def topology(self) -> ks.Topology:
         """Some steps after each other, and a sink for all that is left."""
         for _ in range(self.random.randint(1, 5)):
-            self._step()
+            self._step(self._pick(list(STEPS)))
+        return self._finished()
+
+    def _finished(self) -> ks.Topology:
         for number, stream in enumerate(self.streams):
             if number == 0 or self.random.random() < 0.8:
                 self._sink(stream, number)
@@ -127,18 +132,19 @@ class Maker:
     def _source(self, topic: str) -> Stream:
         return self.builder.stream(topic, key=str, value=Order)
 
-    def _step(self) -> None:
-        name, make = self._pick(list(STEPS.items()))
+    def _step(self, name: str) -> None:
         self.said.append(name)
         at = self.random.randrange(len(self.streams))
-        made = make(self, self.streams[at])
+        made = STEPS[name](self, self.streams[at])
         self.streams[at : at + 1] = made if isinstance(made, list) else [made]
         if self.random.random() < 0.15:
             self.streams.append(self.streams[at])  # two ways behind one stream
 
     def _sink(self, stream: Stream, number: int) -> None:
-        topic: Any = self._pick([f"out-{number}", f"out-{number}", "shared", lambda key, order, context: f"odd-{key}"])
-        stream.to(topic, key=str, value=Order)
+        stream.to(self._sink_topic(number), key=str, value=Order)
+
+    def _sink_topic(self, number: int) -> Any:
+        return self._pick([f"out-{number}", f"out-{number}", "shared", lambda key, order, context: f"odd-{key}"])
 
     # ---- tables
 
@@ -179,7 +185,7 @@ class Maker:
 
     def _windowed(self, grouped: Any, kind: str) -> Table:
         grace = self._pick([0, 5, 30])
-        windowed = grouped.windowed_by(WINDOWS[kind](grace))
+        windowed = grouped.windowed_by(WINDOWS[kind](self.moment_ms, grace * self.moment_ms))
         on_close = self.random.random() < 0.3
         if on_close:
             windowed = windowed.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
@@ -211,12 +217,13 @@ def counted(count: int) -> Order:
     return {**nothing(), "amount": count}
 
 
-WINDOWS: dict[str, Callable[[int], Any]] = {
-    "tumbling": lambda grace: ks.TimeWindows(size=10, grace=grace),
-    "hopping": lambda grace: ks.TimeWindows(size=10, advance=4, grace=grace),
-    "session": lambda grace: ks.SessionWindows(gap=5, grace=grace),
-    "sliding": lambda grace: ks.SlidingWindows(difference=6, grace=grace),
+WINDOWS: dict[str, Callable[[int, int], Any]] = {
+    "tumbling": lambda moment, grace: ks.TimeWindows(size=10 * moment, grace=grace),
+    "hopping": lambda moment, grace: ks.TimeWindows(size=10 * moment, advance=4 * moment, grace=grace),
+    "session": lambda moment, grace: ks.SessionWindows(gap=5 * moment, grace=grace),
+    "sliding": lambda moment, grace: ks.SlidingWindows(difference=6 * moment, grace=grace),
 }
+"""By the length of a moment and the grace."""
 
 
 def _branches(maker: Maker, stream: Stream) -> list[Stream]:
@@ -241,7 +248,7 @@ def _global_join(maker: Maker, stream: Stream) -> Stream:
 
 def _stream_join(maker: Maker, stream: Stream) -> Stream:
     join = maker._pick([stream.join, stream.left_join, stream.outer_join])
-    windows = ks.JoinWindows.of(6, grace=maker._pick([0, 10]))
+    windows = ks.JoinWindows.of(6 * maker.moment_ms, grace=maker._pick([0, 10]) * maker.moment_ms)
     other = maker._pick(maker.streams)
     options: Any = {"windows": windows, "key": str, "value": Order, "other_value": Order}
     return join(other, maker._pick(JOINERS), **options).map_values(typed, value=Order)
@@ -282,7 +289,7 @@ def _table_grouped(maker: Maker, stream: Stream) -> Stream:
 
 
 def _held_back(maker: Maker, stream: Stream) -> Stream:
-    limit = ks.Suppressed.until_time_limit(10, max_records=maker._pick([None, 2]))
+    limit = ks.Suppressed.until_time_limit(10 * maker.moment_ms, max_records=maker._pick([None, 2]))
     return _table_of(maker, stream).suppress(limit).to_stream()
 
 
@@ -328,7 +335,7 @@ STEPS: dict[str, Callable[[Maker, Stream], Any]] = {
     "suppress": _held_back,
     "cogroup": _cogrouped,
     "process_values": lambda maker, stream: stream.process_values(Twice, value=Order),
-    "deduplicate": lambda maker, stream: stream.deduplicate(maker._pick([3, 20]), key=str),
+    "deduplicate": lambda maker, stream: stream.deduplicate(maker._pick([3, 20]) * maker.moment_ms, key=str),
     "sample": lambda maker, stream: stream.sample(0.6, key=str),
     "top_n": lambda maker, stream: (
         stream.group_by_key(key=str, value=Order)

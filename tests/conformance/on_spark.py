@@ -217,7 +217,7 @@ def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
     from kstreams.runtime.spark.steps import Step
     from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-    from tests.spark.stepped import load_globals, run_step
+    from tests.spark.stepped import load_globals, rows_in, run_step
 
     written, globals_, rounds = 0, {}, {}
     for at, cut in enumerate(case.cuts):
@@ -225,7 +225,7 @@ def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
             STATE_CACHE.clear()
         step = Step(2 * at, 2 * at - 2 if at else -1, cut.now_ms, globals=globals_, rounds=rounds)
         globals_ = load_globals(case.program, step, cut.rows)
-        tables, rounds = run_step(case.program, step._replace(globals=globals_), cut.rows)
+        tables, rounds = run_step(case.program, step._replace(globals=globals_), rows_in(case.program, cut.rows))
         for batch in pa.concat_tables(tables).to_batches():
             yield _numbered(batch, number, written)
             written += len(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,18 +71,33 @@ class Application:
                 producer.send(row.topic, key, value, headers=row.headers, **place)
         return self
 
-    def run(self, *, clock: Clock | None = None, until_end: bool = True, **settings: Any) -> SparkProgress:
+    def run(
+        self, *, clock: Clock | None = None, until_end: bool = True, stop_after: int | None = None, **settings: Any
+    ) -> SparkProgress:
+        """Run to the end of the input, or stop after so many steps (`until_end=False` leaves the input open)."""
+        stop = threading.Event()
+
+        def note(progress: SparkProgress) -> None:
+            if progress.commits == stop_after:
+                stop.set()
+
         with open_log(self.folder / "log") as log:
             config = Config.of(self.settings | settings)
-            runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock())
-            return runner.run(once=not until_end, until_end=until_end)
+            runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock(), note)
+            return runner.run(once=not until_end, until_end=until_end, stop=stop)
 
-    def run_natively(self) -> NativeProgress:
+    def run_natively(self, **settings: Any) -> NativeProgress:
         """The same application on the native engine, to the end of its input; its topics have no prefix."""
-        streams = KafkaStreams(self.topology, {**self.settings, "state.dir": str(self.folder / "state")})
-        streams.start(until_end=True)
-        assert streams.wait(60.0)
-        return streams.progress()
+        given = {**self.settings, "state.dir": str(self.folder / "state"), **settings}
+        with KafkaStreams(self.topology, given) as streams:
+            streams.start(until_end=True)
+            assert streams.wait(60.0)
+            return streams.progress()
+
+    def topics(self) -> list[str]:
+        """The names of all topics in the log."""
+        with open_log(self.folder / "log") as log, log.admin() as admin:
+            return sorted(admin.topics())
 
     def rows(self, topic: str, prefix: str = "spark-", *, headers: bool = False) -> list[tuple[Any, ...]]:
         """Key, value and timestamp (and headers) of all records of a topic, partition after partition."""

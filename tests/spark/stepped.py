@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import kstreams as ks
+from kstreams.batch import Batch
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.processing_order import processing_order
@@ -25,6 +26,8 @@ from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 from tests.spark.running import Row, Types
+
+EMPTY = ARROW_OUT_SCHEMA.empty_table()
 
 Output = tuple[str, Any, Any, int]
 """Topic, key, value and timestamp of a record."""
@@ -67,7 +70,8 @@ class Stepped:
             if forget and again == twice:
                 STATE_CACHE.clear()
             globals_ = load_globals(self.program, step, table)
-            tables, rounds = run_step(self.program, step._replace(globals=globals_), table, self.reports)
+            given = rows_in(self.program, table)
+            tables, rounds = run_step(self.program, step._replace(globals=globals_), given, self.reports)
         self._globals, self._rounds = globals_, rounds
         return [row for made in tables for row in self._decoded(made)]
 
@@ -124,16 +128,31 @@ def load_globals(program: Program, step: Step, rows: pa.Table) -> dict[int, int]
     return {sub.id: step.number for sub in globals_}
 
 
+Given = Callable[[int, int], Iterable[Batch]]
+"""What the task of a sub-topology and a partition reads from outside in a step."""
+
+
+def rows_in(program: Program, rows: pa.Table) -> Given:
+    """The rows of a table, given to the tasks that read them."""
+
+    def batches(number: int, partition: int) -> Iterable[Batch]:
+        return batches_of(_of_task(rows, program.inputs[number], partition))
+
+    return batches
+
+
 def run_step(
-    program: Program, step: Step, rows: pa.Table, reports: list[TaskReport] | None = None
+    program: Program, step: Step, given: Given, reports: list[TaskReport] | None = None
 ) -> tuple[list[pa.Table], Mapping[int, int]]:
     """The output of every sub-topology, as `SubTopologyChain` has it made; and how many rounds each took."""
-    produced, rounds = [rows], {}
+    produced: list[pa.Table] = []
+    rounds: dict[int, int] = {}
     gathered: list[TaskReport] = [] if reports is None else reports
 
     def run(number: int, round_number: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
-        given = [*before, *waiting] if round_number == 0 else [*waiting]
-        made = _run(program, number, step._replace(round_number=round_number), given, gathered)
+        again = round_number > 0
+        tables, outside = ([*waiting], _nothing) if again else ([*before, *waiting], given)
+        made = _run(program, number, step._replace(round_number=round_number), outside, tables, gathered)
         return made, set(made["topic"].to_pylist())
 
     for stage in processing_order(program.upstream):
@@ -141,16 +160,30 @@ def run_step(
         taken = run_rounds(sorted(stage), {number: program.read_within(number) for number in stage}, run)
         produced += [table for tables in taken.values() for table in tables]
         rounds |= {number: len(tables) for number, tables in taken.items()}
-    return produced[1:], rounds
+    return produced, rounds
 
 
-def _run(program: Program, number: int, step: Step, given: Sequence[pa.Table], gathered: list[TaskReport]) -> pa.Table:
-    mine = pa.concat_tables([_among(table, program.inputs[number]) for table in given])
-    made = list(run_task(program, program.sub_topology(number), 0, step, batches_of(mine)))
+def _nothing(number: int, partition: int) -> Iterable[Batch]:
+    return ()
+
+
+def _run(
+    program: Program, number: int, step: Step, given: Given, tables: Sequence[pa.Table], gathered: list[TaskReport]
+) -> pa.Table:
+    """All tasks of a sub-topology."""
+    sub, within, made = program.sub_topology(number), program.read_within(number), []
+    for partition in range(program.tasks[number]):
+        handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
+        batches = [*given(number, partition), *batches_of(handed_over)]
+        made += run_task(program, sub, partition, step, batches)
     rows, reports = split_reports(pa.Table.from_batches(made))
     raise_first(reports)
     gathered += reports
     return rows
+
+
+def _of_task(rows: pa.Table, topics: Iterable[str], partition: int) -> pa.Table:
+    return _among(rows.filter(pc.equal(rows["partition"], partition)), topics)
 
 
 def _among(rows: pa.Table, topics: Iterable[str]) -> pa.Table:

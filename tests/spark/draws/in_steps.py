@@ -1,0 +1,125 @@
+"""Runs a draw in the steps of the Spark engine, by its own tasks, state files and offsets, but without Spark.
+
+A step takes milliseconds here, so that steps of a single record can be drawn by the thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from kstreams.batch import Batch
+from kstreams.config import Config
+from kstreams.processor.topology.layout import lay_out
+from kstreams.runtime.spark.io.from_log import from_log
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
+from kstreams.runtime.spark.io.rows import Offsets, batches_of, positions_of
+from kstreams.runtime.spark.io.source import StreamReader, TopicReader
+from kstreams.runtime.spark.program import Program, program_of, source_partitions
+from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.steps import NO_STEP, batch_step, end_step
+from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
+from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
+from kstreams.runtime.spark.tasks.step_plans import GlobalTable, StepPlan
+from kstreams.serdes import serde_of
+from tests.spark.draws.draw import TYPES, Draw
+from tests.spark.draws.engines import application
+from tests.spark.draws.results import Results, record
+from tests.spark.stepped import Given, run_step
+
+Size = Callable[[], int]
+"""Most rows of the next step."""
+
+
+def in_steps(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool] = lambda: False) -> Results:
+    """All results of a draw.
+
+    Parameters
+    ----------
+    draw : Draw
+    folder : Path
+    size : callable
+    forgets : callable
+        Whether the next step is run by a worker that knows nothing.
+    """
+    app = application(draw, folder)
+    config = Config.of({**app.settings, "spark.kstreams.snapshot.every": "3"})
+    settings = SparkSettings.of(config)
+    existing = dict.fromkeys(app.topics(), draw.partitions)
+    layout = lay_out(app.topology, "app", existing)
+    program = program_of(app.topology, config, settings, layout, existing, str(folder / "checkpoint"))
+    steps = _Steps(program)
+    for rows in steps.run(size, forgets):
+        steps.keep(rows)
+    STATE_CACHE.clear()
+    return steps.results
+
+
+class _Steps:
+    """The steps of one application, one after the other."""
+
+    def __init__(self, program: Program) -> None:
+        self._program, self._globals = program, GlobalTableLoader(program)
+        self._sources = source_partitions(program, program.tasks.keys())
+        self._plan: StepPlan | None = None
+        self._last = NO_STEP
+        self.results: Results = {}
+
+    def run(self, size: Size, forgets: Callable[[], bool]) -> Iterable[pa.Table]:
+        """The rows that every step writes to the topics of the user."""
+        reader = self._reader()
+        reader.prepareForTriggerAvailableNow()
+        at, number = reader.initialOffset(), 0
+        while (reached := reader.latestOffset(at, ReadMaxRows(size()))) != at:
+            if forgets():
+                STATE_CACHE.clear()
+            yield self._step(batch_step(number), _ranges(at, reached))
+            at, number = reached, number + 1
+        if number:
+            yield self._step(end_step(self._last), {})
+
+    def keep(self, rows: pa.Table) -> None:
+        """Add what a step has written to the results."""
+        hidden = set(self._program.topic_names.values())
+        for batch in batches_of(rows):
+            topic, partition = batch.source
+            if topic not in hidden:
+                kept = self.results.setdefault(topic, [[] for _ in range(self._program.partitions.get(topic, 5))])
+                kept[partition] += _records(batch)
+
+    def _reader(self) -> StreamReader:
+        topics = sorted({source.topic for source in self._sources})
+        return StreamReader(TopicReader(self._program.home, topics, 1 << 60), None)
+
+    def _step(self, number: int, ranges: OffsetRanges) -> pa.Table:
+        before, parent = self._plan, self._last
+        tables: dict[int, GlobalTable] = {} if before is None else before.globals
+        plan = StepPlan(parent, 0, self._globals.plan(number, tables))
+        self._globals.load(number, plan.globals, tables, 0)
+        step = plan.step(number, before)
+        made, rounds = run_step(self._program, step, self._given(ranges))
+        self._plan, self._last = msgspec.structs.replace(plan, rounds=dict(rounds)), number
+        return pa.concat_tables(made)
+
+    def _given(self, ranges: OffsetRanges) -> Given:
+        def batches(number: int, partition: int) -> Iterable[Batch]:
+            external = [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
+            return from_log(self._program.home, ranges_of_task(ranges, external, partition))
+
+        return batches
+
+
+def _ranges(start: Offsets, end: Offsets) -> OffsetRanges:
+    begin = positions_of(start)
+    return {source: (begin[source], at) for source, at in positions_of(end).items()}
+
+
+def _records(batch: Batch) -> list[Any]:
+    key, value = (serde_of(kind) for kind in TYPES[batch.source.topic])
+    columns = key.decode_rows(batch.keys), value.decode_rows(batch.values), batch.timestamps.to_pylist()
+    return [record(*row) for row in zip(*columns, strict=True)]
