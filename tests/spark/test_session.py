@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kstreams.errors import ConfigError, EngineUnavailableError
@@ -64,3 +68,11 @@ def test_delta_tables_can_be_written_and_read(spark, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     spark.range(3).write.format("delta").save(path)
     assert spark.read.format("delta").load(path).count() == 3
+
+
+def test_a_new_worker_has_imported_what_every_task_needs(spark: Any) -> None:
+    def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        before = "kstreams.runtime.spark.tasks.task_run" in sys.modules
+        yield from (pa.RecordBatch.from_pydict({"before": [before] * len(batch)}) for batch in batches)
+
+    assert spark.range(1).mapInArrow(imported, "before boolean").collect()[0].before
