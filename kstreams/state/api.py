@@ -292,6 +292,14 @@ class TaskState(Protocol):
         """`dump` of every store."""
         ...
 
+    def observed(self) -> dict[str, int]:
+        """Of each store with a retention the highest time that it has seen, from which that counts."""
+        ...
+
+    def observe(self, times: Mapping[str, int]) -> None:
+        """Let stores go on from what `observed` gave: their rows may not tell, where what came last is gone again."""
+        ...
+
     def num_bytes_pending(self) -> int:
         """Roughly what uncommitted changes hold in memory; over its limit the runtime commits."""
         ...

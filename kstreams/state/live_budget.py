@@ -25,12 +25,16 @@ class StateLimits:
         RocksDB's memtables, shared by all tasks.
     restore_bytes : int
         Rows of a changelog that are gathered before they are written.
+    load_max_bytes : int or None
+        Rows that a store loads at once when it is first read, if it has no more; else it reads key by key. None: as
+        many as live objects may take.
     """
 
     live_max_bytes: int = 256 * MIB
     block_cache_bytes: int = 64 * MIB
     write_buffer_bytes: int = 64 * MIB
     restore_bytes: int = 64 * MIB
+    load_max_bytes: int | None = None
 
     @classmethod
     def of(cls, shares: MemoryShares) -> StateLimits:
@@ -49,7 +53,14 @@ class LiveBudget:
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit, self._used, self._lock = limit, dict[Any, int](), threading.Lock()
+        self._limit, self._load_limit, self._used, self._lock = limit, limit, dict[Any, int](), threading.Lock()
+
+    def loading(self, at_most: int | None) -> LiveBudget:
+        """The same budget for stores each of which loads no more bytes at once; None: as many as there is room for."""
+        other = LiveBudget(self._limit)
+        other._used, other._lock = self._used, self._lock
+        other._load_limit = self._limit if at_most is None else at_most
+        return other
 
     def excess(self, store: Any, used: int) -> int:
         """Note what a store uses and answer how many bytes it should give back."""
@@ -59,11 +70,11 @@ class LiveBudget:
             share = self._limit // len(self._used)
         return max(0, min(over, used - share))
 
-    def fits(self, store: Any, wanted: int) -> bool:
-        """Whether a store could grow to `wanted` bytes within the limit."""
+    def may_load(self, store: Any, wanted: int) -> bool:
+        """Whether a store may load all of its rows, `wanted` bytes, at once."""
         with self._lock:
             others = sum(used for other, used in self._used.items() if other != store)
-        return others + wanted <= self._limit
+        return wanted <= self._load_limit and others + wanted <= self._limit
 
     def forget(self, store: Any) -> None:
         """A store was closed."""

@@ -46,6 +46,9 @@ class StoreKind:
         `(builder) -> mapping`: cleanup policy and retention of its changelog.
     extra_families : tuple of str
         Column families that it has beside the one with its rows.
+    time_in_key : int or None
+        Where the time of a row (8 bytes, big endian) begins in the keys of its changelog, counted from their end; None
+        where rows do not expire.
     """
 
     name: str
@@ -56,6 +59,7 @@ class StoreKind:
     changelog_key: Callable[[StoreBuilder], Serde[Any] | None] = _unknown_key
     changelog_config: Callable[[StoreBuilder], Mapping[str, str]] = _compacted
     extra_families: tuple[str, ...] = ()
+    time_in_key: int | None = None
 
     def __repr__(self) -> str:
         return f"<StoreKind {self.name}>"

@@ -110,6 +110,7 @@ WINDOW = StoreKind(
     writes=_window_writes(_pair),
     changelog_key=_window_key,
     changelog_config=_kept_for_retention,
+    time_in_key=-12,
 )
 TIMESTAMPED_WINDOW = StoreKind(
     name="timestamped-window",
@@ -119,6 +120,7 @@ TIMESTAMPED_WINDOW = StoreKind(
     timestamped=True,
     changelog_key=_window_key,
     changelog_config=_kept_for_retention,
+    time_in_key=-12,
 )
 SESSION = StoreKind(
     name="session",
@@ -127,6 +129,7 @@ SESSION = StoreKind(
     writes={"put": _session_pair, "remove": None},
     changelog_key=_session_key,
     changelog_config=_kept_for_retention,
+    time_in_key=-16,
 )
 VERSIONED = StoreKind(
     name="versioned",

@@ -70,6 +70,14 @@ class OpenTaskState:
     def snapshot(self) -> dict[str, Changes]:
         return {name: store.dump() for name, store in self._live.items()}
 
+    def observed(self) -> dict[str, int]:
+        return {name: store.observed_ms for name, store in self._live.items() if store.observed_ms >= 0}
+
+    def observe(self, times: Mapping[str, int]) -> None:
+        for name, time_ms in times.items():
+            if name in self._live:
+                self._live[name].observe(time_ms)
+
     def num_bytes_pending(self) -> int:
         return sum(store.num_bytes_pending() for store in self._live.values())
 
@@ -102,6 +110,7 @@ def open_task_state(
     *,
     limits: StateLimits | None = None,
     caching: bool = True,
+    keep_all: bool = False,
 ) -> TaskState:
     """Open the stores of one task.
 
@@ -115,6 +124,8 @@ def open_task_state(
         Ceilings of the process; the first caller's hold for all.
     caching : bool
         Whether the record cache is on. Where it is off, no store caches, whatever its description says.
+    keep_all : bool
+        Whether the directory keeps what stores in memory hold, too, from one opening to the next.
 
     Raises
     ------
@@ -134,11 +145,11 @@ def open_task_state(
     """
     limits = limits or StateLimits()
     stores = stores if caching else [replace(builder, caching=False) for builder in stores]
-    on_disk = [builder.name for builder in stores if builder.store == "rocksdb"]
+    on_disk = [builder.name for builder in stores if keep_all or builder.store == "rocksdb"]
     extra = [name for builder in stores for name in _extra_families(builder)]
     database = _open_database(directory, [*on_disk, *extra], limits) if directory is not None and on_disk else None
     families = {name: database.family(name) for name in (*on_disk, *extra)} if database is not None else {}
-    budget = _budget(limits)
+    budget = _budget(limits.live_max_bytes).loading(limits.load_max_bytes)
     opened = {builder.name: _store(builder, families, budget) for builder in stores}
     return OpenTaskState(opened, database, directory)
 
@@ -150,9 +161,9 @@ def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits) 
 
 
 @cache
-def _budget(limits: StateLimits) -> LiveBudget:
-    """One for all stores of the process that were opened under the same limits."""
-    return LiveBudget(limits.live_max_bytes)
+def _budget(live_max_bytes: int) -> LiveBudget:
+    """One for all stores of the process that were opened under the same limit."""
+    return LiveBudget(live_max_bytes)
 
 
 def _extra_families(builder: StoreBuilder) -> list[str]:

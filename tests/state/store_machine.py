@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.state import Changes, StateLimits, StoreBuilder, open_task_state
+from kstreams.state import Changes, StateLimits, StoreBuilder, TaskState, open_task_state
+from kstreams.state.merged_changes import merged
 
 FAST_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a close waits for the disk, thousands of times
 ROOMY, TINY = StateLimits(), StateLimits(live_max_bytes=300)
@@ -57,6 +59,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     builder: ClassVar[StoreBuilder]
     durable: ClassVar[bool] = False
+    keep_all: ClassVar[bool] = False
     key_is_place: ClassVar[bool] = True  # a key has one value at a time, in the store and in its changelog
     limits: ClassVar[StateLimits] = ROOMY
 
@@ -79,8 +82,11 @@ class StoreMachine(RuleBasedStateMachine):
         raise NotImplementedError
 
     def open(self) -> None:
-        self.state = open_task_state([self.builder], self.directory, limits=self.limits)
+        self.state = self.opened(self.directory)
         self.store = self.state.stores[self.builder.name]
+
+    def opened(self, directory: Path | None) -> TaskState:
+        return open_task_state([self.builder], directory, limits=self.limits, keep_all=self.keep_all)
 
     def offset(self) -> int:
         return sum(map(len, self.changelog))
@@ -135,7 +141,7 @@ class StoreMachine(RuleBasedStateMachine):
         """What the files hold at any moment is what a SIGKILL leaves: there is no log of writes in memory."""
         assert self.directory is not None
         image = image_of_a_moment(self.directory)
-        after = open_task_state([self.builder], image, limits=self.limits)
+        after = self.opened(image)
         self.replay(after, after.changelog_offset(self.builder.name) or 0)
         self.model, present = self.committed, self.model
         assert self.contents(after.stores[self.builder.name]) == self.expected()
@@ -162,6 +168,16 @@ class StoreMachine(RuleBasedStateMachine):
         self.commit()
         self.equals_when_restored(self.changelog)
 
+    @rule(at=st.integers(0, 40))
+    def what_is_merged_of_the_changelog_gives_the_same_store(self, at: int) -> None:
+        """Merged at once, or a part first and then that with the rest."""
+        self.commit()
+        if self.changelog:
+            first, rest = self.changelog[:at], self.changelog[at:]
+            self.equals_when_restored(
+                [merged(self.builder, [*([merged(self.builder, first)] if first else []), *rest])]
+            )
+
     @precondition(lambda self: self.key_is_place)
     @rule()
     def the_fold_of_the_changelog_holds_the_store(self) -> None:
@@ -176,11 +192,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     def equals_when_restored(self, changelog: list[Changes]) -> None:
         directory = Path(tempfile.mkdtemp(prefix="kstreams-state-", dir=FAST_DISK)) if self.durable else None
-        other = open_task_state([self.builder], directory, limits=self.limits)
+        other = self.opened(directory)
         offset = 0
         for changes in changelog:
             other.restore(self.builder.name, batch_of(changes, offset))
             offset += len(changes)
+        other.observe(self.state.observed())
         assert self.contents(other.stores[self.builder.name]) == self.expected()
         other.close()
         if directory is not None:

@@ -64,6 +64,16 @@ TestCustomStore = CustomMachine.TestCase
 TestCustomStore.settings = settings(max_examples=20, stateful_step_count=40)
 
 
+class KeptMachine(CustomMachine):
+    """Persisted: made again from its rows."""
+
+    durable = keep_all = True
+
+
+TestKept = KeptMachine.TestCase
+TestKept.settings = settings(max_examples=3, stateful_step_count=40)
+
+
 def test_a_store_is_closed_with_its_task() -> None:
     state = open_task_state([Stores.custom("words", Multiset)])
     store = state.stores["words"]

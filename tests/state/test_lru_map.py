@@ -70,6 +70,19 @@ TestLruMap = LruMachine.TestCase
 TestLruMap.settings = settings(max_examples=20, stateful_step_count=40)
 
 
+class KeptMachine(LruMachine):
+    """Where the map is persisted, whoever opens it goes on with the same order of use."""
+
+    durable = keep_all = True
+
+    def reopen(self) -> None:
+        StoreMachine.reopen(self)
+
+
+TestKept = KeptMachine.TestCase
+TestKept.settings = settings(max_examples=3, stateful_step_count=40)
+
+
 def test_what_falls_out_is_deleted_in_the_changelog_too() -> None:
     state = open_task_state([Stores.lru_map("l", 2, key=str, value=int)])
     store = state.stores["l"]

@@ -127,5 +127,13 @@ class InMemoryMachine(SessionMachine):
         return window.end_ms, key.encode(), -window.start_ms
 
 
+class KeptMachine(InMemoryMachine):
+    """The same where it is persisted."""
+
+    durable = keep_all = True
+
+
 TestInMemory = InMemoryMachine.TestCase
 TestInMemory.settings = settings(max_examples=12, stateful_step_count=40)
+TestKept = KeptMachine.TestCase
+TestKept.settings = settings(max_examples=3, stateful_step_count=40)

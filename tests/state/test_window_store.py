@@ -154,8 +154,16 @@ class InMemoryMachine(WindowMachine):
         return start, self.data(key)
 
 
+class KeptMachine(InMemoryMachine):
+    """The same where it is persisted."""
+
+    durable = keep_all = True
+
+
 TestInMemory = InMemoryMachine.TestCase
 TestInMemory.settings = settings(max_examples=12, stateful_step_count=40)
+TestKept = KeptMachine.TestCase
+TestKept.settings = settings(max_examples=3, stateful_step_count=40)
 TIMES = {"retention": RETENTION, "size": 10}
 globals().update(
     cases_of(

@@ -9,15 +9,17 @@ import pyarrow as pa
 
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.column_family import ColumnFamily
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.rows_in_turn import RowsInTurn
 
 
 class LiveCustomStore(LiveStore):
     """The log of a custom store: the last record of each key, from which the user's object can be made again.
 
-    It lives in memory, so that it is restored from its changelog (or Spark's state files) after every restart.
+    It lives in memory, so that it is restored from its changelog after every restart; where it is persisted, from its
+    rows in the order in which they were written.
     """
 
     def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
@@ -28,6 +30,9 @@ class LiveCustomStore(LiveStore):
         self._changed: dict[bytes, None] = {}
         self._handed: dict[bytes, None] = {}
         self.handle = builder.make(self.log)
+        self._in_turn = RowsInTurn(family)
+        if family.durable:
+            self.apply(self._in_turn.read())
 
     def log(self, key: bytes, value: bytes | None, timestamp: int = 0) -> None:
         """Write down that a key has this value from now on; None that it has none."""
@@ -45,6 +50,9 @@ class LiveCustomStore(LiveStore):
         records = [self._records[key] for key in keys]
         values, times = [value for value, _ in records], [timestamp for _, timestamp in records]
         return Changes(pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(times, pa.int64()))
+
+    def rows(self, changes: Changes) -> ByteRows:
+        return self._in_turn.numbered(changes)
 
     def written(self) -> None:
         for key in self._handed.keys() - self._changed.keys():

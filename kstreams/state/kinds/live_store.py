@@ -86,6 +86,10 @@ class LiveStore:
         else:
             self.family.write(_NO_ROWS, offset, self.observed_ms)
 
+    def observe(self, time_ms: int) -> None:
+        """Note a time that the store has seen."""
+        self.observed_ms = max(self.observed_ms, time_ms)
+
     def refuse_when_pending(self) -> None:
         """Raise when uncommitted changes could contradict what is restored."""
         if self.num_pending():
@@ -125,7 +129,7 @@ class LiveStore:
         with self._lock:
             if not self._loaded:
                 self._least_row_bytes = self.object_bytes + self._sampled_bytes()
-                self.load(self._budget.fits(id(self), self.family.estimated_rows() * self._least_row_bytes))
+                self.load(self._budget.may_load(id(self), self.family.estimated_rows() * self._least_row_bytes))
                 self._loaded = True
             self._reads += 1
             if self._reads % _READS_PER_LOOK == 0:

@@ -1,4 +1,8 @@
-"""The LRU map: a key-value store in memory that keeps the entries that were used last."""
+"""The LRU map: a key-value store in memory that keeps the entries that were used last.
+
+Where it is persisted, its rows lie in the order of their last use, which counts as a change: whoever opens it goes on
+with the same order. It is read as a whole, since it holds no more than so many entries.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from typing import Any
 
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.column_family import ColumnFamily
+from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.kinds.key_value import LiveKeyValueStore
 from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.rows_in_turn import RowsInTurn
 
 
 class LruMap(LiveKeyValueStore):
@@ -21,6 +26,11 @@ class LruMap(LiveKeyValueStore):
         self._max_entries = builder.max_entries
         self._recent: dict[Any, None] = {}  # least recently used first
         self.get, self.put = self._read, self._write
+        self._in_turn = RowsInTurn(family)
+        self._used: dict[Any, None] = {}  # since the last commit, where rows are persisted
+        self._entries.complete = self._loaded = True
+        if family.durable:
+            self.apply(self._in_turn.read())
 
     def _read(self, key: Any) -> Any:
         value = self._get(key)
@@ -32,6 +42,7 @@ class LruMap(LiveKeyValueStore):
         self._put(key, value)
         if value is None:
             self._recent.pop(self._key(key), None)
+            self._used.pop(self._key(key), None)
             return
         self._touch(self._key(key))
         if len(self._recent) > self._max_entries:
@@ -41,15 +52,37 @@ class LruMap(LiveKeyValueStore):
         for key, value in zip(keys, values, strict=True):
             self.put(key, value)
 
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        changed, used = self._entries.changed, self._used
+        self._entries.changed = {key: None for key in changed if key not in used} | used
+        self._used = {}
+        return super().take_changes(timestamp_ms)
+
+    def rows(self, changes: Changes) -> ByteRows:
+        return self._in_turn.numbered(changes)
+
     def apply(self, changes: Changes) -> None:
-        super().apply(changes)
+        keys, rows = self._keys.decode(changes.keys), super().rows(changes)
+        for key in keys:
+            self._entries.pop(key, None)
+        self._entries.load(keys, self._values.of_stored(rows.values))
         self._recent = dict.fromkeys(self._entries)
+
+    def num_pending(self) -> int:
+        return super().num_pending() + len(self._used)
+
+    def evict(self, count: int) -> int:
+        return 0
 
     def _touch(self, live: Any) -> None:
         self._recent.pop(live, None)
         self._recent[live] = None
+        if self.family.durable:
+            self._used.pop(live, None)
+            self._used[live] = None
 
     def _drop(self, live: Any) -> None:
         del self._recent[live]
+        self._used.pop(live, None)
         self._entries[live] = None
         self._entries.changed[live] = None

@@ -40,7 +40,7 @@ class RowsByKeyStore(LiveStore):
         below = family, self.second, self._times, self.on_read, self._lock
         self._groups = RowsByKey(self._keys, self._values, *below)
         self._segment_ms = segment_ms(builder)
-        self._swept_ms = -1
+        self._swept_ms = max(-1, self._gone_ms(self.observed_ms))
 
     def _held(self, value: Any) -> Any:
         """A value as it lives in memory."""
@@ -110,13 +110,14 @@ class RowsByKeyStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        if self._gone_ms(self.observed_ms) - self._swept_ms > self._retention_ms // 2:
-            self._sweep()
+        gone_ms, pause_ms = max(-1, self._gone_ms(self.observed_ms)), self._retention_ms // 2 + 1
+        if gone_ms // pause_ms > self._swept_ms // pause_ms:
+            self._sweep(gone_ms)
+        self._swept_ms = gone_ms
 
-    def _sweep(self) -> None:
+    def _sweep(self, gone_ms: int) -> None:
         """Remove expired rows, in memory and on disk; seldom, since on disk every row is read."""
-        self._swept_ms = self._gone_ms(self.observed_ms)
-        self._groups.drop_until(self._swept_ms)
+        self._groups.drop_until(gone_ms)
         size, unpack = self._groups.place.size, self._groups.place.unpack
         gone_ms = self._gone_ms(self._handed_ms)
         for chunk in self.family.chunks(b"", None):

@@ -43,7 +43,7 @@ class LiveWindowStore(LiveStore):
         self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
-        self._swept_ms = -1  # starts up to here are deleted on disk too
+        self._swept_ms = max(-1, self._gone_ms())  # starts up to here are deleted on disk too, or nearly
         self._starts_of: dict[Any, list[int]] | None = None  # by key, ascending; made when fetches need it
         self._is_written_in_place = False  # then no such map is kept
 
@@ -320,10 +320,10 @@ class LiveWindowStore(LiveStore):
 
     def write(self, changes: Changes | None, offset: int | None) -> None:
         super().write(changes, offset)
-        gone_ms = self._gone_ms(self._handed_ms)
-        if gone_ms - self._swept_ms > self._retention_ms // 8:
+        gone_ms, pause_ms = max(-1, self._gone_ms(self._handed_ms)), self._retention_ms // 8 + 1
+        if gone_ms // pause_ms > self._swept_ms // pause_ms:
             self.family.delete_range(bytes(8), (gone_ms + 1).to_bytes(8, "big"))
-            self._swept_ms = gone_ms
+        self._swept_ms = gone_ms
 
     def written(self) -> None:
         for frame in self._frames.values():

@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from typing import Any
 
+import pyarrow as pa
+
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import Chunk, ColumnFamily, after_prefix
 from kstreams.state.rows.sorted_keys import SortedKeys
@@ -108,9 +110,11 @@ class Entries(dict[Any, Any]):
             return values
 
     def _read_persisted(self, keys: list[Any]) -> list[Any]:
-        prefix, to_bytes, of_bytes = self._prefix, self._keys.to_bytes, self._values.of_bytes
-        data = self._family.get_many([prefix + to_bytes(key) for key in keys]) if keys else []
-        return [None if value is None else of_bytes(value) for value in data]
+        if not keys:
+            return []
+        prefix = self._prefix
+        data = self._family.get_many([prefix + key for key in self._keys.encode(keys).to_pylist()])
+        return self._values.of_stored(pa.array(data, pa.binary()))
 
     def scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
         """(key, value) with serialized keys in [low, high), in their unsigned order.
