@@ -19,6 +19,7 @@ from kstreams.log.api import (
     OnDelivery,
     Producer,
     TopicDescription,
+    TransactionCoordinator,
 )
 from kstreams.log.homes import TopicHome, home_at, home_of, register_home
 
@@ -40,6 +41,7 @@ __all__ = [
     "Producer",
     "TopicDescription",
     "TopicHome",
+    "TransactionCoordinator",
     "dump",
     "home_at",
     "home_of",

@@ -1,4 +1,4 @@
-"""What any home of topics offers: `Producer`, `Consumer`, `Admin`, and `Log` that makes them.
+"""What any home of topics offers: `Producer`, `Consumer`, `Admin`, `TransactionCoordinator`, and `Log` that makes them.
 
 Invariants: `tests/log/contract` states them and every home must pass it. Nothing here knows which home it is.
 """
@@ -86,11 +86,46 @@ class Producer(Protocol):
         """Drop what was sent since `begin_transaction`."""
         ...
 
+    def prepare_transaction(self) -> str:
+        """Flush, and leave the commit to the coordinator (needs a `transaction.coordinator`); its name for it."""
+        ...
+
     def close(self) -> None:
-        """Flush and release; an open transaction is aborted."""
+        """Flush and release; an open transaction that is not prepared is aborted."""
         ...
 
     def __enter__(self) -> Producer: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class TransactionCoordinator(Protocol):
+    """Commits as one what producers in several processes have written. Usable as a context manager.
+
+    It has a transactional id: of two coordinators with the same one, the newer fences the older and its producers.
+    """
+
+    @property
+    def token(self) -> str:
+        """The `transaction.coordinator` of producers that write for the next commit; each commit makes another."""
+        ...
+
+    def commit(
+        self,
+        prepared: Collection[str],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        group: str | None = None,
+    ) -> None:
+        """Make the records of prepared transactions and the group's offsets visible as one.
+
+        All other transactions of its producers are aborted: of those that write something twice, one is named.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release; what is not committed is aborted."""
+        ...
+
+    def __enter__(self) -> TransactionCoordinator: ...
     def __exit__(self, *exc: object) -> None: ...
 
 
@@ -182,8 +217,13 @@ class Log(Protocol):
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
         """Settings by Kafka's names.
 
-        `transactional.id`, `compression.type`, `linger.ms`, `batch.size`, `buffer.memory`, `max.block.ms`.
+        `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`, `buffer.memory`,
+        `max.block.ms`; and `transaction.coordinator`, the token of the coordinator that commits its transactions.
         """
+        ...
+
+    def coordinator(self, transactional_id: str) -> TransactionCoordinator:
+        """Take over a transactional id whose transactions are written by producers elsewhere and committed together."""
         ...
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:

@@ -13,6 +13,7 @@ from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
+from kstreams.log.embedded.coordinator import EmbeddedCoordinator
 from kstreams.log.embedded.disk import Disk, refuse_links
 from kstreams.log.embedded.producer import EmbeddedProducer
 from kstreams.log.embedded.resources import LogResources
@@ -88,6 +89,10 @@ class EmbeddedLog:
     def consumer(self, config: Mapping[str, Any] | None = None) -> EmbeddedConsumer:
         """A new consumer; see `kstreams.log.api.Log`."""
         return EmbeddedConsumer(self._home, config)
+
+    def coordinator(self, transactional_id: str) -> EmbeddedCoordinator:
+        """A new coordinator; see `kstreams.log.api.Log`."""
+        return EmbeddedCoordinator(self._home, transactional_id)
 
     def admin(self) -> EmbeddedAdmin:
         """A new admin."""

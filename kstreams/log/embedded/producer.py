@@ -12,7 +12,7 @@ from kstreams.errors import BufferFullError, LogError, UnknownTopicError
 from kstreams.log.api import OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
-from kstreams.log.embedded.catalogue.catalogue import Topic
+from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.linger_timer import LingerTimer
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
@@ -28,6 +28,7 @@ PRODUCER_SETTINGS = {
     "compression.type": Setting("none", choice("none", "lz4", "zstd")),
     "linger.ms": Setting(5, number(-1)),
     "max.block.ms": Setting(60_000, number(0)),
+    "transaction.coordinator": Setting(None, text),
     "transaction.timeout.ms": Setting(60_000, number(1)),
     "transactional.id": Setting(None, text),
 }
@@ -40,7 +41,8 @@ class EmbeddedProducer:
     ----------
     home : LogResources
     config : mapping or None
-        `transactional.id`, `transaction.timeout.ms`, `compression.type` (for topics that leave it to the producer),
+        `transactional.id` or `transaction.coordinator` (the token of who commits for it), `transaction.timeout.ms`,
+        `compression.type` (for topics that leave it to the producer),
         `buffer.memory` (bytes), `max.block.ms`, `batch.size` (bytes over all partitions after which they are
         written), `linger.ms` (how long a record may wait for others; -1: until the batch is full or `flush`).
     """
@@ -49,9 +51,8 @@ class EmbeddedProducer:
         self._settings = settings = read_settings("producer", PRODUCER_SETTINGS, config)
         self._home, self._catalogue, self._clock = home, home.catalogue, home.clock
         self._batch_size, self._most = settings["batch.size"], settings["buffer.memory"]
-        self._identity: transactions.ProducerId | None = None
-        if settings["transactional.id"] is not None:
-            self._identity = transactions.open_producer(self._catalogue, settings["transactional.id"])
+        self._coordinated = settings["transaction.coordinator"] is not None
+        self._identity = _identity(self._catalogue, settings["transactional.id"], settings["transaction.coordinator"])
         self._transaction: int | None = None
         self._writer = Writer(home, settings["compression.type"])
         self._buffer, self._write_at = SendBuffer(self._note), self._batch_size
@@ -162,13 +163,25 @@ class EmbeddedProducer:
         """
         if offsets and group is None:
             raise LogError("Offsets are committed for a group: name it.")
-        identity, transaction = self._transactional(), self._open_transaction()
-        self.flush()
-        if self._spoilt is not None:
-            raise self._spoilt
-        self._writer.sync()
+        if self._coordinated:
+            raise LogError("This producer has a `transaction.coordinator`, which commits: call prepare_transaction.")
+        identity, transaction = self._transactional(), self._written_transaction()
         transactions.commit(self._catalogue, transaction, identity, offsets or {}, group)
         self._end()
+
+    def prepare_transaction(self) -> str:
+        """Write what was sent, and leave the commit to the coordinator; the name of the transaction for it.
+
+        Raises
+        ------
+        LogError
+            A record could not be written: abort the transaction.
+        """
+        if not self._coordinated:
+            raise LogError("A transaction is prepared for a coordinator: give its token as `transaction.coordinator`.")
+        transaction = self._written_transaction()
+        self._end()
+        return str(transaction)
 
     def abort_transaction(self) -> None:
         """Drop what was sent since `begin_transaction`."""
@@ -281,9 +294,25 @@ class EmbeddedProducer:
             raise LogError("No transaction is open: call begin_transaction first.")
         return self._transaction
 
+    def _written_transaction(self) -> int:
+        """The open transaction, when all that was sent in it is written."""
+        transaction = self._open_transaction()
+        self.flush()
+        if self._spoilt is not None:
+            raise self._spoilt
+        self._writer.sync()
+        return transaction
+
     def _end(self) -> None:
         self._transaction = self._error = self._spoilt = None
         self._writer.end()
+
+
+def _identity(catalogue: Catalogue, transactional_id: str | None, token: str | None) -> transactions.ProducerId | None:
+    """Under which name a producer writes transactions; None for one that writes none."""
+    if token is not None:
+        return transactions.producer_of(token)
+    return None if transactional_id is None else transactions.open_producer(catalogue, transactional_id)
 
 
 def _time(timestamp: int) -> int:

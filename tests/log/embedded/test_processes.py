@@ -130,3 +130,30 @@ def test_opening_a_new_log_at_once_in_many_processes(tmp_path: Path) -> None:
     program = "import sys; from kstreams.log import open_log; print(len(open_log(sys.argv[1]).admin().topics()))"
     processes = [start(program, tmp_path / "log") for _ in range(6)]
     assert [process.communicate(timeout=60)[0] for process in processes] == ["0\n"] * 6
+
+
+PREPARING = """
+import signal
+import sys
+from kstreams.log import open_log
+folder, token, value = sys.argv[1:4]
+with open_log(folder) as log, log.producer({"transaction.coordinator": token}) as producer:
+    producer.begin_transaction()
+    producer.send("words", b"k", value.encode(), partition=0)
+    producer.flush()
+    print(producer.prepare_transaction(), flush=True)
+    signal.pause()
+"""
+
+
+def test_what_other_processes_prepared_is_committed_though_they_are_killed(tmp_path: Path) -> None:
+    created(tmp_path)
+    with open_log(tmp_path) as log, log.coordinator("app") as coordinator:
+        processes = [start(PREPARING, tmp_path, coordinator.token, value) for value in ("a", "b", "twice")]
+        names = [process.stdout.readline().strip() for process in processes if process.stdout is not None]
+        for process in processes:
+            kill(process)
+        assert values_of(log, "words", 2) == []
+        coordinator.commit(names[:2])
+        assert sorted(value or b"" for value in values_of(log, "words", 2)) == [b"a", b"b"]
+    assert verify(tmp_path) == []

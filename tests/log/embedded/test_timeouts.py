@@ -35,6 +35,24 @@ def test_a_dead_producers_transaction_holds_readers_only_until_its_timeout(tmp_p
         dead.close()
 
 
+def test_a_prepared_transaction_waits_for_its_coordinator_until_its_timeout(tmp_path: Path) -> None:
+    clock = ManualClock(1_000)
+    with open_log(tmp_path, clock=clock) as log, log.coordinator("app") as coordinator:
+        log.admin().create_topic("words")
+        settings = {"transaction.coordinator": coordinator.token, "transaction.timeout.ms": 500}
+        with log.producer(settings) as producer:
+            producer.begin_transaction()
+            producer.send("words", b"k", b"prepared")
+            name = producer.prepare_transaction()
+        clock.advance(499)
+        assert log.admin().end_offsets([SOURCE]) == {SOURCE: 0}
+        clock.advance(1)
+        assert log.admin().end_offsets([SOURCE]) == {SOURCE: 1}
+        with pytest.raises(FencedError, match=r"transaction\.timeout\.ms"):
+            coordinator.commit([name])
+        assert values_of(log, "words") == []
+
+
 def test_many_transactions_leave_little_behind(tmp_path: Path) -> None:
     with open_log(tmp_path) as log:
         log.admin().create_topic("words")

@@ -8,13 +8,15 @@ without a row is committed; above it, one without a row says that the catalogue 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from kstreams.batch import TopicPartition
-from kstreams.errors import CorruptLogError, FencedError
+from kstreams.errors import CorruptLogError, FencedError, LogError
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
 from kstreams.log.embedded.catalogue.group_offsets import store_offsets
@@ -29,11 +31,24 @@ class TransactionState(Enum):
 
 
 class ProducerId(NamedTuple):
-    """One opening of a transactional id: a later opening has a higher epoch and fences this one."""
+    """One opening of a transactional id, up to a commit of its coordinator: what comes after has a higher epoch."""
 
     id: int
     epoch: int
     transactional_id: str
+
+
+def token_of(producer: ProducerId) -> str:
+    """A producer's identity as a text, for other processes."""
+    return msgspec.json.encode(producer).decode()
+
+
+def producer_of(token: str) -> ProducerId:
+    """The inverse of `token_of`; LogError for another text."""
+    try:
+        return msgspec.json.decode(token, type=ProducerId)
+    except msgspec.DecodeError as error:
+        raise LogError(f"{token!r} is no token of a transaction coordinator: {error}") from None
 
 
 def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
@@ -42,13 +57,7 @@ def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
         sql = "SELECT id, epoch FROM producers WHERE transactional_id = ?"
         known = database.execute(sql, (transactional_id,)).fetchone()
         number, epoch = (next_id(database, "producers"), -1) if known is None else known
-        producer = ProducerId(number, epoch + 1, transactional_id)
-        database.execute(
-            "INSERT INTO producers VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
-            (producer.id, transactional_id, producer.epoch),
-        )
-        _finish(database, "producer_id = ?", (producer.id,), TransactionState.ABORTED)
-    return producer
+        return _next_epoch(database, ProducerId(number, epoch, transactional_id))
 
 
 def begin(catalogue: Catalogue, producer: ProducerId, now_ms: int, timeout_ms: int) -> int:
@@ -93,6 +102,36 @@ def commit(
         _finish(database, "id = ?", (transaction,), TransactionState.COMMITTED)
         if group is not None:
             store_offsets(database, group, offsets)
+
+
+def commit_prepared(
+    catalogue: Catalogue,
+    prepared: Collection[int],
+    producer: ProducerId,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    group: str | None,
+) -> ProducerId:
+    """Make the records of several transactions and these offsets of the group visible as one.
+
+    Every other open transaction of the producer is aborted, and its epoch grows: whoever still writes is fenced.
+    """
+    with catalogue.write() as database:
+        _check_epoch(_epoch(database, producer), producer)
+        sql = "SELECT id FROM transactions WHERE state = 'open' AND producer_id = ? AND epoch = ?"
+        if not {(number,) for number in prepared} <= set(database.execute(sql, producer[:2])):
+            raise _aborted(producer.transactional_id)
+        for number in prepared:
+            _finish(database, "id = ?", (number,), TransactionState.COMMITTED)
+        if group is not None:
+            store_offsets(database, group, offsets)
+        return _next_epoch(database, producer)
+
+
+def abort_all(catalogue: Catalogue, producer: ProducerId) -> None:
+    """Abort the open transactions of a producer, and fence whoever still writes them; not if it is fenced itself."""
+    with catalogue.write() as database:
+        if _epoch(database, producer) == producer.epoch:
+            _next_epoch(database, producer)
 
 
 def abort(catalogue: Catalogue, transaction: int) -> None:
@@ -165,6 +204,17 @@ def _finish(database: sqlite3.Connection, which: str, values: tuple[int, ...], s
     database.execute(f"UPDATE transactions SET state = '{state.value}' WHERE state = 'open' AND {which}", values)
 
 
+def _next_epoch(database: sqlite3.Connection, producer: ProducerId) -> ProducerId:
+    """The producer with its next epoch; what is open of those before is aborted."""
+    later = producer._replace(epoch=producer.epoch + 1)
+    database.execute(
+        "INSERT INTO producers VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
+        (later.id, later.transactional_id, later.epoch),
+    )
+    _finish(database, "producer_id = ?", (later.id,), TransactionState.ABORTED)
+    return later
+
+
 def _forgotten_below(database: sqlite3.Connection) -> int:
     row = database.execute("SELECT value FROM marks WHERE name = 'settled'").fetchone()
     return int(row[0]) if row else 0
@@ -185,7 +235,11 @@ def _check_epoch(epoch: int, producer: ProducerId) -> None:
 def _check_open(database: sqlite3.Connection, transaction: int, who: str) -> None:
     row = database.execute("SELECT state FROM transactions WHERE id = ?", (transaction,)).fetchone()
     if row is None or row[0] != TransactionState.OPEN.value:
-        raise FencedError(
-            f"The transaction of {who!r} was aborted: its time was over (`transaction.timeout.ms`) "
-            "or another producer took its transactional id."
-        )
+        raise _aborted(who)
+
+
+def _aborted(who: str) -> FencedError:
+    return FencedError(
+        f"The transaction of {who!r} was aborted: its time was over (`transaction.timeout.ms`) "
+        "or another producer took its transactional id."
+    )
