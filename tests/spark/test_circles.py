@@ -54,18 +54,17 @@ def test_a_step_goes_on_with_the_state_of_the_last_turn_before_it(circle: Applic
 def test_a_step_of_many_turns_counts_once_when_it_is_run_again(
     circle: Application, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    apply, times = LogSink.apply, []
+    commit, times = LogSink.commit, []
 
-    def dying(self, step, rows, positions):
+    def dying(self, step, transactions, positions):
         times.append(step)
         if len(times) == 2 and moment == "before":
             raise LogError("the disk is gone")
-        written = apply(self, step, rows, positions)
+        commit(self, step, transactions, positions)
         if len(times) == 2:
             raise LogError("the disk is gone")
-        return written
 
-    monkeypatch.setattr(LogSink, "apply", dying)
+    monkeypatch.setattr(LogSink, "commit", dying)
     settings = {"spark.kstreams.max.records": 2, "spark.kstreams.snapshot.every": 1}
     with pytest.raises(LogError, match="the disk is gone"):
         circle.run(**settings)

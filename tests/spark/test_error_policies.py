@@ -10,6 +10,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import KStreamsError, ProcessingError, UnknownTopicError
+from kstreams.log import open_log
 from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
 from tests.spark.running import Application, Row
 
@@ -117,3 +118,19 @@ def test_an_error_while_a_global_table_is_read_ends_the_run_as_natively(spark: A
 
 def rate_of(value: str, rate: int | None) -> int:
     return rate or 0
+
+
+@pytest.mark.spark
+def test_a_record_that_its_topic_refuses_is_left_out_as_natively(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).map_values(lambda text: text * 1_000, value=str).to("out")
+    settings = {"production.exception.handler": "continue"}
+    app = Application(spark, tmp_path, builder, {"in": (str, str), "out": (str, str)}, **settings)
+    app.create("in", partitions=1).write([Row("in", "a", text, at) for at, text in enumerate(["x", "xx", "y"])])
+    with open_log(tmp_path / "log") as log, log.admin() as admin:
+        for topic in ("out", "spark-out"):
+            admin.create_topic(topic, config={"max.message.bytes": "1500"})
+    on_spark, natively = app.run(), app.run_natively()
+    assert app.rows("out") == app.rows("out", prefix="") == [("a", "x" * 1_000, 0), ("a", "y" * 1_000, 2)]
+    assert on_spark.records_out == natively.records_out == {"out": 2}
+    assert sum(on_spark.dropped.values()) == sum(natively.dropped.values()) == 1

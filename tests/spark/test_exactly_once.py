@@ -41,18 +41,17 @@ def test_a_batch_that_spark_hands_over_again_is_not_written_again(words: Applica
 def test_a_run_that_dies_at_the_commit_goes_on_with_the_same_step(
     words: Application, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    apply, steps = LogSink.apply, []
+    commit, steps = LogSink.commit, []
 
-    def dying(self, step, rows, positions):
+    def dying(self, step, transactions, positions):
         steps.append(step)
         if len(steps) == 2 and moment == "before":
             raise LogError("the disk is gone")
-        written = apply(self, step, rows, positions)
+        commit(self, step, transactions, positions)
         if len(steps) == 2:
             raise LogError("the disk is gone")
-        return written
 
-    monkeypatch.setattr(LogSink, "apply", dying)
+    monkeypatch.setattr(LogSink, "commit", dying)
     with pytest.raises(LogError, match="the disk is gone"):
         words.run()
     words.run()
@@ -62,14 +61,14 @@ def test_a_run_that_dies_at_the_commit_goes_on_with_the_same_step(
 
 
 def test_a_newer_driver_keeps_an_older_one_from_committing(words: Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    apply = LogSink.apply
+    commit = LogSink.commit
 
-    def overtaken(self, step, rows, positions):
+    def overtaken(self, step, transactions, positions):
         with open_log(words.folder / "log") as log:
             log.producer({"transactional.id": "app-spark"}).close()
-        return apply(self, step, rows, positions)
+        commit(self, step, transactions, positions)
 
-    monkeypatch.setattr(LogSink, "apply", overtaken)
+    monkeypatch.setattr(LogSink, "commit", overtaken)
     with pytest.raises(FencedError):
         words.run()
     assert words.rows("counts") == []

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from kstreams.runtime.spark.cluster.submit import package_kstreams, submit
 from tests.spark.running import Application
+from tests.spark.standalone import standalone
 from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
-SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
 APP = """
 import kstreams as ks
 
@@ -35,45 +29,11 @@ config = {"application.id": "app"}
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def await_text(file: Path, text: str, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while text not in file.read_text():
-        assert time.monotonic() < deadline, f"{text!r} never came: {file.read_text()[-2000:]}"
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """A master and one worker on loopback."""
-    port = free_port()
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "512m"}
-    environment["PYSPARK_PYTHON"] = sys.executable
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *arguments: str) -> Path:
-        output = tmp_path / f"{name}.log"
-        command = [SPARK_CLASS, f"org.apache.spark.deploy.{name.lower()}.{name}", "--host", "127.0.0.1", *arguments]
-        with output.open("wb") as file:
-            started.append(subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT))
-        return output
-
-    try:
-        await_text(start("Master", "--port", str(port), "--webui-port", str(free_port())), "I have been elected leader")
-        url = f"spark://127.0.0.1:{port}"
-        folders = ("--work-dir", str(tmp_path / "work"), "--webui-port", "0")
-        await_text(start("Worker", *folders, "--cores", "2", "--memory", "1g", url), "Successfully registered")
+    with standalone(tmp_path) as url:
         yield url
-    finally:
-        for process in started:
-            process.terminate()
-        for process in started:
-            process.wait(30)
 
 
 def test_a_submitted_application_counts_on_the_cluster(master: str, tmp_path: Path, capfd) -> None:

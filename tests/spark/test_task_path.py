@@ -62,7 +62,8 @@ def test_a_later_run_goes_on_where_the_last_one_ended(words: Application) -> Non
 def test_results_carry_their_types_into_delta(words: Application, tmp_path: Path) -> None:
     words.run(**{"spark.kstreams.delta": str(tmp_path / "delta"), "spark.kstreams.max.records": 2})
     table = words.spark.read.format("delta").load(str(tmp_path / "delta" / "counts"))
-    assert table.schema.simpleString() == "struct<key:string,value:bigint,timestamp:timestamp,partition:int>"
+    headers = "headers:array<struct<name:string,value:binary>>"
+    assert table.schema.simpleString() == f"struct<key:string,value:bigint,timestamp:timestamp,partition:int,{headers}>"
     assert sorted((row.key, row.value) for row in table.collect()) == sorted(
         (key, value) for key, value, _ in words.rows("counts")
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config, MemoryShares
@@ -19,6 +20,30 @@ from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.state import StateLimits
 
 logger = logging.getLogger(__name__)
+
+
+class RowRoutes(NamedTuple):
+    """Where the rows go that an application writes.
+
+    Parameters
+    ----------
+    repartition, internal : frozenset of str
+        Repartition topics; and with them the topics of the user's that are written and read within a step.
+    delta : bool
+        Whether Delta tables take the rows too.
+    """
+
+    repartition: frozenset[str]
+    internal: frozenset[str]
+    delta: bool
+
+    def to_log(self, topic: str) -> bool:
+        """Whether the rows of a topic are written to the log: those of repartition topics are not."""
+        return topic not in self.repartition
+
+    def to_spark(self, topic: str) -> bool:
+        """Whether the rows of a topic go to Spark: other tasks of the step read them, or Delta tables take them."""
+        return self.delta or topic in self.internal
 
 
 @dataclass(frozen=True)
@@ -47,6 +72,8 @@ class Program:
         both writes and reads.
     snapshot_every : int
         Steps between two snapshots.
+    delta : bool
+        Whether Delta tables take the results too: tasks then hand them to Spark besides writing them to topics.
     """
 
     config: Config
@@ -59,11 +86,21 @@ class Program:
     checkpoint: str
     internal: frozenset[str]
     snapshot_every: int
+    delta: bool
 
     @property
     def default_partitions(self) -> int:
         """Number of partitions of a topic that is chosen per record and does not exist yet."""
         return max(self.tasks.values(), default=1)
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has, or will have."""
+        return self.partitions.get(topic, self.default_partitions)
+
+    @cached_property
+    def routes(self) -> RowRoutes:
+        """Where the rows of each topic go."""
+        return RowRoutes(frozenset(self.topic_names.values()), self.internal, self.delta)
 
     @property
     def application_id(self) -> str:
@@ -133,6 +170,7 @@ def program_of(
         checkpoint=checkpoint,
         internal=repartition | through,
         snapshot_every=settings.snapshot_every,
+        delta=settings.delta is not None,
     )
 
 

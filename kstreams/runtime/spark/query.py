@@ -1,16 +1,15 @@
 """`StepQuery`: one streaming query whose every micro-batch is a step that counts once.
 
-A step counts when the log has committed its rows, its positions and its number in one transaction. Whatever happens
-before that, Spark hands the batch over again, and the step runs again from the same parent.
+A step counts when the log has committed what executors wrote in it, its positions and its number as one. Whatever
+happens before that, Spark hands the batch over again, and the step runs again from the same parent.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
@@ -20,7 +19,8 @@ from kstreams.runtime.spark.io.batch_offsets import batch_end
 from kstreams.runtime.spark.io.deleted_input import DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, raise_first
+from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, raise_first, written_records
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.steps import NO_STEP, batch_step, end_step
@@ -30,17 +30,24 @@ class StepExecutor(Protocol):
     """What runs a step: tasks, or a windowed relational query."""
 
     def run(
-        self, step: int, parent: int, rows: DataFrame | None, ranges: OffsetRanges
-    ) -> tuple[pa.Table, list[TaskReport]]:
-        """The rows to be written to topics, and reports of what was read and dropped.
+        self,
+        step: int,
+        parent: int,
+        rows: DataFrame | None,
+        ranges: OffsetRanges,
+        output: OutputTopics,
+        resources: ExitStack,
+    ) -> tuple[DataFrame, list[TaskReport]]:
+        """Have executors read, work and write; the rows that they hand to Spark, and reports of what they did.
 
-        `rows` are the new records and `ranges` their offsets; None and nothing at the end of input.
+        `rows` are the new records and `ranges` their offsets; None and nothing at the end of input. `resources` is
+        closed when the step is over.
         """
         ...
 
 
-OnStep = Callable[[Counter[str], list[TaskReport]], None]
-"""Called after every step with the records out by topic, and the reports of its tasks."""
+OnStep = Callable[[list[TaskReport]], None]
+"""Called after every step with the reports of its tasks."""
 
 
 class StepQuery:
@@ -54,7 +61,7 @@ class StepQuery:
         The stream whose micro-batches are the steps.
     work : StepExecutor
     sink : LogSink
-        Takes the results, and knows which step was the last.
+        Commits the steps, and knows which one was the last.
     delta : DeltaSink or None
         Takes the results too.
     deleted : DeletedInput
@@ -122,9 +129,11 @@ class StepQuery:
     def _apply(self, step: int, parent: int, rows: DataFrame | None, positions: Mapping[TopicPartition, int]) -> None:
         before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
-        table, reports = self._work.run(step, parent, rows, ranges)
-        raise_first(reports)
-        if self._delta is not None:
-            self._delta.apply(step, table)
-        written = self.sink.apply(step, table, positions)
-        self._on_step(written, [*reports, missed])
+        with ExitStack() as resources:
+            made, reports = self._work.run(step, parent, rows, ranges, self.sink.output(), resources)
+            raise_first(reports)
+            if self._delta is not None:
+                self._delta.apply(step, made, written_records(reports))
+        transactions = [report.transaction for report in reports if report.transaction is not None]
+        self.sink.commit(step, transactions, positions)
+        self._on_step([*reports, missed])

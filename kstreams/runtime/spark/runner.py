@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Collection, Mapping
 
 from pyspark.sql import SparkSession
@@ -12,18 +11,20 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
+from kstreams.log import home_at
 from kstreams.log.api import Log
 from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.topology.layout import lay_out, unmatched
 from kstreams.processor.topology.topic_types import types_written
-from kstreams.processor.topology.topology import Topology
+from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.checkpoint import Checkpoint
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
-from kstreams.runtime.spark.io.reports import TaskReport, dropped_records
+from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.io.source import read_stream, register
@@ -110,14 +111,15 @@ class SparkRunner:
         running = list(queries)
         while running and not stop.is_set():
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
+            self._log.tend()
 
     def _tasks(self) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
-        chain = SubTopologyChain(self._session, self._program, pack(self._program), self._plan)
-        tables, home = GlobalTableLoader(self._program), self._program.home
-        work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, home, self._clock)
+        parts = self._session, self._program, pack(self._program)
+        chain, tables = SubTopologyChain(*parts, self._plan), GlobalTableLoader(*parts)
+        work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, self._clock)
         sources = source_partitions(self._program, numbers)
-        given = self._session, home, _topics(sources), self._settings.max_records, self._starts
+        given = self._session, self._program.home, _topics(sources), self._settings.max_records, self._starts
         rows = read_stream(*given, missing=topics_to_miss(self._program))
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 
@@ -125,29 +127,39 @@ class SparkRunner:
         parts = self._session, self._plan, number, self._program, self._settings, self._starts
         rows = windowed_stream(*parts, until_end=until_end)
         group = f"{self._config.application_id}-spark-{number}"
-        return self._query(f"query-{number}", rows, WindowedSteps(self._program.home), {number}, group)
+        work = WindowedSteps(self._plan, number, self._program)
+        return self._query(f"query-{number}", rows, work, {number}, group)
 
     def _query(self, name: str, rows: object, work: StepExecutor, numbers: Collection[int], group: str) -> StepQuery:
         program, settings = self._program, self._settings
-        sources, id_ = source_partitions(program, numbers), self._checkpoint.id
-        counts, starts = (program.partitions, program.default_partitions), positions_of(self._starts)
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
-        types = types_written(subs)
-        sink = LogSink(self._log, group, sources, settings.prefix, id_, *counts, starts, types)
-        topics = fixed_sinks(subs) - program.topic_names.keys()
-        sink.create_topics(topics)
-        sink.note_types(topics)
+        sources, id_ = source_partitions(program, numbers), self._checkpoint.id
+        sink = LogSink(self._log, group, sources, self._output(subs), id_, positions_of(self._starts))
+        sink.prepare_topics(fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:
-            delta = DeltaSink(self._session, settings.delta, program, f"{group}-{id_}")
+            delta = DeltaSink(settings.delta, program, f"{group}-{id_}")
         deleted = DeletedInput(program, self._log)
         return StepQuery(f"{self._checkpoint.root}/{name}", rows, work, sink, delta, deleted, self._count)
 
-    def _count(self, written: Counter[str], reports: list[TaskReport]) -> None:
+    def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
+        config, program, settings = self._config, self._program, self._settings
+        home = home_at(program.home)
+        return OutputTopics(
+            program.home,
+            {key: config[key] for key in home.settings if key in config},
+            settings.prefix,
+            program.partitions,
+            program.default_partitions,
+            settings.transaction_timeout_ms,
+            types_written(subs),
+        )
+
+    def _count(self, reports: list[TaskReport]) -> None:
         progress = self.progress
         progress.commits += 1
         progress.records_in += sum(report.records_in for report in reports)
-        progress.records_out += written
+        progress.records_out += written_records(reports)
         for (operator, reason), count in dropped_records(reports).items():
             self._drops.add(operator, reason, lambda: f"step {progress.commits}", count)
         self._drops.report_if_due()

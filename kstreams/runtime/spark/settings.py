@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from kstreams.errors import ConfigError
 
@@ -15,11 +15,35 @@ OWN = "spark.kstreams."
 _DEFAULTS = {
     "checkpoint": ".kstreams/spark",
     "delta": ".kstreams/delta",
+    "delta.merge": "",
+    "delta.partition.by": "",
     "prefix": "spark-",
     "path": "auto",
     "max.records": "1000000",
     "snapshot.every": "20",
+    "transaction.timeout.ms": "3600000",
 }
+
+
+_DELTA_PARTITIONS = ("date", "partition")
+
+
+class DeltaSettings(NamedTuple):
+    """Where Delta tables lie, and how.
+
+    Parameters
+    ----------
+    folder : Path
+        `spark.kstreams.delta`.
+    merged : frozenset of str
+        `spark.kstreams.delta.merge`: topics whose tables hold the last value of each key.
+    partition_by : tuple of str
+        `spark.kstreams.delta.partition.by`: `date` (the day of `timestamp`), `partition`, or both.
+    """
+
+    folder: Path
+    merged: frozenset[str] = frozenset()
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +55,8 @@ class SparkSettings:
     checkpoint : Path
         `spark.kstreams.checkpoint`: folder of checkpoints and versioned state, one folder per application in it. On
         a cluster, a folder that driver and executors share.
-    delta : Path or None
-        `spark.kstreams.delta`: folder of the Delta tables that hold the results too; `none` for no Delta tables.
+    delta : DeltaSettings or None
+        The Delta tables that hold the results too; none for `spark.kstreams.delta=none`.
     prefix : str
         `spark.kstreams.prefix`: what stands before the names of result topics.
     path : {"auto", "task", "relational"}
@@ -42,6 +66,8 @@ class SparkSettings:
         `spark.kstreams.max.records`: most rows that one trigger reads.
     snapshot_every : int
         `spark.kstreams.snapshot.every`: steps between two snapshots of a task's state.
+    transaction_timeout_ms : int
+        `spark.kstreams.transaction.timeout.ms`: how long a step may take from its first row of output to its commit.
     conf : mapping
         All other `spark.*` keys: Spark's own, passed on as they are.
 
@@ -52,11 +78,12 @@ class SparkSettings:
     """
 
     checkpoint: Path = Path(_DEFAULTS["checkpoint"])
-    delta: Path | None = Path(_DEFAULTS["delta"])
+    delta: DeltaSettings | None = field(default_factory=lambda: DeltaSettings(Path(_DEFAULTS["delta"])))
     prefix: str = _DEFAULTS["prefix"]
     path: PathChoice = "auto"
     max_records: int = int(_DEFAULTS["max.records"])
     snapshot_every: int = int(_DEFAULTS["snapshot.every"])
+    transaction_timeout_ms: int = int(_DEFAULTS["transaction.timeout.ms"])
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -69,13 +96,27 @@ class SparkSettings:
             raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{near}")
         return cls(
             checkpoint=Path(own["checkpoint"]).expanduser().absolute(),
-            delta=None if own["delta"] == "none" else Path(own["delta"]).expanduser().absolute(),
+            delta=None if own["delta"] == "none" else _delta(own),
             prefix=own["prefix"],
             path=_path(own["path"]),
             max_records=_positive("max.records", own["max.records"]),
             snapshot_every=_positive("snapshot.every", own["snapshot.every"]),
+            transaction_timeout_ms=_positive("transaction.timeout.ms", own["transaction.timeout.ms"]),
             conf=given,
         )
+
+
+def _delta(own: Mapping[str, str]) -> DeltaSettings:
+    partition_by = _names(own["delta.partition.by"])
+    for name in partition_by:
+        if name not in _DELTA_PARTITIONS:
+            raise ConfigError(f"{OWN}delta.partition.by cannot be {name!r}: say {' or '.join(_DELTA_PARTITIONS)}")
+    folder = Path(own["delta"]).expanduser().absolute()
+    return DeltaSettings(folder, frozenset(_names(own["delta.merge"])), partition_by)
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
 def _path(value: str) -> PathChoice:

@@ -1,4 +1,4 @@
-"""What tasks report to the driver besides their rows: counts, or the error that ended them; one control row each."""
+"""What tasks report to the driver: counts, transactions, or the error that ended them; one control row each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from kstreams import errors
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
@@ -43,30 +44,28 @@ class TaskReport(msgspec.Struct, frozen=True):
         Operator, reason, and how many records.
     error : TaskError, optional
         What ended it.
-    wrote : list of str
-        The topics that it wrote to.
     records_in : int
         How many records of source topics it is done with.
+    written : dict of str to int
+        How many records it wrote to each topic of the user's, named as in the topology.
+    handed_over : list of str
+        The topics whose records it left to tasks of the same step.
+    transaction : str, optional
+        Holds what it wrote.
     """
 
     dropped: list[tuple[str, str, int]] = []
     error: TaskError | None = None
-    wrote: list[str] = []
     records_in: int = 0
+    written: dict[str, int] = {}
+    handed_over: list[str] = []
+    transaction: str | None = None
 
 
-def report(
-    partition: int,
-    *,
-    dropped: Iterable[tuple[str, str, int]] = (),
-    error: TaskError | None = None,
-    wrote: Iterable[str] = (),
-    records_in: int = 0,
-) -> pa.RecordBatch:
-    """The control row with the report of a task: what it read and dropped or what ended it, and where it wrote."""
-    value = msgspec.json.encode(TaskReport(list(dropped), error, sorted(wrote), records_in))
+def report(partition: int, said: TaskReport) -> pa.RecordBatch:
+    """The control row with the report of a task."""
     zeros = dict.fromkeys(("offset", "timestamp", "origin", "stream_time"), 0)
-    row = {"topic": CONTROL_TOPIC, "partition": partition, "value": value, **zeros}
+    row = {"topic": CONTROL_TOPIC, "partition": partition, "value": msgspec.json.encode(said), **zeros}
     return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
 
 
@@ -80,6 +79,30 @@ def split_reports(rows: pa.Table) -> tuple[pa.Table, list[TaskReport]]:
     is_control = pc.equal(rows["topic"], CONTROL_TOPIC)
     encoded = rows.filter(is_control)["value"].to_pylist()
     return rows.filter(pc.invert(is_control)), [msgspec.json.decode(value, type=TaskReport) for value in encoded]
+
+
+def taken_reports(rows: DataFrame) -> list[TaskReport]:
+    """The reports of the tasks that a frame is made of: they run for it. Only control rows come to the driver."""
+    return split_reports(rows.where(f"topic = '{CONTROL_TOPIC}'").toArrow())[1]
+
+
+def merged(reports: Iterable[TaskReport]) -> TaskReport:
+    """Several reports of relational rows as one.
+
+    Examples
+    --------
+    >>> merged([TaskReport([("filter", "null key", 1)]), TaskReport([("filter", "null key", 1)])]).dropped
+    [('filter', 'null key', 2)]
+    """
+    return TaskReport([(*place, count) for place, count in dropped_records(reports).items()])
+
+
+def written_records(reports: Iterable[TaskReport]) -> Counter[str]:
+    """How many records were written to each topic of the user's."""
+    counts: Counter[str] = Counter()
+    for each in reports:
+        counts.update(each.written)
+    return counts
 
 
 def dropped_records(reports: Iterable[TaskReport]) -> Counter[tuple[str, str]]:

@@ -55,7 +55,8 @@ def read_stream(
     """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
     reader = session.readStream.format("kstreams").option("path", str(home)).option("topics", ",".join(topics))
     reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
-    reader = reader.option("mayBeMissing", ",".join(missing))
+    # What one partition holds is not split among Spark tasks: each of them writes its rows in order.
+    reader = reader.option("mayBeMissing", ",".join(missing)).option("rowsPerTask", 1 << 60)
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
@@ -99,9 +100,9 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
 
 
 @cache
-def log_at(address: str) -> Log:
+def log_at(address: str, settings: tuple[tuple[str, Any], ...] = ()) -> Log:
     """The home with an address, opened once per process: Spark's Python workers live on between tasks."""
-    return home_at(address).open()
+    return home_at(address).open(dict(settings))
 
 
 class LogInputPartition(InputPartition):  # type: ignore[misc]

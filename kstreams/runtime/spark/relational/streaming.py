@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from contextlib import ExitStack
+from functools import reduce
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.runtime.spark.io.control_rows import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
-from kstreams.runtime.spark.io.from_log import count_records
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.reports import TaskReport, split_reports
+from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.reports import TaskReport, taken_reports
 from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.source import read_stream
 from kstreams.runtime.spark.program import Program
@@ -17,28 +20,42 @@ from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.relational.windowed_query import window_of
+from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
 
 
 class WindowedSteps:
-    """See `Work`: Spark has done the work when it hands over the rows.
+    """See `StepExecutor`: Spark has done the work when it hands over the rows.
 
     Parameters
     ----------
-    home : str
+    plan : PathPlan
+    number : int
+        The sub-topology.
+    program : Program
     """
 
-    def __init__(self, home: str) -> None:
-        self._home = home
+    def __init__(self, plan: PathPlan, number: int, program: Program) -> None:
+        self._plan, self._number, self._program = plan, number, program
 
     def run(
-        self, step: int, parent: int, rows: DataFrame | None, ranges: OffsetRanges
-    ) -> tuple[pa.Table, list[TaskReport]]:
-        """The rows as they are; the end of input came as data."""
+        self,
+        step: int,
+        parent: int,
+        rows: DataFrame | None,
+        ranges: OffsetRanges,
+        output: OutputTopics,
+        resources: ExitStack,
+    ) -> tuple[DataFrame, list[TaskReport]]:
+        """Write the rows; the end of input came as data."""
         assert rows is not None
+        written = written_rows(rows, self._plan, self._number, self._program, output)
+        if self._program.delta:
+            resources.callback(written.unpersist)
+            written = written.persist()
         topics = sorted({source.topic for source in ranges})
-        table, reports = split_reports(rows.toArrow())
-        return table, [*reports, TaskReport(records_in=count_records(self._home, topics, ranges))]
+        read = reports_of_reading(rows.sparkSession, self._program.home, topics, ranges, topics)
+        return written, taken_reports(reduce(DataFrame.union, read, written))
 
 
 def windowed_stream(

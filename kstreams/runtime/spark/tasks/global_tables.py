@@ -1,18 +1,23 @@
-"""Global tables on Spark: the driver runs their tasks over what their topics hold, workers read the state it wrote."""
+"""Global tables on Spark: one task reads what their topics hold, on an executor; all workers read the state it wrote.
+
+State files keep a table as it was for a step, whatever compaction does to its topic: so a step may run again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pyspark.sql import SparkSession
 
-from kstreams.batch import Batch
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.spark.io.reports import raise_first, split_reports
-from kstreams.runtime.spark.io.rows import offsets_of, positions_of, table_of
+from kstreams.runtime.spark.io.control_rows import control_rows
+from kstreams.runtime.spark.io.offset_ranges import OffsetRange
+from kstreams.runtime.spark.io.output_topics import NoTopics
+from kstreams.runtime.spark.io.reports import raise_first, taken_reports
+from kstreams.runtime.spark.io.rows import OUT_SCHEMA, offsets_of, positions_of
 from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import NO_STEP, Step
 from kstreams.runtime.spark.tasks.step_plans import GlobalTable
-from kstreams.runtime.spark.tasks.task_run import run_task
+from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 
 
 class GlobalTableLoader:
@@ -22,11 +27,14 @@ class GlobalTableLoader:
 
     Parameters
     ----------
+    session : SparkSession
     program : Program
+    packed : bytes
+        The same program, packed for the workers.
     """
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, session: SparkSession, program: Program, packed: bytes) -> None:
+        self._session, self._program, self._packed = session, program, packed
         self._subs = [sub for sub in program.sub_topologies if sub.is_global]
 
     def plan(self, step: int, before: dict[int, GlobalTable]) -> dict[int, GlobalTable]:
@@ -34,23 +42,22 @@ class GlobalTableLoader:
         return {sub.id: self._plan(sub, step, before.get(sub.id)) for sub in self._subs}
 
     def load(self, step: int, wanted: dict[int, GlobalTable], before: dict[int, GlobalTable], now_ms: int) -> None:
-        """Bring the tables to the state that is wanted; does nothing twice."""
+        """Have the tables brought to the state that is wanted; does nothing twice."""
         for sub in self._subs:
             if wanted[sub.id].step == step:
                 last = before.get(sub.id, GlobalTable(NO_STEP, {}))
-                batches = self._batches(sub, last, wanted[sub.id])
-                given = table_of(run_task(self._program, sub, 0, Step(step, last.step, now_ms), batches))
-                raise_first(split_reports(given)[1])  # else only its state matters
+                task = tasks_in_arrow(self._packed, sub.id, Step(step, last.step, now_ms), NoTopics)
+                read = control_rows(self._session, [self._ranges(sub, last, wanted[sub.id])], 1)
+                raise_first(taken_reports(read.mapInArrow(task, OUT_SCHEMA)))
 
     def _plan(self, sub: SubTopology, step: int, before: GlobalTable | None) -> GlobalTable:
         end = offsets_of(self._topics(sub).end())
         return before if before is not None and before.offsets == end else GlobalTable(step, end)
 
-    def _batches(self, sub: SubTopology, last: GlobalTable, wanted: GlobalTable) -> Iterator[Batch]:
-        topics = self._topics(sub)
-        start = topics.beginning() | positions_of(last.offsets)
-        for rows in topics.partitions_between(start, positions_of(wanted.offsets)):
-            yield from topics.read(rows)
+    def _ranges(self, sub: SubTopology, last: GlobalTable, wanted: GlobalTable) -> list[OffsetRange]:
+        start = self._topics(sub).beginning() | positions_of(last.offsets)
+        ends = positions_of(wanted.offsets)
+        return [OffsetRange(*source, start[source], end) for source, end in ends.items() if end > start[source]]
 
     def _topics(self, sub: SubTopology) -> TopicReader:
         return TopicReader(self._program.home, self._program.inputs[sub.id], 1 << 60)

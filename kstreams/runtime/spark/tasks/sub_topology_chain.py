@@ -1,8 +1,9 @@
 """The task path of one step: all sub-topologies one after the other, as one Spark plan.
 
-A task reads its own partitions of source topics itself, straight from the log. What tasks write to a repartition topic
-is shuffled to the tasks of the next sub-topology within the same step. Sub-topologies that feed each other in a circle
-run in rounds, and each round is a job of its own: only its rows show whether another one is needed.
+A task reads its own partitions of source topics itself, straight from the log, and writes to topics itself. What tasks
+write to a repartition topic is shuffled to the tasks of the next sub-topology within the same step. Sub-topologies that
+feed each other in a circle run in rounds, and each round is a job of its own: only its reports show whether another one
+is needed.
 """
 
 from __future__ import annotations
@@ -10,20 +11,63 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import reduce
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.processor.topology.processing_order import in_cycles, processing_order
-from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, encode_ranges, ranges_of_task
-from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, raise_first, split_reports
+from kstreams.runtime.spark.io.control_rows import control_rows, reports_of_reading
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
+from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.reports import raise_first, taken_reports
 from kstreams.runtime.spark.io.rows import OUT_SCHEMA
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
+from kstreams.runtime.spark.relational.written_rows import merged_reports, written_rows
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
+
+
+class StepInput(NamedTuple):
+    """What one step is made of.
+
+    Parameters
+    ----------
+    rows : DataFrame or None
+        The new rows of all source topics, for what is relational; None when there are none.
+    ranges : mapping
+        The offsets of those rows, for tasks: each reads its own partitions itself.
+    step : Step
+    output : OutputTopics
+        Where executors write.
+    resources : ExitStack
+        Closed when the step is over.
+    """
+
+    rows: DataFrame | None
+    ranges: OffsetRanges
+    step: Step
+    output: OutputTopics
+    resources: ExitStack
+
+    def persisted(self, frame: DataFrame) -> DataFrame:
+        """The frame, kept on the executors until the step is over."""
+        self.resources.callback(frame.unpersist)
+        return frame.persist()
+
+
+class StepFrames(NamedTuple):
+    """The frames of one step, which run when they are asked for: all rows that tasks hand to Spark, and their reports.
+
+    `rounds` is how many rounds those in circles took.
+    """
+
+    rows: DataFrame
+    reports: DataFrame
+    rounds: Mapping[int, int]
 
 
 class SubTopologyChain:
@@ -51,86 +95,70 @@ class SubTopologyChain:
         self.past_tasks = [t for number in relational for t in program.inputs[number] if t not in repartition]
         """The user's topics whose records no task reads, one entry for each sub-topology that reads them."""
 
-    def outputs(
-        self, rows: DataFrame | None, ranges: OffsetRanges, step: Step, resources: ExitStack
-    ) -> tuple[DataFrame, dict[int, int]]:
-        """The rows that one step writes, with the reports of its tasks; and how many rounds those in circles took.
-
-        Parameters
-        ----------
-        rows : DataFrame or None
-            The new rows of all source topics, for what is relational; None when there are none.
-        ranges : mapping
-            The offsets of those rows, for tasks: each reads its own partitions itself.
-        resources : ExitStack
-            Closed when the rows have been taken.
-        """
-        if rows is not None and self._several_read:
-            rows = _persisted(rows, resources)
+    def outputs(self, given: StepInput) -> StepFrames:
+        """What one step hands to Spark, and what its tasks report."""
+        if given.rows is not None and self._several_read:
+            given = given._replace(rows=given.persisted(given.rows))
         written: dict[int, DataFrame] = {}
         rounds: dict[int, int] = {}
         for stage in self._stages:
             if self._circles.isdisjoint(stage):
-                written[stage[0]] = self._once(stage[0], rows, ranges, written, step, resources)
+                written[stage[0]] = self._once(stage[0], given, written)
             else:
-                taken = self._in_rounds(stage, ranges, written, step, resources)
+                taken = self._in_rounds(stage, given, written)
                 written |= {number: _united(frames) for number, frames in taken.items()}
                 rounds |= {number: len(frames) for number, frames in taken.items()}
-        visible = [frame.where(~F.col("topic").isin(*self._hidden())) for frame in written.values()]
-        return _united(visible), rounds
+        read = reports_of_reading(self._session, self._program.home, self.past_tasks, given.ranges, self.past_tasks)
+        reports = [self._reports(number, frame) for number, frame in written.items()]
+        return StepFrames(_united(written.values()), _united([*reports, *read]), rounds)
 
-    def _once(
-        self,
-        number: int,
-        rows: DataFrame | None,
-        ranges: OffsetRanges,
-        written: Mapping[int, DataFrame],
-        step: Step,
-        resources: ExitStack,
-    ) -> DataFrame:
+    def _reports(self, number: int, frame: DataFrame) -> DataFrame:
+        return merged_reports(frame) if number in self._plan.nodes and not self._writes(number) else frame
+
+    def _once(self, number: int, given: StepInput, written: Mapping[int, DataFrame]) -> DataFrame:
         handed_over = self._handed_over(number, written)
         if number in self._plan.nodes:
-            frame = self._relational(number, rows, handed_over)
+            frame = self._relational(number, given, handed_over)
         else:
-            frame = self._in_tasks(number, ranges, handed_over, step)
-        return _persisted(frame, resources) if number in self._read_twice else frame
+            frame = self._in_tasks(number, given.ranges, handed_over, given.step, given.output)
+        return given.persisted(frame) if number in self._read_twice or self._program.delta else frame
 
     def _in_rounds(
-        self,
-        members: list[int],
-        ranges: OffsetRanges,
-        written: Mapping[int, DataFrame],
-        step: Step,
-        resources: ExitStack,
+        self, members: list[int], given: StepInput, written: Mapping[int, DataFrame]
     ) -> dict[int, list[DataFrame]]:
         """The rows of sub-topologies that feed each other, round by round."""
         first = {number: self._handed_over(number, written) for number in members}
 
         def run(number: int, round_number: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
             mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]
-            given, read = ([*mine, *first[number]], ranges) if round_number == 0 else (mine, {})
-            rows = self._in_tasks(number, read, given, step._replace(round_number=round_number))
-            frame = _persisted(rows, resources)
-            _, reports = split_reports(frame.where(F.col("topic") == CONTROL_TOPIC).toArrow())
+            handed_over, read = ([*mine, *first[number]], given.ranges) if round_number == 0 else (mine, {})
+            step = given.step._replace(round_number=round_number)
+            frame = given.persisted(self._in_tasks(number, read, handed_over, step, given.output))
+            reports = taken_reports(frame)
             raise_first(reports)
-            return frame, {topic for report in reports for topic in report.wrote}
+            return frame, {topic for report in reports for topic in report.handed_over}
 
         return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
 
-    def _relational(self, number: int, rows: DataFrame | None, handed_over: list[DataFrame]) -> DataFrame:
+    def _relational(self, number: int, given: StepInput, handed_over: list[DataFrame]) -> DataFrame:
         zero = F.lit(0).cast("bigint")
-        external = [] if rows is None else [rows.withColumns({"origin": zero, "stream_time": zero})]
-        given = [*external, *handed_over] or [self._control_rows(number, {}).limit(0)]
-        united = _united(given)
-        return relational_rows(
+        external = [] if given.rows is None else [given.rows.withColumns({"origin": zero, "stream_time": zero})]
+        rows = [*external, *handed_over] or [control_rows(self._session, [[]], 1).limit(0)]
+        united = _united(rows)
+        made = relational_rows(
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), self._program
         )
+        return written_rows(made, self._plan, number, self._program, given.output) if self._writes(number) else made
 
-    def _in_tasks(self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step) -> DataFrame:
-        control, slots = self._control_rows(number, ranges), min(self._slots, self._program.tasks[number])
+    def _in_tasks(
+        self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: OutputTopics
+    ) -> DataFrame:
+        count, topics = self._program.tasks[number], self._external(number)
+        slots = min(self._slots, count)
+        control = control_rows(self._session, [ranges_of_task(ranges, topics, p) for p in range(count)], slots)
         if handed_over:
             control = _united([control, *handed_over]).repartitionById(slots, F.col("partition") % slots)
-        return control.mapInArrow(tasks_in_arrow(self._packed, number, step), OUT_SCHEMA)
+        return control.mapInArrow(tasks_in_arrow(self._packed, number, step, output.writer), OUT_SCHEMA)
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
         """The rows of repartition topics that sub-topologies before this one wrote in this step."""
@@ -138,36 +166,14 @@ class SubTopologyChain:
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
         return [written[writer].where(F.col("topic").isin(*internal)) for writer in writers]
 
-    def _control_rows(self, number: int, ranges: OffsetRanges) -> DataFrame:
-        """A control row for every task, so that it runs; holds the offset ranges that the task reads from the log."""
-        count, topics = self._program.tasks[number], self._external(number)
-        encoded = [F.lit(bytearray(encode_ranges(ranges_of_task(ranges, topics, p)))) for p in range(count)]
-        slots = min(self._slots, count)
-        nothing, zero = F.lit(None).cast("binary"), F.lit(0).cast("bigint")
-        columns = {
-            "topic": F.lit(CONTROL_TOPIC),
-            "partition": F.col("id").cast("int"),
-            "offset": zero,
-            "timestamp": zero,
-            "key": nothing,
-            "value": F.element_at(F.array(*encoded), F.col("id").cast("int") + 1),
-            "headers": F.lit(None).cast("array<struct<name: string, value: binary>>"),
-            "origin": zero,
-            "stream_time": zero,
-        }
-        return self._session.range(0, count, 1, slots).select(*(c.alias(name) for name, c in columns.items()))
-
     def _external(self, number: int) -> list[str]:
         return [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
 
-    def _hidden(self) -> list[str]:
-        return [*self._program.topic_names.values(), "\0"]  # isin() wants at least one
+    def _writes(self, number: int) -> bool:
+        """Whether a sub-topology writes to topics of the user's."""
+        sinks = self._program.sub_topology(number).sinks
+        return any(sink.topic not in self._program.topic_names for sink in sinks)
 
 
 def _united(frames: Collection[DataFrame]) -> DataFrame:
     return reduce(lambda left, right: left.union(right), frames)
-
-
-def _persisted(frame: DataFrame, resources: ExitStack) -> DataFrame:
-    resources.callback(frame.unpersist)
-    return frame.persist()

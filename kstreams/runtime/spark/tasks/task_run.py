@@ -1,7 +1,7 @@
-"""One native task in one step, inside a Spark worker: opens its state, runs, writes the new state, yields its output.
+"""One native task in one step, inside a Spark worker: opens its state, runs, writes its output and the new state.
 
 Exactly once: the state read is the one the parent step left, the state written has the step's name. Whatever is run
-again reads and writes the same.
+again reads and writes the same; its report names the transaction with its output, which the driver commits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import decode_ranges
-from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, describe, report
+from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
+from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, TaskReport, describe, report
 from kstreams.runtime.spark.io.rows import batches_of, table_of
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step, version_number
@@ -40,9 +41,10 @@ from kstreams.state.api import StateStore
 logger = logging.getLogger(__name__)
 
 RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+OpensWriter = Callable[[], RowWriter]
 
 
-def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
+def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step, writer: OpensWriter) -> RunsTasks:
     """The function for `mapInArrow` that runs each task whose control row is in the Spark partition."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -54,13 +56,18 @@ def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step) -> RunsTasks:
         for row in sorted(rows.filter(is_control).to_pylist(), key=lambda row: int(row["partition"])):
             mine = handed_over.filter(pc.equal(handed_over["partition"], row["partition"]))
             given = [*from_log(program.home, decode_ranges(row["value"])), *batches_of(mine)]
-            yield from run_task(program, program.sub_topology(sub_topology), row["partition"], step, given)
+            yield from run_task(program, program.sub_topology(sub_topology), row["partition"], step, given, writer)
 
     return run
 
 
 def run_task(
-    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch]
+    program: Program,
+    sub: SubTopology,
+    partition: int,
+    step: Step,
+    given: Iterable[Batch],
+    writer: OpensWriter = NoTopics,
 ) -> Iterator[pa.RecordBatch]:
     """Run one task in one step.
 
@@ -68,25 +75,27 @@ def run_task(
     ----------
     given : iterable of Batch
         Its input, the batches of one partition in order.
+    writer : callable
+        Opens what its output is written with.
 
     Yields
     ------
     pyarrow RecordBatch
-        Its output, columns as in `ARROW_OUT_SCHEMA`, and one row with its counts.
+        Its output for Spark, columns as in `ARROW_OUT_SCHEMA`, and one row with its report.
     """
     name, given, num_given_out = f"{program.checkpoint}/{sub.id}_{partition}", list(given), 0
     try:
         try:
-            for output in _attempt(program, sub, partition, step, given):
+            for output in _attempt(program, sub, partition, step, given, writer):
                 yield output
                 num_given_out += 1
         except CorruptStateError as damage:
             logger.warning("%s. They are rebuilt from the state files, and the step is run again", damage)
             STATE_CACHE.clear()  # a global table's may be meant
-            yield from islice(_attempt(program, sub, partition, step, given), num_given_out, None)
+            yield from islice(_attempt(program, sub, partition, step, given, writer), num_given_out, None)
     except KStreamsError as error:
         STATE_CACHE.drop(name)
-        yield report(partition, error=describe(error))
+        yield report(partition, TaskReport(error=describe(error)))
     except BaseException:
         STATE_CACHE.drop(name)  # it holds half a step
         raise
@@ -94,24 +103,32 @@ def run_task(
 
 
 def _attempt(
-    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch]
+    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch], writer: OpensWriter
 ) -> Iterator[pa.RecordBatch]:
     """The output of a task in one step: the same whenever it is run."""
     name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
     version = files.version_at(step.before(sub.id))
     cached = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
-    yield from _Run(program, sub, partition, step, cached).outputs(given, files)
+    with writer() as opened:
+        yield from _Run(program, sub, partition, step, cached, opened).outputs(given, files)
 
 
 class _Run:
     """What one call of `run_task` works with."""
 
-    def __init__(self, program: Program, sub: SubTopology, partition: int, step: Step, cached: CachedState) -> None:
-        self._program, self._step, self._cached = program, step, cached
+    def __init__(
+        self,
+        program: Program,
+        sub: SubTopology,
+        partition: int,
+        step: Step,
+        cached: CachedState,
+        writer: RowWriter,
+    ) -> None:
+        self._program, self._step, self._cached, self._writer = program, step, cached, writer
         self._partition = partition
         self._metadata = dict(cached.metadata or {})
-        counts = program.partitions, program.default_partitions
-        self._collector = RowCollector(*counts, sub.id, partition, step.round_number)
+        self._collector = RowCollector(program, writer, sub.id, partition, step.round_number)
         clock = ManualClock(step.now_ms)
         application = Application(program.application_id, TaskSettings.of(program.config), clock, program.topic_names)
         global_stores = {} if sub.is_global else _global_stores(program, step)
@@ -133,8 +150,13 @@ class _Run:
         self._commit(files)
         self._task.close()
         yield from self._collector.drain()
+        yield report(self._partition, self._said())
+
+    def _said(self) -> TaskReport:
+        collector = self._collector
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
-        yield report(self._partition, dropped=dropped, wrote=self._collector.topics, records_in=self._task.records_in)
+        wrote = collector.written, collector.handed_over, self._writer.prepare()
+        return TaskReport(dropped, None, self._task.records_in, *wrote)
 
     def _in_order(self, batches: list[Batch]) -> Iterator[Interleaved]:
         group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)
