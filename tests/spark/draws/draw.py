@@ -12,7 +12,7 @@ from kstreams.processor.topology.layout import Layout, lay_out
 from kstreams.processor.topology.topology import Topology
 from tests.columns.random_topologies import Order
 from tests.spark.draws.data import KEYS, SHOPS, Times, draw_rows
-from tests.spark.draws.topology import Comparable, DrawnTopology, comparable, is_uneven
+from tests.spark.draws.topology import Comparable, DrawnTopology, comparable, is_uneven, is_unordered
 from tests.spark.running import Row
 
 INPUTS = {"in-0": KEYS, "in-1": KEYS, "table": KEYS, "global": [*KEYS, *SHOPS], "right": SHOPS}
@@ -49,11 +49,6 @@ class Draw:
     rows: tuple[Row, ...]
     times: Times
     comparable: Comparable
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the records of every partition are in order of time."""
-        return not self.times.jitter_ms and not self.times.outliers
 
     def topology(self, passed: Callable[[Any, Any], None] | None = None) -> Topology:
         """The topology, made anew; `passed` is called with every record of its streams."""
@@ -108,6 +103,6 @@ def _laid_out(name: str, partitions: int) -> tuple[str, tuple[str, ...], Topolog
             layout = lay_out(topology, "app", dict.fromkeys(INPUTS, partitions))
         except TopologyError:
             continue  # what is joined differs in its number of partitions
-        if not is_uneven(layout):
+        if not is_uneven(layout) and not is_unordered(topology, layout):
             return made_from, tuple(maker.said), topology, layout
     raise AssertionError(f"{name}: no topology fits on {partitions} partitions")

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kstreams.batch import Batch
@@ -47,6 +48,15 @@ def in_steps(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool] =
     forgets : callable
         Whether the next step is run by a worker that knows nothing.
     """
+    return _run(draw, folder, size, forgets).results
+
+
+def late_topics(draw: Draw, folder: Path) -> set[str]:
+    """The repartition topics with records that are older than what their writers had read when they wrote them."""
+    return _run(draw, folder, lambda: len(draw.rows), lambda: False).late
+
+
+def _run(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool]) -> _Steps:
     app = application(draw, folder)
     config = Config.of({**app.settings, "spark.kstreams.snapshot.every": "3"})
     settings = SparkSettings.of(config)
@@ -57,7 +67,7 @@ def in_steps(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool] =
     for rows in steps.run(size, forgets):
         steps.keep(rows)
     STATE_CACHE.clear()
-    return steps.results
+    return steps
 
 
 class _Steps:
@@ -69,6 +79,7 @@ class _Steps:
         self._plan: StepPlan | None = None
         self._last = NO_STEP
         self.results: Results = {}
+        self.late: set[str] = set()
 
     def run(self, size: Size, forgets: Callable[[], bool]) -> Iterable[pa.Table]:
         """The rows that every step writes to the topics of the user."""
@@ -85,6 +96,8 @@ class _Steps:
 
     def keep(self, rows: pa.Table) -> None:
         """Add what a step has written to the results."""
+        behind = rows.filter(pc.less(rows["timestamp"], rows["stream_time"]))
+        self.late |= {*behind["topic"].to_pylist()}
         hidden = set(self._program.topic_names.values())
         for batch in batches_of(rows):
             topic, partition = batch.source

@@ -10,7 +10,7 @@ import kstreams as ks
 from kstreams.dsl.graph.node import Keys, Node
 from kstreams.dsl.graph.sinks import To
 from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.processing_order import in_cycles, reachable
+from kstreams.processor.topology.processing_order import in_cycles
 from kstreams.processor.topology.topology import Topology
 from tests.columns.random_topologies import JOINERS, STEPS, Maker, Order, counted, inner_key, shop
 
@@ -75,7 +75,7 @@ class DrawnTopology(Maker):
         joined = join(right, JOINERS[-1], foreign_key=lambda order: order["shop"], value=Order)
         joined.to_stream().to("joined", key=str, value=Order)
         if self.random.random() < 0.5:
-            count = joined.group_by((shop, ks.value), key=str, value=Order).count()
+            count = joined.group_by((shop, ks.value), key=str, value=Order, name="grouped").count()
             count.filter(lambda shop, number: number > 0).map_values(counted, value=Order).to_stream().to(
                 "grouped", key=str, value=Order
             )
@@ -93,32 +93,45 @@ class Comparable:
         Topics that hold the same records of every key in the same order, too: one task writes all of a key.
     tables : frozenset of str
         Topics of which only the last record of every key is the same.
-    beside_repartition : frozenset of int
-        Sub-topologies that read a repartition topic together with another topic.
+    order_counts : frozenset of str
+        Repartition topics whose rows must come in the same order among those of other partitions, too: they are read
+        together with another topic, or what follows from them is written to another repartition topic.
     """
 
     records: frozenset[str]
     changelogs: frozenset[str]
     tables: frozenset[str]
-    beside_repartition: frozenset[int]
+    order_counts: frozenset[str]
 
 
 def comparable(topology: Topology, layout: Layout) -> Comparable:
-    """See `Comparable`.
+    """See `Comparable`."""
+    circles = in_cycles(layout.upstream)
+    writers = _writers(topology)
+    records = writers.keys() - {*JOINED}
+    repartition = frozenset(layout.topic_names.values())
+    read_on = frozenset[int]().union(*layout.upstream.values())
+    order_counts = {
+        topic
+        for sub, topics in layout.inputs.items()
+        for topic in repartition.intersection(topics)
+        if sub not in circles and (len(topics) > 1 or (sub in read_on and layout.partitions[topic] > 1))
+    }
+    keyed = {topic for topic in records if len(writers[topic]) == 1 and _is_keyed(topology, topic)}
+    tables = writers.keys() & {*JOINED}
+    return Comparable(*map(frozenset, (records, keyed, tables, order_counts)))
 
-    Sub-topologies that feed each other in a circle, as those of a foreign-key join, do not advance together in time. So
-    what comes behind a repartition topic of theirs is left out, but for tables.
+
+def is_unordered(topology: Topology, layout: Layout) -> bool:
+    """Whether a repartition topic comes from a circle of sub-topologies, as those of a foreign-key join.
+
+    These do not advance together in time, so its order is not determined on the native engine either. The topics of the
+    join itself are not meant: its final rows do not depend on their order.
     """
     circles = in_cycles(layout.upstream)
-    behind = {sub for sub in layout.upstream if reachable(sub, layout.upstream) & circles} - circles
-    writers = _writers(topology)
-    records = {topic for topic, subs in writers.items() if not subs & behind} - {*JOINED}
-    repartition = frozenset(layout.topic_names.values())
-    beside = {
-        sub for sub, topics in layout.inputs.items() if len(topics) > 1 and not repartition.isdisjoint(topics)
-    } - circles
-    keyed = {topic for topic in records if len(writers[topic]) == 1 and _is_keyed(topology, topic)}
-    return Comparable(frozenset(records), frozenset(keyed), frozenset(writers.keys() & {*JOINED}), frozenset(beside))
+    sinks = [sink.topic for sub in topology.sub_topologies if sub.id in circles for sink in sub.sinks]
+    ordered = layout.topic_names.keys() - {"grouped-repartition"}
+    return any(topic in ordered and "-FK-JOIN-" not in str(topic) for topic in sinks)
 
 
 def is_uneven(layout: Layout) -> bool:
