@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple, TypedDict
 
 import msgspec
 import pytest
@@ -80,6 +81,27 @@ def test_a_struct_keeps_methods_defaults_names_and_its_base(tmp_path: Path) -> N
 def test_a_serde_of_a_struct_reads_and_writes_the_same_bytes(tmp_path: Path) -> None:
     shown = elsewhere(serde_of(Point), 'thing.serialize(thing.deserialize(b\'{"x":1,"yAxis":2}\'))', tmp_path)
     assert shown == """b'{"x":1,"yAxis":2,"tags":[]}'"""
+
+
+class Size(NamedTuple):
+    width: int
+
+
+class Paint(TypedDict):
+    colour: Colour
+    size: Size
+
+
+@dataclass
+class Bucket:
+    paint: Paint
+
+
+def test_types_that_a_serde_has_met_before_are_sent_too(tmp_path: Path) -> None:
+    serde = serde_of(Bucket)
+    written = serde.serialize(Bucket({"colour": Colour.RED, "size": Size(2)}))
+    assert serde.deserialize(written).paint["size"].width == 2
+    assert elsewhere(serde, f"thing.deserialize({written!r}).paint['size'].width", tmp_path) == "2"
 
 
 def test_the_same_bytes_give_the_same_object_as_long_as_the_process_lives() -> None:

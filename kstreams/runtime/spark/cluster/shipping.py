@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 from pyspark import cloudpickle
@@ -71,6 +71,10 @@ def unpack(packed: bytes) -> Any:
     return cloudpickle.loads(packed)
 
 
+_LOOKED_UP = "__msgspec_cache__"
+"""Where msgspec keeps what it found out about a class that it has met: of use in that process only."""
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """cloudpickle, which cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made."""
 
@@ -81,7 +85,22 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             and _is_users(sys.modules.get(thing.__module__))
         ):
             return _reduced_struct(thing)
-        return super().reducer_override(thing)
+        reduced = super().reducer_override(thing)
+        return _resolved(thing, reduced) if isinstance(thing, type) and _LOOKED_UP in vars(thing) else reduced
+
+
+def _resolved(kind: type, reduced: Any) -> Any:
+    """How a type is made again whose fields msgspec knows: these with their types, as no module there has their names.
+
+    One that is sent by reference stays as it is.
+    """
+    if isinstance(reduced, tuple):
+        attributes, _ = reduced[2]
+        attributes.pop(_LOOKED_UP)
+        if own := attributes.get("__annotations__"):
+            hints = get_type_hints(kind, include_extras=True)
+            attributes["__annotations__"] = {name: hints[name] for name in own}
+    return reduced
 
 
 def _reduced_struct(struct: type[msgspec.Struct]) -> tuple[Any, ...]:
