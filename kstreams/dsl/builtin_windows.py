@@ -7,7 +7,7 @@ from typing import Any
 
 from kstreams.dsl.window_kinds import WindowKind, register_window_kind
 from kstreams.expressions import Aggregation
-from kstreams.processor.columns.forms import AggregateForm
+from kstreams.processor.columns.forms import AggregateForm, SessionForm
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.session.rows import Merger, SessionAggregateOperator, SessionStoreView
 from kstreams.processor.operators.tables.rows import KeptRows
@@ -60,6 +60,10 @@ def _form(aggregation: Aggregation, windows: Any, on_close: bool) -> AggregateFo
     return AggregateForm(aggregation, windows, on_close)
 
 
+def _session_form(aggregation: Aggregation, windows: Any, on_close: bool) -> SessionForm:
+    return SessionForm(aggregation, windows, on_close)
+
+
 BUILTIN = (
     WindowKind(
         windows=TimeWindows,
@@ -88,7 +92,7 @@ BUILTIN = (
         store=store_kinds.SESSION,
         operator=_session,
         view=SessionStoreView,
-        columns=_form,
+        columns=_session_form,
         merges=True,
     ),
     WindowKind(

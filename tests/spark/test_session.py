@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from kstreams.errors import ConfigError, EngineUnavailableError
 from kstreams.runtime.spark.cluster import jars
-from kstreams.runtime.spark.cluster.session import session_conf
+from kstreams.runtime.spark.cluster.session import QUIET, session_conf
 from kstreams.runtime.spark.settings import SparkSettings
 
 pytestmark = pytest.mark.spark
@@ -76,3 +77,36 @@ def test_a_new_worker_has_imported_what_every_task_needs(spark: Any) -> None:
         yield from (pa.RecordBatch.from_pydict({"before": [before] * len(batch)}) for batch in batches)
 
     assert spark.range(1).mapInArrow(imported, "before boolean").collect()[0].before
+
+
+def test_the_log_settings_that_every_session_names_exist() -> None:
+    assert Path(QUIET.partition("=")[2]).is_file()
+
+
+MANY_FILES = """
+import sys, kstreams.runtime.spark.cluster.session as sessions
+from kstreams.runtime.spark.settings import SparkSettings
+files = []
+def open_many():
+    files.extend(open("/dev/null") for _ in range(1_100))
+if sys.argv[1] == "before":
+    open_many()
+session = sessions.spark_session(SparkSettings(delta=None))
+open_many()
+rate = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+seen = []
+query = rate.writeStream.foreachBatch(lambda rows, number: seen.append(number)).trigger(once=True).start()
+assert query.awaitTermination(60), "Spark never called"
+print(seen)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("when", "status", "said"), [("before", 1, "PySpark cannot be called back"), ("after", 0, "")])
+def test_spark_calls_back_however_many_files_are_open_or_says_at_once_that_it_cannot(
+    when: str, status: int, said: str
+) -> None:
+    command = [sys.executable, "-c", MANY_FILES, when]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == status, ended.stderr
+    assert said in ended.stderr

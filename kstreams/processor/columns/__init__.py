@@ -6,6 +6,6 @@ whether columns give the same, or why not. Modules that load Arrow are imported 
 topology stays cheap.
 """
 
-from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm
+from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm, SessionForm
 
-__all__ = ["AggregateForm", "BatchForm", "LookupForm", "ProjectForm"]
+__all__ = ["AggregateForm", "BatchForm", "LookupForm", "ProjectForm", "SessionForm"]

@@ -75,18 +75,36 @@ class BatchForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AggregateForm:
-    """Aggregates by key, over all time, or by tumbling, hopping or session windows.
+    """Aggregates by key, over all time or by windows that begin at fixed times.
 
     Parameters
     ----------
     aggregation : Aggregation
         What to keep.
-    windows : TimeWindows or SessionWindows, optional
+    windows : TimeWindows, optional
         None: over all time.
     emit_on_close : bool
         Whether only the final results of windows are emitted, once they have closed.
     """
 
     aggregation: Aggregation
-    windows: TimeWindows | SessionWindows | None = None
+    windows: TimeWindows | None = None
     emit_on_close: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SessionForm:
+    """Aggregates by key and session.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        What to keep.
+    windows : SessionWindows
+    emit_on_close : bool
+        Whether only final results are emitted: then records go one by one, since any of them may close sessions.
+    """
+
+    aggregation: Aggregation
+    windows: SessionWindows
+    emit_on_close: bool

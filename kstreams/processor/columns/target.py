@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kstreams.expressions import Expr, Operation, col, value
 from kstreams.processor.columns.evaluation import columns_needed
-from kstreams.processor.columns.forms import AggregateForm, BatchForm
+from kstreams.processor.columns.forms import AggregateForm, BatchForm, SessionForm
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, TopologyNode
 
@@ -48,10 +48,10 @@ class Target:
         return inputs if fold.windows is not None else (*inputs, self.view.over_source(value.is_null()))
 
 
-def aggregate_of(node: TopologyNode) -> AggregateForm | None:
+def aggregate_of(node: TopologyNode) -> AggregateForm | SessionForm | None:
     """The columnar form of an aggregation; None for any other node."""
     columns = getattr(node, "columns", None)
-    return columns if isinstance(columns, AggregateForm) else None
+    return columns if isinstance(columns, AggregateForm | SessionForm) else None
 
 
 def batch_of(node: TopologyNode) -> BatchForm | None:

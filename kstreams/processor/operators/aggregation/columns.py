@@ -51,8 +51,8 @@ class AggregateTarget:
 
     def __init__(self, target: Target, live: AggregateHandle, context: TaskContext, waits: bool) -> None:
         fold = aggregate_of(target.node)
-        assert fold is not None
-        self._fold: AggregateForm = fold
+        assert isinstance(fold, AggregateForm)
+        self._fold = fold
         self._target, self._live, self._context = target, live, context
         self._waits = waits and not fold.emit_on_close
         self._operations = [slot.operation for slot in fold.aggregation.slots]
@@ -91,7 +91,6 @@ class AggregateTarget:
         if self._fold.windows is None:
             return 0
         reached = [self._live.stream_time_ms, *(int(waiting.times.max()) for waiting in self._gathered)]
-        assert isinstance(self._fold.windows, TimeWindows)
         return place(rows.times, stream_times(rows.times, max(reached)), self._fold.windows).late
 
     def _take(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
@@ -123,7 +122,7 @@ class AggregateTarget:
 
     def _fold_windows(self, rows: _Rows) -> None:
         windows, live = self._fold.windows, self._live
-        assert isinstance(windows, TimeWindows)
+        assert windows is not None
         times = stream_times(rows.times, live.stream_time_ms)
         # What closes by a record is emitted before the record enters its own windows.
         closing = closings(times, live.stream_time_ms, windows) if self._fold.emit_on_close else []

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kstreams.expressions.exactness import Inexact
 from kstreams.expressions.merging import merging
+from kstreams.processor.columns.forms import SessionForm
 from kstreams.processor.columns.row_groups import RowGroups
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
@@ -23,7 +24,6 @@ from kstreams.processor.operators.aggregation.live_aggregation import LiveAggreg
 from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.processor.operators.session.runs import Session, SessionRun, Times, runs_of
 from kstreams.record import Windowed
-from kstreams.windows import SessionWindows
 
 RUNS_PER_ROW = 1 / 3
 """With more runs than that a run is little more than a record, and the record path is as fast. Measured on 10,000 rows:
@@ -48,8 +48,7 @@ class SessionTarget:
 
     def __init__(self, target: Target, live: LiveAggregation) -> None:
         fold = aggregate_of(target.node)
-        assert fold is not None
-        assert isinstance(fold.windows, SessionWindows)
+        assert isinstance(fold, SessionForm)
         self._aggregation, self._windows, self._merge = fold.aggregation, fold.windows, merging(fold.aggregation)
         self._view, self._live = target.view, live
         inputs = iter(target.values)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, type_of
-from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm
+from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm, SessionForm
 from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.source_columns import SourceColumns
@@ -25,7 +25,6 @@ from kstreams.processor.topology.nodes import (
 )
 from kstreams.processor.topology.reach import nodes_after, places_of
 from kstreams.serdes import BytesSerde, Serde
-from kstreams.windows import SessionWindows
 
 NUMBERS = (int, float)
 KEYS = (str, int, bytes)
@@ -126,7 +125,7 @@ class _Paths:
     def _in_columns(self, child: SinkNode | ProcessorNode, view: SourceProjection) -> list[Target]:
         if len(child.parents) > 1:
             raise _Refused(f"paths meet in {child.name}")
-        if isinstance(child, SinkNode) or isinstance(child.columns, AggregateForm | BatchForm):
+        if isinstance(child, SinkNode) or isinstance(child.columns, AggregateForm | SessionForm | BatchForm):
             target = Target(child, view)
             self._check(target)
             return [target]
@@ -209,7 +208,7 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
     fold = aggregate_of(target.node)
     if fold is None:
         return
-    if isinstance(fold.windows, SessionWindows) and fold.emit_on_close:
+    if isinstance(fold, SessionForm) and fold.emit_on_close:
         raise _Refused(f"{target.node.name} closes sessions after any record")
     if not caching or not (fold.emit_on_close or target.node.operator.kept.caching):  # type: ignore[union-attr]
         raise _Refused(f"{target.node.name} emits every update, since the record cache is off")

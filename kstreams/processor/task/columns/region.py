@@ -12,7 +12,7 @@ from kstreams.batch import Batch
 from kstreams.errors import SerdeError
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.evaluation import Evaluation
-from kstreams.processor.columns.forms import AggregateForm
+from kstreams.processor.columns.forms import SessionForm
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.source_columns import Columns, SourceColumns
 from kstreams.processor.columns.target import Target, batch_of
@@ -34,7 +34,6 @@ from kstreams.processor.task.columns.sink_target import SinkTarget
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode, SubTopology
 from kstreams.processor.topology.operator import Forward
-from kstreams.windows import SessionWindows
 
 LiveTarget: TypeAlias = SinkTarget | AggregateTarget | SessionTarget | BatchTarget | ExitTarget
 
@@ -135,7 +134,7 @@ def _live(target: Target, source: SourceNode, task: RegionParts) -> LiveTarget:
         return SinkTarget(target, source, task.outputs, task.context.current)
     if batch_of(node) is not None:
         return BatchTarget(target, source, task.handles.of(node.name, BatchedRecords), task.context.current)
-    if isinstance(node.columns, AggregateForm) and isinstance(node.columns.windows, SessionWindows):
+    if isinstance(node.columns, SessionForm):
         return SessionTarget(target, task.handles.of(node.name, LiveAggregation))
     others = [other for other in task.sub_topology.nodes if other.name != node.name]
     shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in others)

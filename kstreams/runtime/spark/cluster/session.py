@@ -8,9 +8,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kstreams.errors import EngineUnavailableError
+from kstreams.open_files import POOL
 from kstreams.runtime.spark.cluster.jars import spark_jars
 from kstreams.runtime.spark.settings import SparkSettings
 
@@ -45,6 +46,7 @@ LOCAL = {
     ),
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {QUIET}",
 }
+_MOST_FOR_SELECT = 1_024
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -67,7 +69,7 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     Raises
     ------
     EngineUnavailableError
-        When Java, PySpark or the jars are missing; the message says how to get them.
+        When Java, PySpark or the jars are missing, or too many files are open; the message names the cure.
     """
     require_pyspark()
     from pyspark.sql import SparkSession
@@ -80,7 +82,27 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     builder = SparkSession.builder.appName("kstreams")
     for key, value in session_conf(settings, submitted="PYSPARK_GATEWAY_PORT" in os.environ, say=say).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _listen_for_calls(session)
+    return session
+
+
+def _listen_for_calls(session: SparkSession) -> None:
+    """Open the port on which Spark calls this process, while a low file descriptor is to be had for it.
+
+    PySpark listens with `select`, which takes no descriptor from 1,024 on; the first query would wait for ever.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway: Any = session.sparkContext._gateway
+    POOL.close_unused()
+    ensure_callback_server_started(gateway)
+    if gateway._callback_server.server_socket.fileno() >= _MOST_FOR_SELECT:
+        session.stop()
+        raise EngineUnavailableError(
+            f"This process has more than {_MOST_FOR_SELECT:,} files open, and PySpark cannot be called back then: "
+            "start Spark before it opens them, or in a process of its own."
+        )
 
 
 def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say = quiet) -> dict[str, str]:
