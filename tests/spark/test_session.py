@@ -25,6 +25,13 @@ def test_a_local_session_listens_on_loopback_only() -> None:
     assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
 
 
+def test_spark_logs_as_a_file_says_that_is_there() -> None:
+    _, _, path = session_conf(SparkSettings(delta=None))["spark.driver.extraJavaOptions"].partition(
+        "configurationFile="
+    )
+    assert "rootLogger.level = fatal" in Path(path).read_text()
+
+
 def test_settings_of_the_configuration_win_over_the_profile() -> None:
     settings = SparkSettings.of({"spark.driver.memory": "1g", "spark.kstreams.delta": "none"})
     assert session_conf(settings)["spark.driver.memory"] == "1g"
