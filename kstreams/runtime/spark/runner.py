@@ -34,7 +34,7 @@ from kstreams.runtime.spark.query import StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
+from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.step_plans import StepPlans
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
@@ -115,11 +115,12 @@ class SparkRunner:
 
     def _tasks(self) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
-        parts = self._session, self._program, pack(self._program)
-        chain, tables = SubTopologyChain(*parts, self._plan), GlobalTableLoader(*parts)
+        session, packed = self._session, pack(self._program)
+        chain = SubTopologyChain(session, self._program, packed, self._plan)
+        tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
         work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, self._clock)
         sources = source_partitions(self._program, numbers)
-        given = self._session, self._program.home, _topics(sources), self._settings.max_records, self._starts
+        given = session, self._program.home, _topics(sources), self._settings.max_records, self._starts
         rows = read_stream(*given, missing=topics_to_miss(self._program))
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 

@@ -5,7 +5,7 @@ A step takes milliseconds here, so that steps of a single record can be drawn by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,17 @@ from kstreams.batch import Batch
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.io.from_log import from_log
-from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
+from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges, ranges_of_task
+from kstreams.runtime.spark.io.reports import TaskReport, split_reports
 from kstreams.runtime.spark.io.rows import Offsets, batches_of, positions_of
 from kstreams.runtime.spark.io.source import StreamReader, TopicReader
 from kstreams.runtime.spark.program import Program, program_of, source_partitions
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.steps import NO_STEP, batch_step, end_step
-from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
+from kstreams.runtime.spark.steps import NO_STEP, Step, batch_step, end_step
+from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, RunsTask
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.step_plans import GlobalTable, StepPlan
+from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from tests.spark.draws.draw import TYPES, Draw
 from tests.spark.draws.engines import application
@@ -58,7 +60,9 @@ def late_topics(draw: Draw, folder: Path) -> set[str]:
 
 def _run(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool]) -> _Steps:
     app = application(draw, folder)
-    config = Config.of({**app.settings, "spark.kstreams.snapshot.every": "3"})
+    # With Delta tasks give out what they write: it is taken from there, and no topic is written.
+    delta = {"spark.kstreams.delta": str(folder / "delta")}
+    config = Config.of({**app.settings, **delta, "spark.kstreams.snapshot.every": "3"})
     settings = SparkSettings.of(config)
     existing = dict.fromkeys(app.topics(), draw.partitions)
     layout = lay_out(app.topology, "app", existing)
@@ -70,11 +74,19 @@ def _run(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool]) -> _
     return steps
 
 
+def _in_this_process(program: Program) -> RunsTask:
+    def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
+        made = run_task(program, program.sub_topology(number), 0, step, from_log(program.home, ranges))
+        return split_reports(pa.Table.from_batches(list(made)))[1]
+
+    return run
+
+
 class _Steps:
     """The steps of one application, one after the other."""
 
     def __init__(self, program: Program) -> None:
-        self._program, self._globals = program, GlobalTableLoader(program)
+        self._program, self._globals = program, GlobalTableLoader(program, _in_this_process(program))
         self._sources = source_partitions(program, program.tasks.keys())
         self._plan: StepPlan | None = None
         self._last = NO_STEP

@@ -5,19 +5,34 @@ State files keep a table as it was for a step, whatever compaction does to its t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from pyspark.sql import SparkSession
 
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.io.control_rows import control_rows
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.output_topics import NoTopics
-from kstreams.runtime.spark.io.reports import raise_first, taken_reports
+from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports
 from kstreams.runtime.spark.io.rows import OUT_SCHEMA, offsets_of, positions_of
 from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import NO_STEP, Step
 from kstreams.runtime.spark.tasks.step_plans import GlobalTable
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
+
+RunsTask = Callable[[int, Sequence[OffsetRange], Step], list[TaskReport]]
+"""Runs the only task of a sub-topology, which reads these records and writes to no topic."""
+
+
+def on_an_executor(session: SparkSession, packed: bytes) -> RunsTask:
+    """Tasks of a program, packed for the workers, each as a job of its own."""
+
+    def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
+        task = tasks_in_arrow(packed, number, step, NoTopics)
+        return taken_reports(control_rows(session, [ranges], 1).mapInArrow(task, OUT_SCHEMA))
+
+    return run
 
 
 class GlobalTableLoader:
@@ -27,14 +42,13 @@ class GlobalTableLoader:
 
     Parameters
     ----------
-    session : SparkSession
     program : Program
-    packed : bytes
-        The same program, packed for the workers.
+    run : callable
+        Runs the task of a table.
     """
 
-    def __init__(self, session: SparkSession, program: Program, packed: bytes) -> None:
-        self._session, self._program, self._packed = session, program, packed
+    def __init__(self, program: Program, run: RunsTask) -> None:
+        self._program, self._run = program, run
         self._subs = [sub for sub in program.sub_topologies if sub.is_global]
 
     def plan(self, step: int, before: dict[int, GlobalTable]) -> dict[int, GlobalTable]:
@@ -46,9 +60,7 @@ class GlobalTableLoader:
         for sub in self._subs:
             if wanted[sub.id].step == step:
                 last = before.get(sub.id, GlobalTable(NO_STEP, {}))
-                task = tasks_in_arrow(self._packed, sub.id, Step(step, last.step, now_ms), NoTopics)
-                read = control_rows(self._session, [self._ranges(sub, last, wanted[sub.id])], 1)
-                raise_first(taken_reports(read.mapInArrow(task, OUT_SCHEMA)))
+                raise_first(self._run(sub.id, self._ranges(sub, last, wanted[sub.id]), Step(step, last.step, now_ms)))
 
     def _plan(self, sub: SubTopology, step: int, before: GlobalTable | None) -> GlobalTable:
         end = offsets_of(self._topics(sub).end())
