@@ -6,6 +6,7 @@ happens before that, Spark hands the batch over again, and the step runs again f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Protocol
@@ -24,6 +25,12 @@ from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, rai
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.steps import NO_STEP, batch_step, end_step
+
+logger = logging.getLogger(__name__)
+
+MOST_STARTS = 5
+_TOO_SLOW = "Python worker failed to connect back"
+"""What Spark says when the process that plans the input of a query took more than ten seconds to start."""
 
 
 class StepExecutor(Protocol):
@@ -83,12 +90,18 @@ class StepQuery:
         self.sink, self._delta = sink, delta
         self._query: StreamingQuery | None = None
         self._error: KStreamsError | None = None
+        self._starts = 0
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Begin to run; a bounded query ends where its topics ended when it was started."""
         writer = self._rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
         pace = {"availableNow": True} if bounded else {"processingTime": f"{pause_ms} milliseconds"}
-        self._query = writer.trigger(**pace).start()
+        self._writer = writer.trigger(**pace)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._starts += 1
+        self._query = self._writer.start()
 
     def ended(self, seconds: float) -> bool:
         """Wait a little; whether the query has ended. Raises what ended it."""
@@ -96,6 +109,10 @@ class StepQuery:
         try:
             return bool(self._query.awaitTermination(seconds))
         except Exception as error:
+            if self._error is None and self._starts < MOST_STARTS and _TOO_SLOW in str(error):
+                logger.warning("%s; the query is started again", _TOO_SLOW)
+                self._begin()
+                return False
             raise (self._error or as_kstreams_error(error)) from error
 
     def stop(self) -> None:

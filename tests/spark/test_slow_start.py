@@ -1,0 +1,35 @@
+"""A machine that is so busy that Spark gives up waiting for a Python process: the query begins again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from tests.spark.running import Application, Row
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SLOW_ONCE = """#!/bin/sh
+case "$*" in *streaming_source*) if mkdir {flag} 2>/dev/null; then sleep 12; fi ;; esac
+exec {python} "$@"
+"""
+
+
+def test_a_python_process_that_starts_too_slowly_ends_no_application(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    python, flag = tmp_path / "python", tmp_path / "was-slow"
+    python.write_text(SLOW_ONCE.format(flag=flag, python=sys.executable))
+    python.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=int).map_values(lambda n: n + 1, value=int).to("out")
+    application = Application(spark, tmp_path, builder, {"in": (str, int), "out": (str, int)}).create("in", "out")
+    application.write([Row("in", "a", 1, 1)]).run()
+    assert flag.exists()
+    assert application.rows("out") == [("a", 2, 1)]
+    assert "the query is started again" in caplog.text
