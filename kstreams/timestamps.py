@@ -124,6 +124,8 @@ class WallclockTimestampExtractor(FailOnInvalidTimestamp):
         return np.full(len(times), clock.now_ms(), dtype=np.int64)
 
 
+_KEEPING_VALID = (FailOnInvalidTimestamp, LogAndSkipOnInvalidTimestamp, UsePartitionTimeOnInvalidTimestamp)
+
 BUILT_IN: dict[str, type[FailOnInvalidTimestamp]] = {
     kind.__name__: kind
     for kind in (
@@ -133,6 +135,17 @@ BUILT_IN: dict[str, type[FailOnInvalidTimestamp]] = {
         WallclockTimestampExtractor,
     )
 }
+
+
+def keeps_valid_times(extractor: TimestampExtractor | None) -> bool:
+    """Whether an extractor, or none, leaves valid times as they are: then the log knows the times of its records.
+
+    Examples
+    --------
+    >>> keeps_valid_times(LogAndSkipOnInvalidTimestamp()), keeps_valid_times(lambda record, partition_time: 5)
+    (True, False)
+    """
+    return extractor is None or type(extractor) in _KEEPING_VALID
 
 
 def extractor_of(given: Any) -> TimestampExtractor | None:

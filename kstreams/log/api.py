@@ -40,6 +40,15 @@ class Delivery(NamedTuple):
 OnDelivery = Callable[[Delivery], None]
 
 
+class Span(NamedTuple):
+    """Records of a partition that lie together, as `Consumer.skim` tells of them."""
+
+    start: int  # none of them has a smaller offset
+    end: int  # offset of what follows
+    records: int  # at least 1
+    latest_ms: int  # the greatest of their timestamps
+
+
 class Producer(Protocol):
     """Appends records. Not shared between threads. Usable as a context manager."""
 
@@ -151,6 +160,14 @@ class Consumer(Protocol):
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
         """What there is, at most `max_records` rows together; waits up to `timeout` seconds when there is nothing."""
+        ...
+
+    def skim(self, partition: TopicPartition, end: int) -> Span | None:
+        """The next records before offset `end`, as many as lie together: counted and timed, and passed over.
+
+        As with `poll`, what is hidden or aborted does not count, and the position moves behind it. None when there is
+        nothing before `end`. Whole frames are not read: their headers say it all.
+        """
         ...
 
     def pause(self, partitions: Collection[TopicPartition]) -> None: ...

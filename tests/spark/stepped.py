@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import kstreams as ks
-from kstreams.batch import Batch
+from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.processing_order import processing_order
@@ -61,10 +61,22 @@ class Stepped:
         self._offsets = dict.fromkeys(inputs, 0)
         self.reports: list[TaskReport] = []
 
-    def step(self, rows: Sequence[Row], *, now_ms: int = 0, twice: bool = False, forget: bool = False) -> list[Output]:
-        """What one more step puts out; on request run twice, the second time by a worker that may know nothing."""
+    def step(
+        self,
+        rows: Sequence[Row],
+        *,
+        now_ms: int = 0,
+        behind: Collection[str] = (),
+        twice: bool = False,
+        forget: bool = False,
+    ) -> list[Output]:
+        """What one more step puts out; on request run twice, the second time by a worker that may know nothing.
+
+        `behind` names the topics that have more records than it takes.
+        """
         parent, self._number = max(self._number, -1), self._number + 2
-        step = Step(self._number, parent, now_ms, globals=self._globals, rounds=self._rounds)
+        partitions = frozenset(TopicPartition(topic, 0) for topic in behind)
+        step = Step(self._number, parent, now_ms, globals=self._globals, rounds=self._rounds, behind=partitions)
         table = self._encoded(rows)
         for again in range(1 + twice):
             if forget and again == twice:

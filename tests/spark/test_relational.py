@@ -365,3 +365,14 @@ def test_a_time_out_of_range_ends_the_run_and_is_named(spark, tmp_path: Path, bu
     app.write([Row("in", "a", Order("one", 1), 1), Row("in", "a", Order("two", 0), time)])
     with pytest.raises(ProcessingError, match=r"in-0@1: InvalidTimestampError: its time is (negative|after)"):
         app.run()
+
+
+def test_the_default_timestamp_extractor_holds_whatever_the_operators_could(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).map_values(ks.value.str.upper(), value=str).to("out")
+    types, later = {"in": (str, str), "out": (str, str)}, lambda record, partition_time: record.timestamp + 100
+    app = Application(spark, tmp_path, builder, types, **{"default.timestamp.extractor": later}).create(
+        "in", partitions=1
+    )
+    app.write([Row("in", "a", "tea", 1)]).run()
+    assert app.rows("out") == [("a", "TEA", 101)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
+from kstreams.log.api import Span
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.reader import PartitionReader
@@ -97,6 +98,10 @@ class EmbeddedConsumer:
             timeout -= pause
             pause = min(pause * 2, _LONGEST_PAUSE)
         return batches
+
+    def skim(self, partition: TopicPartition, end: int) -> Span | None:
+        """The next records before `end` that lie together: a frame, or the part of one that lies there."""
+        return self._reader(partition).skim(end)
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Let `poll` pass over these until `resume`."""

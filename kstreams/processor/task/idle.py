@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
-from kstreams.processor.topology.reach import nodes_after
+from kstreams.processor.topology.reach import feeding
 
 NEVER_IDLE = -1
 _SINCE, _MOVED = "idle_since:", "idle_moved:"
@@ -82,21 +82,10 @@ def idle_input(
     limits_ms = {source.name: limit_of(source, limit_ms) for source in sub_topology.sources}
     if all(limit < 0 for limit in limits_ms.values()):
         return None
-    return IdleInput(limits_ms, {node: _feeding(sub_topology, node) for node in nodes}, now_ms, kept)
+    return IdleInput(limits_ms, {node: feeding(sub_topology, node) for node in nodes}, now_ms, kept)
 
 
 def limit_of(source: SourceNode, default_ms: int) -> int:
     """After how long (ms) a source is idle, negative: never. An internal topic waits for all that feeds it."""
     limits = [default_ms if limit is None else limit for limit in source.idle_ms]
     return max(limits) if min(limits) >= 0 else NEVER_IDLE
-
-
-def _feeding(sub_topology: SubTopology, step: str) -> set[str]:
-    nodes = {node.name: node for node in sub_topology.nodes}
-    stores = set(getattr(nodes.get(step), "stores", ()))
-    together = {name for name, node in nodes.items() if stores & set(getattr(node, "stores", ()))} | {step}
-    return {
-        source.name
-        for source in sub_topology.sources
-        if step not in nodes or together & {node.name for node in nodes_after(sub_topology, source)}
-    }

@@ -22,3 +22,15 @@ def places_of(node: TopologyNode, sub_topology: SubTopology) -> list[str]:
     if isinstance(node.topic, str):
         return [node.topic]
     return ["any topic", *(sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str))]
+
+
+def feeding(sub_topology: SubTopology, name: str) -> set[str]:
+    """The sources from which records reach a node, or one that it shares a store with; all of them for another name."""
+    nodes = {node.name: node for node in sub_topology.nodes}
+    stores = set(getattr(nodes.get(name), "stores", ()))
+    together = {other for other, node in nodes.items() if stores & set(getattr(node, "stores", ()))} | {name}
+    return {
+        source.name
+        for source in sub_topology.sources
+        if name not in nodes or together & {node.name for node in nodes_after(sub_topology, source)}
+    }

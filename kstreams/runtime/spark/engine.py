@@ -76,8 +76,17 @@ def reset(topology: Topology, config: Config) -> None:
 
 
 def explain(topology: Topology, config: Config) -> list[Any]:
-    """The path that every operator takes on Spark, and why: named tuples; neither Spark nor topics are needed."""
+    """The path that every operator takes on Spark, and why: named tuples; neither Spark nor topics are needed.
+
+    What is not exact when input is cut into steps is said behind the reason.
+    """
     from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
     from kstreams.runtime.spark.settings import SparkSettings
+    from kstreams.runtime.spark.step_differences import step_differences
+    from kstreams.timestamps import extractor_of
 
-    return list(plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions)
+    decisions = plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions
+    said = step_differences(topology, extractor_of(config["default.timestamp.extractor"]))
+    return [
+        each._replace(why="; but ".join([each.why, *filter(None, [said.get(each.operator)])])) for each in decisions
+    ]

@@ -14,10 +14,12 @@ from kstreams.config import Config, MemoryShares
 from kstreams.log import home_of
 from kstreams.processor.task.idle import limit_of
 from kstreams.processor.topology.layout import Layout
-from kstreams.processor.topology.processing_order import leading_to
+from kstreams.processor.topology.processing_order import leading_to, reachable
 from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.runtime.spark.coupling import Admission, admissions
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.state import StateLimits
+from kstreams.timestamps import extractor_of
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +123,34 @@ class Program:
         """The sub-topologies that keep state, or whose records reach one that does."""
         return leading_to({number for number in self.upstream if self.sub_topology(number).stores}, self.upstream)
 
+    @cached_property
+    def idle_sources(self) -> list[str]:
+        """The names of the sources that are idle after some time without records."""
+        sources = (source for number in self.upstream for source in self.sub_topology(number).sources)
+        return sorted(source.name for source in sources if limit_of(source, self.config["idle.timeout.ms"]) >= 0)
+
+    def awake(self, number: int, partition: int, behind: Collection[TopicPartition]) -> set[str]:
+        """The topics of a task of which more records may come, when some source partitions are behind.
+
+        Of one that is written within the step more may come as long as anything is behind that feeds it. A global table
+        is read to the end of its topics: of these no more may come.
+        """
+        if number not in self.upstream:
+            return set()
+        feeding = {topic for writer in reachable(number, self.upstream) for topic in self.inputs[writer]}
+        fed = any(source.topic in feeding for source in behind)
+        return {
+            topic
+            for topic in self.inputs[number]
+            if (fed if topic in self.internal else TopicPartition(topic, partition) in behind)
+        }
+
+    def admissions(self, numbers: Collection[int]) -> list[Admission]:
+        """How the topics that some sub-topologies read from the log are cut into steps, when these run together."""
+        subs = [sub for sub in self.sub_topologies if sub.id in numbers and not sub.is_global]
+        default = extractor_of(self.config["default.timestamp.extractor"])
+        return admissions(subs, self.inputs, self.upstream, self.internal, default)
+
     def read_within(self, number: int) -> list[str]:
         """The topics that a sub-topology reads and that are written within the step."""
         return [topic for topic in self.inputs[number] if topic in self.internal]
@@ -152,14 +182,13 @@ def program_of(
     existing : mapping of str to int
         Number of partitions of every topic there is.
     """
-    _warn_of_idle(topology, config)
     tasks = Counter(task.id.sub_topology for task in layout.tasks)
     read = {topic for topics in layout.inputs.values() for topic in topics}
     repartition = frozenset(layout.topic_names.values())
     through = frozenset(topic for topic in fixed_sinks(topology.sub_topologies) if topic in read)
     prefixed = {t.removeprefix(settings.prefix): n for t, n in existing.items() if t.startswith(settings.prefix)}
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
-    return Program(
+    program = Program(
         config=config,
         home=home_of(config).address,
         sub_topologies=topology.sub_topologies,
@@ -172,17 +201,13 @@ def program_of(
         snapshot_every=settings.snapshot_every,
         delta=settings.delta is not None,
     )
-
-
-def _warn_of_idle(topology: Topology, config: Config) -> None:
-    sources = (source for sub in topology.sub_topologies if not sub.is_global for source in sub.sources)
-    names = sorted(source.name for source in sources if limit_of(source, config["idle.timeout.ms"]) >= 0)
-    if names:
+    if program.idle_sources:
         logger.warning(
             "%s: idle input closes nothing on Spark before the next record of any source comes: nothing runs there "
             "between steps",
-            ", ".join(names),
+            ", ".join(program.idle_sources),
         )
+    return program
 
 
 def source_partitions(program: Program, sub_topologies: Collection[int]) -> list[TopicPartition]:

@@ -93,7 +93,7 @@ class SparkRunner:
         With `until_end`, what is still open is closed after the last row: windows, suppress, unmatched join rows.
         """
         queries = [self._windowed(number, until_end) for number in sorted(self._plan.streaming)]
-        tasks = [self._tasks()] if self._program.tasks.keys() - self._plan.streaming else []
+        tasks = [self._tasks(bounded=once or until_end)] if self._program.tasks.keys() - self._plan.streaming else []
         try:
             for query in (*queries, *tasks):
                 query.start(bounded=once or until_end, pause_ms=self._config["poll.ms"])
@@ -113,15 +113,17 @@ class SparkRunner:
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
             self._log.tend()
 
-    def _tasks(self) -> StepQuery:
+    def _tasks(self, *, bounded: bool) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
         session, packed = self._session, pack(self._program)
         chain = SubTopologyChain(session, self._program, packed, self._plan)
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
-        work = TaskSteps(chain, StepPlans(self._checkpoint.root), tables, self._clock)
+        plans = StepPlans(self._checkpoint.root)
+        work = TaskSteps(chain, plans, tables, self._program, self._clock, bounded=bounded)
         sources = source_partitions(self._program, numbers)
         given = session, self._program.home, _topics(sources), self._settings.max_records, self._starts
-        rows = read_stream(*given, missing=topics_to_miss(self._program))
+        cut = self._program.admissions(numbers)
+        rows = read_stream(*given, admissions=cut, missing=topics_to_miss(self._program))
         return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kstreams.batch import TopicPartition
+
 NO_STEP = -1
 MAX_ROUNDS = 1 << 16
 """Most rounds of a sub-topology in one step; only those that feed themselves run more than once."""
@@ -40,6 +42,9 @@ class Step(NamedTuple):
         Per sub-topology that feeds itself: how many rounds it took in the parent. Any other takes one.
     round_number : int
         The round within this step.
+    behind : frozenset of TopicPartition
+        The source partitions that have more records than the steps so far have taken, or may get them: nothing that
+        they feed is idle.
     """
 
     number: int
@@ -49,6 +54,7 @@ class Step(NamedTuple):
     globals: Mapping[int, int] = {}
     rounds: Mapping[int, int] = {}
     round_number: int = 0
+    behind: frozenset[TopicPartition] = frozenset()
 
     @property
     def version_number(self) -> int:

@@ -67,6 +67,19 @@ def test_the_last_value_of_each_key_stays_where_it_was(log: EmbeddedLog, clock: 
     assert log.admin().end_offsets([SOURCE]) == {SOURCE: 100}
 
 
+def test_skimming_counts_only_what_stayed(log: EmbeddedLog, clock: ManualClock) -> None:
+    create(log)
+    write(log, *[(f"k{i % 5}", f"v{i}") for i in range(100)])
+    seal(log, clock)
+    with log.consumer() as consumer:
+        for start, end in ((0, 100), (0, 97), (96, 100), (97, 98)):
+            consumer.assign([SOURCE])
+            consumer.seek(SOURCE, start)
+            spans = list(iter(lambda until=end: consumer.skim(SOURCE, until), None))
+            assert sum(span.records for span in spans) == end - max(start, 95)
+            assert consumer.position(SOURCE) == end
+
+
 def test_the_active_segment_is_left_alone(log: EmbeddedLog, tmp_path: Path) -> None:
     create(log, segment_bytes=100_000)
     write(log, ("k", "1"), ("k", "2"))

@@ -119,7 +119,8 @@ class _Steps:
 
     def _reader(self) -> StreamReader:
         topics = sorted({source.topic for source in self._sources})
-        return StreamReader(TopicReader(self._program.home, topics, 1 << 60), None)
+        cut = self._program.admissions(self._program.tasks.keys())
+        return StreamReader(TopicReader(self._program.home, topics, 1 << 60), None, admissions=cut)
 
     def _step(self, number: int, ranges: OffsetRanges) -> pa.Table:
         before, parent = self._plan, self._last

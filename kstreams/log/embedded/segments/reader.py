@@ -12,10 +12,11 @@ import numpy as np
 
 from kstreams.batch import Batch
 from kstreams.errors import CorruptLogError, LogError, UnknownTopicError
+from kstreams.log.api import Span
 from kstreams.log.embedded.catalogue.transactions import TransactionState
 from kstreams.log.embedded.segments.frame import FrameHeader
 from kstreams.log.embedded.segments.head import PartitionHead
-from kstreams.log.embedded.segments.index import entry_before_time, entry_for_offset
+from kstreams.log.embedded.segments.index import NO_TIME, entry_before_time, entry_for_offset
 from kstreams.log.embedded.segments.partition import Partition
 from kstreams.log.embedded.segments.segment import SUFFIX, ReplacedSegmentError, Segment, segment_path
 
@@ -70,6 +71,10 @@ class PartitionReader:
         self._steadily(lambda: self._read(max_records, batches))
         return batches
 
+    def skim(self, end: int) -> Span | None:
+        """What `read` would give next of one frame, as far as it lies before `end`: counted, and passed over."""
+        return self._steadily(lambda: self._skim(end))
+
     def offset_at_time(self, timestamp_ms: int) -> int | None:
         """Offset of the first record to be seen whose timestamp is at or after `timestamp_ms`."""
         return self._steadily(lambda: self._offset_at_time(timestamp_ms))
@@ -114,6 +119,36 @@ class PartitionReader:
             if not batches:
                 raise
             self._leave()  # the next read meets it again, and what came before it is not lost
+
+    def _skim(self, end: int) -> Span | None:
+        head = self.partition.head()
+        self._enter(head)
+        if self._rest is not None:
+            self._leave()  # the cursor is behind the frame in which the position lies
+        while self.position < min(end, head.end_offset):
+            segment, place, offset = self._locate(head)
+            header = segment.checked_header(place, offset)
+            state = self._state(header)
+            if state is TransactionState.OPEN:
+                return None
+            span = self._span(segment, place, header, end) if state is TransactionState.COMMITTED else None
+            self._cursor = FrameCursor(segment, place + header.size, header.next_offset)
+            self.position = header.next_offset
+            if end < header.next_offset:
+                self.seek(end)
+            if span is not None and span.records:
+                return span
+        return None
+
+    def _span(self, segment: Segment, place: int, header: FrameHeader, end: int) -> Span:
+        """The records of a frame from the position to `end`; its body is read only if that is not all of them."""
+        start, end = max(self.position, header.base_offset), min(end, header.next_offset)
+        if (start, end) == (header.base_offset, header.next_offset):
+            return Span(start, end, header.records, header.max_timestamp)
+        batch = segment.checked_body(place, header)
+        first, stop = np.searchsorted(batch.offsets, (start, end))
+        times = batch.timestamps.to_numpy()[first:stop]
+        return Span(start, end, len(times), int(times.max(initial=NO_TIME)))
 
     def _offset_at_time(self, timestamp_ms: int) -> int | None:
         head = self.partition.head()

@@ -139,25 +139,6 @@ Offsets = dict[str, dict[str, int]]
 """Topic -> partition (as text: it is JSON) -> next offset."""
 
 
-def split_evenly(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
-    """How many rows to take of every partition so that all together take at most `limit` and shrink alike.
-
-    Examples
-    --------
-    >>> a, b = TopicPartition("t", 0), TopicPartition("t", 1)
-    >>> split_evenly({a: 300, b: 100}, 40) == {a: 30, b: 10}
-    True
-    """
-    total = sum(backlog.values())
-    if total <= limit:
-        return dict(backlog)
-    shares = {source: rows * limit // total for source, rows in backlog.items()}
-    left = limit - sum(shares.values())
-    for source in sorted(backlog, key=lambda source: backlog[source] * limit % total, reverse=True)[:left]:
-        shares[source] += 1
-    return shares
-
-
 def offsets_of(positions: Mapping[TopicPartition, int]) -> Offsets:
     """Positions as JSON keeps them."""
     found: Offsets = {}

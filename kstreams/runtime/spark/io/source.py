@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +23,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError, ProcessingError
 from kstreams.log import home_at
 from kstreams.log.api import Log
+from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.rows import (
     END,
     FAR_FUTURE_MS,
@@ -31,8 +33,8 @@ from kstreams.runtime.spark.io.rows import (
     positions_of,
     ranges,
     record_batch,
-    split_evenly,
 )
+from kstreams.runtime.spark.io.step_ends import StepEnds
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 POLL_SECONDS = 10.0
@@ -48,6 +50,7 @@ def read_stream(
     max_records: int,
     starts: Offsets,
     *,
+    admissions: Sequence[Admission],
     ends: bool = False,
     latest_ms: int = LATEST_MS,
     missing: Sequence[str] = (),
@@ -57,6 +60,7 @@ def read_stream(
     reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
     # What one partition holds is not split among Spark tasks: each of them writes its rows in order.
     reader = reader.option("mayBeMissing", ",".join(missing)).option("rowsPerTask", 1 << 60)
+    reader = reader.option("admissions", msgspec.json.encode(admissions).decode())
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
@@ -69,8 +73,9 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     """Topics of an embedded log.
 
     Options: `path` (folder of the log, or address of a home) and `topics` (comma separated) are needed;
-    `maxRecordsPerTrigger` bounds a micro-batch; `rowsPerTask` (default 1,000,000) is where a partition's range is split
-    among Spark tasks. With `endOfInput=true` a stream that runs until what is available now ends with one row of a far
+    `maxRecordsPerTrigger` bounds a micro-batch, which takes the earliest rows of all topics together (`admissions` says
+    for which topics otherwise, as JSON); `rowsPerTask` (default 1,000,000) is where a partition's range is split among
+    Spark tasks. With `endOfInput=true` a stream that runs until what is available now ends with one row of a far
     future, without key: it moves the watermark past every window that is still open. A record of a stream whose time is
     negative, or after `latestTime` (ms; default 2^62 - 1), ends the query. So do records that were deleted before they
     were read, but of the topics in `mayBeMissing` (comma separated).
@@ -96,7 +101,10 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
         latest_ms = int(self.options.get("latestTime", LATEST_MS))
         most = None if limit is None else int(limit)
-        return StreamReader(TopicReader.of(self.options), most, starts, ends=ends, latest_ms=latest_ms)
+        topics = TopicReader.of(self.options)
+        given = self.options.get("admissions")
+        admissions = [Admission(topics.names)] if given is None else msgspec.json.decode(given, type=list[Admission])
+        return StreamReader(topics, most, starts, admissions=admissions, ends=ends, latest_ms=latest_ms)
 
 
 @cache
@@ -220,11 +228,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         limit: int | None,
         starts: Mapping[TopicPartition, int] | None = None,
         *,
+        admissions: Sequence[Admission] = (),
         ends: bool = False,
         latest_ms: int = LATEST_MS,
     ) -> None:
         self._topics, self._limit, self._starts, self._ends = topics, limit, starts or {}, ends
-        self._latest_ms = latest_ms
+        self._steps, self._latest_ms = StepEnds(admissions or [Admission(topics.names)], self._starts), latest_ms
         self._target: dict[TopicPartition, int] | None = None
 
     def initialOffset(self) -> Offsets:
@@ -238,20 +247,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._target = self._topics.end()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """As far as the limit allows: every partition's backlog shrinks by the same share, so that times keep step."""
+        """As far as the limit allows, in the order in which native tasks would take the rows."""
         begin, end, ended = positions_of(start), self._target or self._topics.end(), start.get(END, {}).get("0", 0)
         if ended and any(stop > begin.get(source, 0) for source, stop in end.items()):
             raise LogError(
                 "This query was run until the end of its input, so every row that comes later would be late: "
                 "run with --reset to start anew, or with spark.kstreams.path=auto."
             )
-        backlog = {source: max(0, stop - begin.get(source, 0)) for source, stop in end.items()}
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(backlog.values())
-        taken = split_evenly(backlog, most)
-        reached = offsets_of({source: begin.get(source, 0) + rows for source, rows in taken.items()})
-        if self._ends and self._target is not None and not sum(taken.values()):
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        bounded, log = self._target is not None, log_at(self._topics.path)
+        reached = self._steps.next(log, begin, end, most, bounded=bounded)
+        is_done = all(at <= begin.get(source, 0) for source, at in reached.items())
+        if self._ends and bounded and is_done:
             ended = min(ended + 1, END_OFFSETS)
-        return {**reached, END: {"0": ended}} if ended else reached
+        return offsets_of(reached) | ({END: {"0": ended}} if ended else {})
 
     def reportLatestOffset(self) -> Offsets:
         return offsets_of(self._topics.end())

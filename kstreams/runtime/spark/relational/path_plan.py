@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import NamedTuple
 
 from kstreams.config import Config
@@ -15,6 +16,7 @@ from kstreams.runtime.spark.relational.support import difference_of, unsupported
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import unsupported_in_windowed_query
 from kstreams.runtime.spark.settings import PathChoice
+from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 TASK, RELATIONAL = "task", "relational"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
@@ -78,11 +80,13 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
 
 
 def needs_tasks(config: Config) -> str | None:
-    """Why an application runs as tasks whatever its operators could: Spark asks no exception handler."""
+    """Why an application runs as tasks whatever its operators could: Spark asks no handler and no extractor."""
     names = [f"{kind}.exception.handler" for kind in KINDS]
     asked = [name for name in names if config[name] not in ("fail", "retry")]
     if config["errors.deadletterqueue.topic.name"] is not None:
         asked.append("errors.deadletterqueue.topic.name")
+    if type(extractor_of(config["default.timestamp.extractor"])) not in (NoneType, FailOnInvalidTimestamp):
+        asked.append("default.timestamp.extractor")
     return f"{asked[0]} is set: only tasks can follow it" if asked else None
 
 

@@ -8,6 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.control_rows import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
@@ -86,7 +87,8 @@ def windowed_stream(
     def source(topics: list[str]) -> DataFrame:
         limits = session, program.home, topics, settings.max_records, starts
         missing = topics_to_miss(program)
-        rows = read_stream(*limits, ends=until_end, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
+        cut = [Admission(tuple(topics))]  # one watermark for all: it follows the time up to which they are cut
+        rows = read_stream(*limits, admissions=cut, ends=until_end, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 from pyarrow import fs
 
+from kstreams.batch import TopicPartition
 from kstreams.private import make_private_on
 from kstreams.runtime.spark.io.rows import Offsets
 from kstreams.runtime.spark.steps import NO_STEP, Step
@@ -22,19 +23,23 @@ class GlobalTable(NamedTuple):
 class StepPlan(msgspec.Struct, frozen=True):
     """What is decided before a step runs: the step before it, its wall-clock time, the state of global tables.
 
+    And which source partitions are `behind` (see `Step`).
+
     The number of its rounds is added when it has run.
     """
 
     parent: int
     now_ms: int
     globals: dict[int, GlobalTable] = {}
+    behind: list[TopicPartition] = []
     rounds: dict[int, int] = msgspec.field(name="turns", default_factory=dict)
 
     def step(self, number: int, before: StepPlan | None) -> Step:
         """The step as the workers get it; `before` is the plan of its parent."""
         made_by = {sub: table.step for sub, table in self.globals.items()}
         rounds = {} if before is None else before.rounds
-        return Step(number, self.parent, self.now_ms, bool(number % 2), made_by, rounds)
+        behind = frozenset(self.behind)
+        return Step(number, self.parent, self.now_ms, bool(number % 2), made_by, rounds, behind=behind)
 
 
 class StepPlans:

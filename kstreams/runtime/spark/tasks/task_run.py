@@ -126,7 +126,7 @@ class _Run:
         writer: RowWriter,
     ) -> None:
         self._program, self._step, self._cached, self._writer = program, step, cached, writer
-        self._partition = partition
+        self._sub_topology, self._partition = sub.id, partition
         self._metadata = dict(cached.metadata or {})
         self._collector = RowCollector(program, writer, sub.id, partition, step.round_number)
         clock = ManualClock(step.now_ms)
@@ -138,7 +138,8 @@ class _Run:
     def outputs(self, given: Iterable[Batch], files: StateFiles) -> Iterator[pa.RecordBatch]:
         """Process, commit, and yield the output."""
         batches = [self._numbered(batch) for batch in given]
-        self._task.pass_time(awake={batch.source.topic for batch in batches})
+        waiting = self._program.awake(self._sub_topology, self._partition, self._step.behind)
+        self._task.pass_time(awake=waiting.union(batch.source.topic for batch in batches))
         for runs in self._in_order(batches):
             self._task.process_interleaved(runs)
             yield from self._collector.drain()

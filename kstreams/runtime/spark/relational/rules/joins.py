@@ -13,7 +13,7 @@ from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_cal
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type
-from kstreams.runtime.spark.relational.rules.reasons import LATE
+from kstreams.runtime.spark.relational.rules.reasons import LATE, OUT_OF_ORDER
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde, serde_of
@@ -84,5 +84,6 @@ FORMS: dict[type[g.Node], SparkForm] = {
         check=check_stream_join,
         lower=stream_join,
         difference=LATE.format(done="joined") + "; a record at the epoch itself is dropped",
+        task_difference=OUT_OF_ORDER,
     )
 }

@@ -15,3 +15,6 @@ ORDER = (
 """Of what stands in a repartition topic."""
 
 CHANGE_STREAM = "a change stream with tombstones has no form in Spark"
+
+OUT_OF_ORDER = "beside a repartition topic, a record out of order may come after later ones of the other topic"
+"""In tasks: a step takes all topics up to one time, but a repartitioned record may be older than that."""

@@ -7,22 +7,21 @@ from kstreams.dsl.graph.cogroups import Cogroup, WindowedCogroup
 from kstreams.dsl.graph.table_joins import ForeignKeyJoin, TableJoin
 from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.operator import SparkForm
-from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM
+from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, OUT_OF_ORDER
 
 LIVES = "wall-clock punctuators fire with the steps, and a processor's attributes live for one step"
 LOADED = "it is read to the end of its topic before each step, not as records come"
-ACROSS = "records of stream and table are ordered by time within a step, not across steps"
-ROWS_WITHIN = "the rows of both tables are ordered by time within a step: results in between may differ, not the last"
+ROWS_WITHIN = f"{OUT_OF_ORDER}: results in between may differ, not the last"
 
 EFFECT = SparkForm(reason="its function is called for its effect")
 RECORDS = SparkForm(reason="a processor takes records one by one", task_difference=LIVES)
 UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=LIVES)
 BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
 CHANGES = SparkForm(reason=CHANGE_STREAM)
-TABLE_LOOKUP = SparkForm(reason="Spark has batches, no time between stream and table", task_difference=ACROSS)
+TABLE_LOOKUP = SparkForm(reason="Spark has batches, no time between stream and table", task_difference=OUT_OF_ORDER)
 GLOBAL_LOOKUP = SparkForm(reason="a static side is frozen when the query starts")
 ONE_STREAM = SparkForm(reason="Spark keeps the records of both sides")
-ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function")
+ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function", task_difference=OUT_OF_ORDER)
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.MapBatch: SparkForm(reason="batches are cut by tasks"),
@@ -39,7 +38,8 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.GlobalTableJoin: GLOBAL_LOOKUP,
     g.LeftGlobalTableJoin: GLOBAL_LOOKUP,
     g.OuterStreamJoin: SparkForm(
-        reason="unmatched rows wait for the watermarks of both sides, and an idle side holds them back"
+        reason="unmatched rows wait for the watermarks of both sides, and an idle side holds them back",
+        task_difference=OUT_OF_ORDER,
     ),
     g.SelfJoin: ONE_STREAM,
     g.OuterSelfJoin: ONE_STREAM,

@@ -1,0 +1,171 @@
+"""Admission: which records a step takes, so that steps, one after the other, are the order of the native engine.
+
+A native task takes the record of the partition whose next one has the lowest timestamp. *Reached* is the greatest
+timestamp of a partition up to and with a record: taking the lowest is sorting by (reached, topic, offset). Tasks that
+write one repartition topic keep step by stream time, then by partition number. So records are in order of (stream time,
+partition number, reached, topic, offset), and a step takes the next ones.
+
+Pure logic; records are read only where a step may end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from heapq import heappop, heappush
+from itertools import accumulate
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import Span
+from kstreams.runtime.spark.io.log_ahead import NO_TIME
+from kstreams.runtime.spark.io.rows import Longs
+
+Read = Callable[[TopicPartition, int, int], tuple[Longs, Longs]]
+"""Offsets and timestamps of the records [start, end) of a partition."""
+
+NOTHING_READ: Mapping[int, int] = MappingProxyType({})
+Part = TypeVar("Part", bound=Hashable)
+
+
+class Place(NamedTuple):
+    """A place in the order in which records are admitted."""
+
+    stream_ms: int
+    partition: int
+    reached_ms: int
+    topic: str
+    offset: int
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition whose records lie there."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class Piece(NamedTuple):
+    """Records of one partition between two places of the order: none lies before `start`, all lie before `end`."""
+
+    start: Place
+    end: Place
+    records: int
+
+
+def admitted(
+    spans: Mapping[TopicPartition, Iterator[Span]],
+    read: Read,
+    limit: int,
+    stream_times: Mapping[int, int] = NOTHING_READ,
+) -> dict[TopicPartition, int]:
+    """Where a step ends that takes the next `limit` records of some partitions.
+
+    Parameters
+    ----------
+    spans : mapping of TopicPartition to iterator of Span
+        What lies ahead, in offset order; taken only as far as needed.
+    read : callable
+        Called for the few spans in which the step may end.
+    limit : int
+        At least 1.
+    stream_times : mapping of int to int
+        By partition number: the stream time (ms) of the task before these records.
+
+    Returns
+    -------
+    dict of TopicPartition to int
+        The offset before which the step ends; a partition of which everything is taken is left out.
+
+    Examples
+    --------
+    >>> a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    >>> times = {a: np.array([1, 9, 2, 3]), b: np.array([4, 5, 9, 12])}
+    >>> spans = {a: [Span(0, 2, 2, 9), Span(2, 4, 2, 3)], b: [Span(0, 4, 4, 12)]}
+    >>> read = lambda source, start, end: (np.arange(start, end), times[source][start:end])
+    >>> step = admitted({source: iter(ahead) for source, ahead in spans.items()}, read, 5)
+    >>> step[a], step[b]  # the times 1, 4, 5, 9, 2
+    (3, 2)
+    """
+    pieces, further = _nearest(spans, limit, stream_times)
+    counts = accumulate(piece.records for piece in pieces)
+    beyond = next((piece.start for piece, count in zip(pieces, counts, strict=True) if count > limit), None)
+    whole = [piece for piece in pieces if beyond is None or piece.end <= beyond]
+    cut = [piece for piece in pieces if beyond is not None and piece.end > beyond]
+    ends = {piece.start.source: piece.start.offset for piece in reversed(pieces)}
+    ends |= {piece.start.source: piece.end.offset for piece in whole}
+    ends |= _ends_within(cut, read, limit - sum(piece.records for piece in whole))
+    known = {piece.start.source: piece.end.offset for piece in pieces}
+    return {source: end for source, end in ends.items() if source in further or end < known[source]}
+
+
+def _nearest(
+    spans: Mapping[TopicPartition, Iterator[Span]], limit: int, stream_times: Mapping[int, int]
+) -> tuple[list[Piece], set[TopicPartition]]:
+    """Pieces with the next `limit` records, in order of their starts; and the partitions that may go on behind theirs.
+
+    What is in no piece lies behind the end of each that is settled: of these, `limit` records are enough.
+    """
+    pieces: list[Piece] = []
+    ends: list[tuple[Place, int]] = []
+    further, settled = set(spans), 0
+
+    def look_behind(place: Place) -> None:
+        span = next(spans[place.source], None)
+        if span is None:
+            further.remove(place.source)
+        else:
+            pieces.append(_piece(place, span))
+            heappush(ends, (pieces[-1].end, span.records))
+
+    for topic, partition in spans:
+        look_behind(Place(stream_times.get(partition, NO_TIME), partition, NO_TIME, topic, 0))
+    while ends and settled < limit:
+        place, records = heappop(ends)
+        settled += records
+        if settled < limit:
+            look_behind(place)
+    return sorted(pieces), further
+
+
+def _piece(before: Place, span: Span) -> Piece:
+    stream_ms, reached_ms = max(before.stream_ms, span.latest_ms), max(before.reached_ms, span.latest_ms)
+    end = before._replace(stream_ms=stream_ms, reached_ms=reached_ms, offset=span.end)
+    return Piece(before._replace(offset=span.start), end, span.records)
+
+
+def _ends_within(cut: list[Piece], read: Read, limit: int) -> dict[TopicPartition, int]:
+    """Where the step ends in the partitions of which it takes some of the records in these pieces."""
+    if not cut:
+        return {}
+    pieces = sorted(cut, key=lambda piece: (piece.start.partition, piece.start.topic, piece.start.offset))
+    found = [read(piece.start.source, piece.start.offset, piece.end.offset) for piece in pieces]
+    counts = [len(offsets) for offsets, _ in found]
+    befores = np.repeat([piece.start[:3] for piece in pieces], counts, axis=0)
+    times = np.concatenate([np.maximum.accumulate(times) for _, times in found])
+    # Stable: records of one time stay in order of topics and offsets.
+    order = np.lexsort((np.maximum(befores[:, 2], times), befores[:, 1], np.maximum(befores[:, 0], times)))
+    taken = np.bincount(np.repeat(np.arange(len(pieces)), counts)[order[:limit]], minlength=len(pieces)).tolist()
+    return {
+        piece.start.source: int(offsets[count - 1]) + 1
+        for piece, (offsets, _), count in zip(pieces, found, taken, strict=True)
+        if count
+    }
+
+
+def split_evenly(backlog: Mapping[Part, int], limit: int) -> dict[Part, int]:
+    """How many rows to take of every part so that all together take at most `limit` and shrink alike.
+
+    Examples
+    --------
+    >>> split_evenly({"a": 300, "b": 100}, 40) == {"a": 30, "b": 10}
+    True
+    """
+    total = sum(backlog.values())
+    if total <= limit:
+        return dict(backlog)
+    shares = {part: rows * limit // total for part, rows in backlog.items()}
+    left = limit - sum(shares.values())
+    for part in sorted(backlog, key=lambda part: backlog[part] * limit % total, reverse=True)[:left]:
+        shares[part] += 1
+    return shares

@@ -1,0 +1,80 @@
+"""Where the next step ends in each partition of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import Log
+from kstreams.runtime.spark.coupling import Admission
+from kstreams.runtime.spark.io.admission import admitted, split_evenly
+from kstreams.runtime.spark.io.greatest_times import GreatestTimes, Positions
+from kstreams.runtime.spark.io.log_ahead import LogAhead
+
+
+class StepEnds:
+    """Where steps end. What depends on each other is cut together, by time if it can be; all else shrinks alike.
+
+    Parameters
+    ----------
+    admissions : sequence of Admission
+        Each topic is in one.
+    starts : mapping of TopicPartition to int
+        Where the first step began, if not at the beginning.
+    """
+
+    def __init__(self, admissions: Sequence[Admission], starts: Positions) -> None:
+        self._admissions, self._greatest = admissions, GreatestTimes(starts)
+
+    def next(self, log: Log, start: Positions, end: Positions, limit: int | None, *, bounded: bool) -> Positions:
+        """Where the step ends that begins at `start` and takes at most `limit` records, none from `end` on.
+
+        Parameters
+        ----------
+        log : Log
+        start, end : mapping of TopicPartition to int
+            `end` names all partitions; one that `start` does not name begins at offset 0.
+        limit : int or None
+            None takes everything.
+        bounded : bool
+            Whether the run ends with its input. Then tasks keep step by all that they have ever read, as natively;
+            else none waits for the others longer than records are there.
+        """
+        ranges = {source: (at, max(at, stop)) for source, stop in end.items() for at in (start.get(source, 0),)}
+        backlog = {source: stop - at for source, (at, stop) in ranges.items()}
+        ends = {source: stop for source, (_, stop) in ranges.items()}
+        if limit is None or sum(backlog.values()) <= limit:
+            return ends
+        groups = [(each, group) for each in self._admissions for group in _groups(each, backlog)]
+        waiting = {at: sum(backlog[source] for source in group) for at, (_, group) in enumerate(groups)}
+        for at, share in split_evenly(waiting, limit).items():
+            admission, group = groups[at]
+            if not admission.by_time or not share:
+                taken = split_evenly({source: backlog[source] for source in group}, share)
+                ends |= {source: ranges[source][0] + records for source, records in taken.items()}
+            elif share < waiting[at]:
+                together = bounded and admission.across_partitions
+                ends |= self._earliest(log, {source: ranges[source] for source in group}, share, together=together)
+        return ends
+
+    def _earliest(
+        self, log: Log, ranges: Mapping[TopicPartition, tuple[int, int]], limit: int, *, together: bool
+    ) -> dict[TopicPartition, int]:
+        """Where the earliest records of some offset ranges end, in those that have more."""
+        stream_times: dict[int, int] = {}
+        if together:
+            greatest = self._greatest.before(log, {source: start for source, (start, _) in ranges.items()})
+            for source, time_ms in greatest.items():
+                stream_times[source.partition] = max(time_ms, stream_times.get(source.partition, time_ms))
+        with LogAhead(log) as ahead:
+            spans = {source: ahead.spans(source, *between) for source, between in ranges.items()}
+            return admitted(spans, ahead.times, limit, stream_times)
+
+
+def _groups(admission: Admission, sources: Iterable[TopicPartition]) -> list[list[TopicPartition]]:
+    """The partitions that are cut together."""
+    found: dict[int, list[TopicPartition]] = {}
+    for source in sources:
+        if source.topic in admission.topics:
+            found.setdefault(0 if admission.across_partitions else source.partition, []).append(source)
+    return list(found.values())

@@ -1,0 +1,55 @@
+"""What is not exact when the input of an application is cut into steps, by operator: `explain` says it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from kstreams.processor.topology.nodes import SourceNode, SubTopology
+from kstreams.processor.topology.reach import feeding
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.coupling import admissions
+from kstreams.timestamps import TimestampExtractor
+
+SHARES = (
+    "a function tells the times of these records, or of some that they meet: each step takes a share of every "
+    "partition, in order of time within the step only"
+)
+BESIDE_REPARTITION = (
+    "it takes records of a repartition topic and of another one: where they are out of order, a step may have taken "
+    "later ones of the other topic already"
+)
+
+
+def step_differences(topology: Topology, default: TimestampExtractor | None) -> dict[str, str]:
+    """What is not exact, by the name of the operator.
+
+    Parameters
+    ----------
+    topology : Topology
+    default : callable or None
+        The timestamp extractor of sources that have none.
+    """
+    subs = [sub for sub in topology.sub_topologies if not sub.is_global]
+    read = {sub.id: {topic for source in sub.sources for topic in _topics(source)} for sub in subs}
+    written = {sub.id: {str(sink.topic) for sink in sub.sinks} for sub in subs}
+    within = {topic for topics in read.values() for topic in topics if any(topic in of for of in written.values())}
+    upstream = {number: {w for w in written if written[w] & topics & within} for number, topics in read.items()}
+    cut = admissions(subs, read, upstream, within, default)
+    shared = {topic for admission in cut if not admission.by_time for topic in admission.topics}
+    found = {source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))}
+    found |= {name: BESIDE_REPARTITION for sub in subs for name in _beside_repartition(sub, within)}
+    return {topology.origin.get(name, name): said for name, said in found.items()}
+
+
+def _beside_repartition(sub: SubTopology, within: Collection[str]) -> Iterator[str]:
+    """The nodes with stores that take records of a topic that is written within the step, and of another topic."""
+    topics = {source.name: set(_topics(source)) for source in sub.sources}
+    for node in (node for node in sub.nodes if getattr(node, "stores", ())):
+        taken = {topic for source in feeding(sub, node.name) for topic in topics[source]}
+        if len(taken) > 1 and not taken.isdisjoint(within):
+            yield node.name
+
+
+def _topics(source: SourceNode) -> list[str]:
+    """The topics of a source; a pattern stands for all that it matches."""
+    return [*source.topics, *([] if source.pattern is None else [source.pattern.pattern])]
