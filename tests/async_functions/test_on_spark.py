@@ -60,7 +60,7 @@ def test_a_task_in_a_worker_gives_the_same(use: Use, expected: list[str], tmp_pa
     shipped: Program = unpack(pack(made))
     records = [Row(b"k", value, time, ()) for time, value in enumerate([b"x", b"yy", b"x"])]
     given = [Batch.of_rows(TopicPartition("in", 0), records)]
-    found = list(run_task(shipped, shipped.sub_topologies[0], 0, Step(0, -1), given))
+    found = list(run_task(shipped, shipped.sub_topologies[0], 0, Step(0), given))
     out, reports = split_reports(pa.Table.from_batches(found))
     raise_first(reports)
     assert [(row.value or b"").decode() for batch in batches_of(out) for row in batch.rows()] == expected

@@ -219,13 +219,13 @@ def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
     from tests.spark.stepped import load_globals, rows_in, run_step
 
-    written, globals_, rounds = 0, {}, {}
+    written, states = 0, {}
     for at, cut in enumerate(case.cuts):
         if at % FORGET_EVERY == 0:
             STATE_CACHE.clear()
-        step = Step(2 * at, 2 * at - 2 if at else -1, cut.now_ms, globals=globals_, rounds=rounds)
-        globals_ = load_globals(case.program, step, cut.rows)
-        tables, rounds = run_step(case.program, step._replace(globals=globals_), rows_in(case.program, cut.rows))
+        step = Step(2 * at, cut.now_ms, states=states)
+        given = rows_in(case.program, cut.rows)
+        tables, states = run_step(case.program, load_globals(case.program, step, given), given)
         for batch in pa.concat_tables(tables).to_batches():
             yield _numbered(batch, number, written)
             written += len(batch)

@@ -19,7 +19,8 @@ from kstreams.runtime.spark.io.reports import TaskReport, raise_first, split_rep
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.steps import Step
+from kstreams.runtime.spark.steps import KeptState, Step
+from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_run import run_task
@@ -56,8 +57,8 @@ class Stepped:
         layout = lay_out(self.topology, "app", existing)
         spark = SparkSettings(snapshot_every=3)
         self.program = program_of(self.topology, self.config, spark, layout, existing, str(folder))
-        self.types, self._rounds, self._number = types, {}, -2
-        self._globals: dict[int, int] = {}
+        self.types, self._number = types, -2
+        self._states: Mapping[str, KeptState] = {}
         self._offsets = dict.fromkeys(inputs, 0)
         self.reports: list[TaskReport] = []
 
@@ -74,17 +75,16 @@ class Stepped:
 
         `behind` names the topics that have more records than it takes.
         """
-        parent, self._number = max(self._number, -1), self._number + 2
+        self._number += 2
         partitions = frozenset(TopicPartition(topic, 0) for topic in behind)
-        step = Step(self._number, parent, now_ms, globals=self._globals, rounds=self._rounds, behind=partitions)
+        step = Step(self._number, now_ms, states=self._states, behind=partitions)
         table = self._encoded(rows)
         for again in range(1 + twice):
             if forget and again == twice:
                 STATE_CACHE.clear()
-            globals_ = load_globals(self.program, step, table)
             given = rows_in(self.program, table)
-            tables, rounds = run_step(self.program, step._replace(globals=globals_), given, self.reports)
-        self._globals, self._rounds = globals_, rounds
+            tables, states = run_step(self.program, load_globals(self.program, step, given), given, self.reports)
+        self._states = states
         return [row for made in tables for row in self._decoded(made)]
 
     def driver_outputs(self, rows: Iterable[Row], topics: Iterable[str]) -> list[Output]:
@@ -131,17 +131,19 @@ def _object(raw: bytes | None, kind: Any) -> Any:
     return None if raw is None else serde_of(kind).deserialize(raw)
 
 
-def load_globals(program: Program, step: Step, rows: pa.Table) -> dict[int, int]:
-    """Let the tasks of global tables run over the rows; which step has made the state of each."""
-    globals_ = [sub for sub in program.sub_topologies if sub.is_global]
-    for sub in globals_:
-        for _ in run_task(program, sub, 0, step, batches_of(_among(rows, program.inputs[sub.id]))):
-            pass  # only its state matters
-    return {sub.id: step.number for sub in globals_}
-
-
 Given = Callable[[int, int], Iterable[Batch]]
 """What the task of a sub-topology and a partition reads from outside in a step."""
+
+
+def load_globals(program: Program, step: Step, given: Given) -> Step:
+    """Let the tasks of global tables run over the rows; the step that looks into what they have made."""
+    states = dict(step.states)
+    for sub in program.sub_topologies:
+        if sub.is_global:
+            made = run_task(program, sub, 0, step, given(sub.id, 0))
+            _, reports = split_reports(pa.Table.from_batches(list(made)))  # else only its state matters
+            states |= newest(report.states for report in reports)
+    return step._replace(states=states)
 
 
 def rows_in(program: Program, rows: pa.Table) -> Given:
@@ -155,24 +157,25 @@ def rows_in(program: Program, rows: pa.Table) -> Given:
 
 def run_step(
     program: Program, step: Step, given: Given, reports: list[TaskReport] | None = None
-) -> tuple[list[pa.Table], Mapping[int, int]]:
-    """The output of every sub-topology, as `SubTopologyChain` has it made; and how many rounds each took."""
+) -> tuple[list[pa.Table], Mapping[str, KeptState]]:
+    """The output of every sub-topology, as `SubTopologyChain` has it made; and the state that the step leaves."""
     produced: list[pa.Table] = []
-    rounds: dict[int, int] = {}
+    states = dict(step.states)
     gathered: list[TaskReport] = [] if reports is None else reports
 
     def run(number: int, round_number: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
         again = round_number > 0
         tables, outside = ([*waiting], _nothing) if again else ([*before, *waiting], given)
-        made = _run(program, number, step._replace(round_number=round_number), outside, tables, gathered)
+        goes_on, known = step._replace(round_number=round_number, states=states), len(gathered)
+        made = _run(program, number, goes_on, outside, tables, gathered)
+        states.update(newest(report.states for report in gathered[known:]))
         return made, set(made["topic"].to_pylist())
 
     for stage in processing_order(program.upstream):
         before = list(produced)
         taken = run_rounds(sorted(stage), {number: program.read_within(number) for number in stage}, run)
         produced += [table for tables in taken.values() for table in tables]
-        rounds |= {number: len(tables) for number, tables in taken.items()}
-    return produced, rounds
+    return produced, states
 
 
 def _nothing(number: int, partition: int) -> Iterable[Batch]:

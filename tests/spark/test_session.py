@@ -52,7 +52,7 @@ def test_named_jars_are_taken_instead_of_resolved_ones(monkeypatch: pytest.Monke
 def test_without_maven_the_error_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(EngineUnavailableError, match=r"Maven.*not installed.*`spark\.jars`"):
-        jars.spark_jars(tmp_path)
+        jars.spark_jars(jars.S3, tmp_path)
 
 
 def test_without_java_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kstreams.runtime.spark.steps import EMPTY, StateVersion
+from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.runtime.spark.tasks.state_cache import CachedState, TaskStateCache
-from kstreams.runtime.spark.tasks.state_files import EMPTY, StateFile, StateFiles, StateVersion
+from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, StateOwner
 from kstreams.state import StateLimits, StoreBuilder, Stores
 from kstreams.state.api import Changes
 
@@ -23,6 +25,7 @@ class CountingFiles(StateFiles):
     """The files of one task; counts how often a state was rebuilt from them."""
 
     rebuilt = 0
+    version = EMPTY
 
     def rebuild(self, wanted: StateVersion) -> list[StateFile]:
         self.rebuilt += 1
@@ -38,10 +41,11 @@ def cache() -> Iterator[TaskStateCache]:
 
 def tasks(folder: Path, count: int) -> dict[str, CountingFiles]:
     """The files of tasks that wrote one value each in their first step."""
-    files = {f"0_{number}": CountingFiles(str(folder), f"0_{number}") for number in range(count)}
+    storage = open_storage(str(folder), {})
+    files = {f"0_{number}": CountingFiles(storage, StateOwner("app", "id", f"0_{number}")) for number in range(count)}
     row = Changes(pa.array([b"k"]), pa.array([VALUE]), pa.array([0]))
     for of_task in files.values():
-        of_task.write_changes(0, EMPTY, {}, {"totals": row})
+        of_task.version = of_task.write_changes(0, EMPTY, {}, {"totals": row})
     return files
 
 
@@ -51,7 +55,7 @@ def step(
     """One step: each task reads its state once."""
     used = []
     for name, of_task in files.items():
-        used.append(cache.at(name, of_task, [builder], of_task.version_at(0), caching=True, limits=limits))
+        used.append(cache.at(name, of_task, [builder], of_task.version, caching=True, limits=limits))
         assert used[-1].state.stores["totals"].get("k") == VALUE
         cache.trim(limits)
     return used
@@ -97,7 +101,7 @@ def test_the_state_used_last_stays_though_it_alone_takes_too_much(tmp_path: Path
 def test_a_state_in_use_stays_while_others_are_opened(tmp_path: Path, cache: TaskStateCache) -> None:
     files, limits = tasks(tmp_path, 3), StateLimits(live_max_bytes=1)
     used = [
-        cache.at(name, of_task, [IN_MEMORY], of_task.version_at(0), caching=True, limits=limits)
+        cache.at(name, of_task, [IN_MEMORY], of_task.version, caching=True, limits=limits)
         for name, of_task in files.items()
     ]
     assert [state.state.stores["totals"].get("k") for state in used] == [VALUE] * 3

@@ -19,13 +19,15 @@ from kstreams.runtime.spark.io.reports import raise_first, split_reports
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.steps import Step
+from kstreams.runtime.spark.steps import KeptState, Step
+from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 
 pytestmark = pytest.mark.spark
 
+States = dict[str, KeptState]
 WORDS = ["a", "b", "a", "c", "a", "b", "c", "c", "a", "b"]
 
 
@@ -56,25 +58,34 @@ def rows(*words: str, start: int = 0) -> pa.Table:
     return table.append_column("stream_time", table["timestamp"]).cast(ARROW_OUT_SCHEMA)
 
 
-def run(app: Program, step: Step, table: pa.Table) -> list[tuple[str, int]]:
-    """Run the only task of the only sub-topology; keys and values of what it writes."""
+Run = tuple[list[tuple[str, int]], States]
+
+
+def stepped(app: Program, step: Step, table: pa.Table) -> Run:
+    """Run the only task of the only sub-topology; keys and values of what it writes, and the state that it leaves."""
     out, reports = split_reports(
         pa.Table.from_batches(list(run_task(app, app.sub_topologies[0], 0, step, batches_of(table))))
     )
     raise_first(reports)
     read = serde_of(int).deserialize
-    return [(row.key.decode(), read(row.value)) for batch in batches_of(out) for row in batch.rows()]
+    found = [(row.key.decode(), read(row.value)) for batch in batches_of(out) for row in batch.rows()]
+    return found, newest(report.states for report in reports)
+
+
+def run(app: Program, step: Step, table: pa.Table) -> list[tuple[str, int]]:
+    return stepped(app, step, table)[0]
 
 
 def run_all(app: Program, *, forget: bool = False, twice: bool = False) -> list[tuple[str, int]]:
-    found = []
+    found, states = [], {}
     for number, word in enumerate(WORDS):
-        step = Step(2 * number, 2 * number - 2 if number else -1)
+        step = Step(2 * number, states=states)
         if twice:
             run(app, step, rows(word, start=number))
         if forget:
             STATE_CACHE.clear()
-        found += run(app, step, rows(word, start=number))
+        made, states = stepped(app, step, rows(word, start=number))
+        found += made
     return found
 
 
@@ -97,7 +108,7 @@ def test_a_step_run_again_by_a_worker_that_is_ahead_gives_the_same(tmp_path: Pat
 def test_snapshots_stand_for_the_changes_before_them(tmp_path: Path, forget: bool) -> None:
     app = counting(tmp_path, **{"spark.kstreams.snapshot.every": 3})
     assert run_all(app, forget=forget) == EXPECTED
-    assert len(list(tmp_path.rglob("*.snapshot"))) == 2
+    assert len(list(tmp_path.rglob("*.snapshot"))) == 3
     assert len(list(tmp_path.rglob("*.changes"))) < len(WORDS)
 
 
@@ -114,10 +125,24 @@ def test_the_files_of_a_step_are_the_same_bytes_when_it_runs_again(tmp_path: Pat
 
 def test_an_abandoned_step_leaves_no_trace_in_another_one_after_the_same_parent(tmp_path: Path) -> None:
     app = counting(tmp_path)
-    run(app, Step(0), rows("a"))
-    run(app, Step(1, 0, end=True), rows())
-    assert run(app, Step(2, 0), rows("a", start=1)) == [("a", 2)]
-    assert run(app, Step(4, 2), rows("a", start=2)) == [("a", 3)]
+    _, first = stepped(app, Step(0), rows("a"))
+    run(app, Step(1, end=True, states=first), rows())
+    found, second = stepped(app, Step(2, states=first), rows("a", start=1))
+    assert found == [("a", 2)]
+    assert run(app, Step(4, states=second), rows("a", start=2)) == [("a", 3)]
+
+
+def test_a_late_attempt_at_a_step_that_counts_changes_nothing(tmp_path: Path) -> None:
+    builder, calls = ks.StreamsBuilder(), iter(range(100))
+    given = builder.stream("in", key=str, value=str).map_values(lambda value: next(calls), value=int)
+    given.group_by_key().reduce(lambda a, b: a + 1000).to_stream().to("out")
+    app = program(builder, tmp_path)
+    found, states = stepped(app, Step(0), rows("a"))
+    late, others = stepped(app, Step(0), rows("a"))
+    assert (found, late) == ([("a", 0)], [("a", 1)])
+    for after, total in ((states, 1000), (others, 1001)):
+        STATE_CACHE.clear()
+        assert run(app, Step(2, states=after), rows("a", start=1)) == [("a", total)]
 
 
 def test_a_task_that_fails_keeps_nothing_of_the_step(tmp_path: Path) -> None:
@@ -125,12 +150,12 @@ def test_a_task_that_fails_keeps_nothing_of_the_step(tmp_path: Path) -> None:
     counted = builder.stream("in", key=str, value=str).group_by_key().count().to_stream()
     counted.map_values(lambda count: 1 // (3 - count), value=int, name="fragile").to("out")
     app = program(builder, tmp_path)
-    run(app, Step(0), rows("a", "a"))
+    _, states = stepped(app, Step(0), rows("a", "a"))
     with pytest.raises(ProcessingError, match="fragile") as caught:
-        run(app, Step(2, 0), rows("a", start=2))
+        run(app, Step(2, states=states), rows("a", start=2))
     assert caught.value.operator == "fragile"
     assert str(caught.value.cause).startswith("integer division")
-    assert run(app, Step(2, 0), rows("b", start=2)) == [("b", 0)]
+    assert run(app, Step(2, states=states), rows("b", start=2)) == [("b", 0)]
 
 
 def test_rows_that_a_shuffle_has_mixed_are_put_in_order(tmp_path: Path) -> None:
@@ -161,11 +186,12 @@ def break_what_is_kept() -> None:
 
 
 def test_a_damaged_local_state_is_rebuilt_from_the_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    app, found = counting(tmp_path), list[tuple[str, int]]()
+    app, found, states = counting(tmp_path), list[tuple[str, int]](), States()
     for number, word in enumerate(WORDS):
         if number in (3, 7):
             break_what_is_kept()
-        found += run(app, Step(2 * number, 2 * number - 2 if number else -1), rows(word, start=number))
+        made, states = stepped(app, Step(2 * number, states=states), rows(word, start=number))
+        found += made
     assert found == EXPECTED
     said = [record.getMessage() for record in caplog.records if "rebuilt from the state files" in record.getMessage()]
     assert len(said) == 2

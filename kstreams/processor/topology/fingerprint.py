@@ -115,7 +115,7 @@ def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreFi
         name=store.name,
         kind=store.kind.name,
         key=_shown(store.key),
-        value=_shown(store.value) + ("" if store.right_value is None else f", {_shown(store.right_value)}"),
+        value=_values(store),
         sub_topology=part.id,
         reads=tuple(sorted(_topics(part))),
         origins=tuple(sorted(origins)),
@@ -125,6 +125,22 @@ def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreFi
         retention_ms=store.retention_ms,
         history_retention_ms=store.history_retention_ms,
     )
+
+
+def format_of(store: StoreBuilder) -> str:
+    """What the bytes of a store are: its kind and its serdes.
+
+    Examples
+    --------
+    >>> from kstreams.state import Stores
+    >>> format_of(Stores.key_value("totals", key=str, value=int))
+    'key-value StringSerde() IntSerde()'
+    """
+    return f"{store.kind.name} {_shown(store.key)} {_values(store)}"
+
+
+def _values(store: StoreBuilder) -> str:
+    return _shown(store.value) + ("" if store.right_value is None else f", {_shown(store.right_value)}")
 
 
 def _shown(serde: Serde[Any] | None) -> str:

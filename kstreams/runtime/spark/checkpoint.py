@@ -1,15 +1,12 @@
-"""The checkpoint folder of an application: whose it is, and whether it fits the topology that runs."""
+"""The checkpoint of an application: whose it is, and whether it fits the topology that runs."""
 
 from __future__ import annotations
 
 import logging
-import shutil
 import uuid
 from collections.abc import Collection
-from pathlib import Path
 
 from kstreams.errors import TopologyError
-from kstreams.private import private_folder, write_private
 from kstreams.processor.topology.fingerprint import (
     TopologyFingerprint,
     decode_fingerprint,
@@ -18,17 +15,20 @@ from kstreams.processor.topology.fingerprint import (
 )
 from kstreams.processor.topology.fingerprint_changes import changes, refusal
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
+from kstreams.runtime.spark.tasks.manifests import MANIFESTS
 
+_TOPOLOGY = "topology.json"
 logger = logging.getLogger(__name__)
 
 
 class Checkpoint:
-    """One folder per application: Spark's own checkpoint, plans of steps, state files.
+    """One place per application: Spark's own checkpoint, plans and manifests of steps, state files.
 
     Parameters
     ----------
-    root : Path
-        A folder that driver and executors share.
+    storage : CheckpointStorage
+        Shared by driver and executors.
     topology : Topology
         State belongs to sub-topologies by number: where its numbers have changed, it cannot go on.
     streaming : collection of int
@@ -37,39 +37,28 @@ class Checkpoint:
     Raises
     ------
     TopologyError
-        When the topology cannot go on with the state in the folder: lists what has changed.
+        When the topology cannot go on with the state that is there: lists what has changed.
     """
 
-    def __init__(self, root: Path, topology: Topology, streaming: Collection[int] = ()) -> None:
-        self.root = str(root)
-        private_folder(root)
-        self.id = _written_once(root / "id", uuid.uuid4().hex)
+    def __init__(self, storage: CheckpointStorage, topology: Topology, streaming: Collection[int] = ()) -> None:
+        self.storage = storage
+        self.id = storage.publish("id", uuid.uuid4().hex.encode()).decode()
         notes = (f"sub-topology {number} is relational and windowed" for number in sorted(streaming))
-        _recognise(root, fingerprint_of(topology, notes))
+        _recognise(storage, fingerprint_of(topology, notes))
 
 
-def remove_checkpoint(root: Path) -> None:
-    """Forget everything that an application's earlier runs left."""
-    shutil.rmtree(root, ignore_errors=True)
+def _recognise(storage: CheckpointStorage, new: TopologyFingerprint) -> None:
+    """Compare a topology with the one that the checkpoint was written for, and remember it.
 
-
-def _recognise(root: Path, new: TopologyFingerprint) -> None:
-    """Compare a topology with the one that the folder was written for, and remember it.
-
-    A folder without state says nothing: nothing was processed yet.
+    A checkpoint without a manifest says nothing: nothing was processed yet.
     """
-    path = root / "topology.json"
-    if path.exists() and any((root / "state").glob("*")):
-        found = changes(decode_fingerprint(path.read_bytes(), str(path)), new, by_number=True)
-        refused = refusal(found, str(root))
+    names = storage.names("")
+    if _TOPOLOGY in names and storage.names(MANIFESTS):
+        place = storage.place(_TOPOLOGY)
+        found = changes(decode_fingerprint(storage.read(_TOPOLOGY), place), new, by_number=True)
+        refused = refusal(found, storage.location)
         if refused is not None:
             raise TopologyError(refused)
         for change in found:
             logger.warning("the topology has changed: %s", change.text)
-    write_private(path, encode_fingerprint(new))
-
-
-def _written_once(path: Path, text: str) -> str:
-    if not path.exists():
-        write_private(path, text.encode())
-    return path.read_text()
+    storage.write(_TOPOLOGY, encode_fingerprint(new))

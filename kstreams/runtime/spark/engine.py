@@ -64,10 +64,11 @@ def run(
 def reset(topology: Topology, config: Config) -> None:
     """Forget checkpoint, state and positions of an application: its next run processes everything again."""
     from kstreams.log import home_of
-    from kstreams.runtime.spark.checkpoint import remove_checkpoint
     from kstreams.runtime.spark.settings import SparkSettings
+    from kstreams.runtime.spark.storage.opening import open_storage
 
-    remove_checkpoint(SparkSettings.of(config).checkpoint / config.application_id)
+    settings = SparkSettings.of(config)
+    open_storage(settings.checkpoint_of(config.application_id), settings.conf).clear()
     with home_of(config).open() as log, log.admin() as admin:
         base = f"{config.application_id}-spark"
         for group in admin.groups():

@@ -18,6 +18,8 @@ from kstreams.processor.topology.processing_order import leading_to, reachable
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.coupling import Admission, admissions
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
+from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.state import StateLimits
 from kstreams.timestamps import extractor_of
 
@@ -68,7 +70,9 @@ class Program:
     tasks : mapping of int to int
         Number of tasks per sub-topology.
     checkpoint : str
-        Folder of the application's state files.
+        Absolute path or URI of the application's checkpoint.
+    checkpoint_id : str
+        Names it, wherever it lies.
     internal : frozenset of str
         Real names of topics that are written and read within a step: repartition topics, and whatever the topology
         both writes and reads.
@@ -86,6 +90,7 @@ class Program:
     partitions: Mapping[str, int]
     tasks: Mapping[int, int]
     checkpoint: str
+    checkpoint_id: str
     internal: frozenset[str]
     snapshot_every: int
     delta: bool
@@ -107,6 +112,11 @@ class Program:
     @property
     def application_id(self) -> str:
         return self.config.application_id
+
+    @property
+    def storage(self) -> CheckpointStorage:
+        """The storage of the checkpoint."""
+        return open_storage(self.checkpoint, SparkSettings.of(self.config).conf)
 
     @cached_property
     def limits(self) -> StateLimits:
@@ -174,6 +184,7 @@ def program_of(
     layout: Layout,
     existing: Mapping[str, int],
     checkpoint: str,
+    checkpoint_id: str = "",
 ) -> Program:
     """The program of an application.
 
@@ -197,6 +208,7 @@ def program_of(
         partitions={**layout.partitions, **prefixed, **routed},
         tasks=tasks,
         checkpoint=checkpoint,
+        checkpoint_id=checkpoint_id,
         internal=repartition | through,
         snapshot_every=settings.snapshot_every,
         delta=settings.delta is not None,

@@ -24,7 +24,8 @@ from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, raise_first, written_records
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
-from kstreams.runtime.spark.steps import NO_STEP, batch_step, end_step
+from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step, end_step
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +40,15 @@ class StepExecutor(Protocol):
     def run(
         self,
         step: int,
-        parent: int,
+        parent: AppliedStep,
         rows: DataFrame | None,
         ranges: OffsetRanges,
         output: OutputTopics,
         resources: ExitStack,
-    ) -> tuple[DataFrame, list[TaskReport]]:
-        """Have executors read, work and write; the rows that they hand to Spark, and reports of what they did.
+    ) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+        """Have executors read, work and write.
+
+        The rows that they hand to Spark, reports of what they did, and the step with the manifest of its state.
 
         `rows` are the new records and `ranges` their offsets; None and nothing at the end of input. `resources` is
         closed when the step is over.
@@ -62,8 +65,10 @@ class StepQuery:
 
     Parameters
     ----------
-    checkpoint : str
-        Spark's checkpoint location.
+    storage : CheckpointStorage
+        Holds the checkpoint of the application.
+    name : str
+        Folder of Spark's own checkpoint in it.
     rows : DataFrame
         The stream whose micro-batches are the steps.
     work : StepExecutor
@@ -77,7 +82,8 @@ class StepQuery:
 
     def __init__(
         self,
-        checkpoint: str,
+        storage: CheckpointStorage,
+        name: str,
         rows: DataFrame,
         work: StepExecutor,
         sink: LogSink,
@@ -85,7 +91,8 @@ class StepQuery:
         deleted: DeletedInput,
         on_step: OnStep,
     ) -> None:
-        self._checkpoint, self._rows, self._work, self._on_step = checkpoint, rows, work, on_step
+        self._storage, self._name = storage, name
+        self._rows, self._work, self._on_step = rows, work, on_step
         self._deleted = deleted
         self.sink, self._delta = sink, delta
         self._query: StreamingQuery | None = None
@@ -94,7 +101,8 @@ class StepQuery:
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Begin to run; a bounded query ends where its topics ended when it was started."""
-        writer = self._rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
+        location = self._storage.for_spark(self._name)
+        writer = self._rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", location)
         pace = {"availableNow": True} if bounded else {"processingTime": f"{pause_ms} milliseconds"}
         self._writer = writer.trigger(**pace)
         self._begin()
@@ -124,33 +132,36 @@ class StepQuery:
     def end_input(self) -> None:
         """Run the step that ends bounded input, if there was any and it was not ended before."""
         last = self.sink.last_step()
-        if last not in (NO_STEP, end_step(last)):
-            self._apply(end_step(last), last, None, self.sink.positions())
+        if last.number not in (NO_STEP, end_step(last.number)):
+            self._apply(end_step(last.number), last, None, self.sink.positions())
 
     def _batch(self, rows: DataFrame, batch_id: int) -> None:
         """What Spark calls for every micro-batch, again for one that it does not know to be done."""
         step, last = batch_step(batch_id), self.sink.last_step()
         try:
-            if step <= last:
+            if step <= last.number:
                 return
-            if last >> 1 != batch_id - 1:
+            if last.number >> 1 != batch_id - 1:
+                known = "none" if last.number == NO_STEP else last.number
                 raise StateError(
-                    f"The checkpoint {self._checkpoint} goes on with step {step}, but the log knows of "
-                    f"{'none' if last == NO_STEP else last} before it: one of them was replaced. Run with --reset."
+                    f"The checkpoint {self._storage.location} goes on with step {step}, but the log knows of {known} "
+                    "before it: one of them was replaced. Run with --reset."
                 )
-            self._apply(step, last, rows, positions_of(batch_end(self._checkpoint, batch_id)))
+            self._apply(step, last, rows, positions_of(batch_end(self._storage, self._name, batch_id)))
         except KStreamsError as error:
             self._error = error
             raise
 
-    def _apply(self, step: int, parent: int, rows: DataFrame | None, positions: Mapping[TopicPartition, int]) -> None:
+    def _apply(
+        self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
+    ) -> None:
         before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
         with ExitStack() as resources:
-            made, reports = self._work.run(step, parent, rows, ranges, self.sink.output(), resources)
+            made, reports, done = self._work.run(step, parent, rows, ranges, self.sink.output(), resources)
             raise_first(reports)
             if self._delta is not None:
                 self._delta.apply(step, made, written_records(reports))
         transactions = [report.transaction for report in reports if report.transaction is not None]
-        self.sink.commit(step, transactions, positions)
+        self.sink.commit(done, transactions, positions)
         self._on_step([*reports, missed])

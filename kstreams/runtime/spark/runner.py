@@ -34,8 +34,9 @@ from kstreams.runtime.spark.query import StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.storage.location import for_spark
+from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
-from kstreams.runtime.spark.tasks.step_plans import StepPlans
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 
@@ -82,8 +83,9 @@ class SparkRunner:
             raise UnknownTopicError(said)
         check_dead_letter_topic(config, existing, settings.prefix)
         self._plan = plan_of(topology, settings.path, needs_tasks(config))
-        self._checkpoint = Checkpoint(settings.checkpoint / config.application_id, topology, self._plan.streaming)
-        self._program = program_of(topology, config, settings, layout, existing, self._checkpoint.root)
+        storage = open_storage(settings.checkpoint_of(config.application_id), settings.conf)
+        self._checkpoint = Checkpoint(storage, topology, self._plan.streaming)
+        self._program = program_of(topology, config, settings, layout, existing, storage.location, self._checkpoint.id)
         self._starts = starting_offsets(self._program, log, clock)
         register(session)
 
@@ -115,11 +117,10 @@ class SparkRunner:
 
     def _tasks(self, *, bounded: bool) -> StepQuery:
         numbers = self._program.tasks.keys() - self._plan.streaming
-        session, packed = self._session, pack(self._program)
+        session, packed, storage = self._session, pack(self._program), self._checkpoint.storage
         chain = SubTopologyChain(session, self._program, packed, self._plan)
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
-        plans = StepPlans(self._checkpoint.root)
-        work = TaskSteps(chain, plans, tables, self._program, self._clock, bounded=bounded)
+        work = TaskSteps(chain, storage, tables, self._program, self._clock, bounded=bounded)
         sources = source_partitions(self._program, numbers)
         given = session, self._program.home, _topics(sources), self._settings.max_records, self._starts
         cut = self._program.admissions(numbers)
@@ -141,9 +142,10 @@ class SparkRunner:
         sink.prepare_topics(fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:
-            delta = DeltaSink(settings.delta, program, f"{group}-{id_}")
+            folder = for_spark(settings.delta.folder, settings.conf)
+            delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{id_}")
         deleted = DeletedInput(program, self._log)
-        return StepQuery(f"{self._checkpoint.root}/{name}", rows, work, sink, delta, deleted, self._count)
+        return StepQuery(self._checkpoint.storage, name, rows, work, sink, delta, deleted, self._count)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
         config, program, settings = self._config, self._program, self._settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from kstreams.errors import ConfigError
+from kstreams.runtime.spark.storage.location import below, location_of
 
 PathChoice = Literal["auto", "task", "relational"]
 OWN = "spark.kstreams."
@@ -33,15 +33,15 @@ class DeltaSettings(NamedTuple):
 
     Parameters
     ----------
-    folder : Path
-        `spark.kstreams.delta`.
+    folder : str
+        `spark.kstreams.delta`: an absolute path or a URI.
     merged : frozenset of str
         `spark.kstreams.delta.merge`: topics whose tables hold the last value of each key.
     partition_by : tuple of str
         `spark.kstreams.delta.partition.by`: `date` (the day of `timestamp`), `partition`, or both.
     """
 
-    folder: Path
+    folder: str
     merged: frozenset[str] = frozenset()
     partition_by: tuple[str, ...] = ()
 
@@ -52,9 +52,9 @@ class SparkSettings:
 
     Parameters
     ----------
-    checkpoint : Path
-        `spark.kstreams.checkpoint`: folder of checkpoints and versioned state, one folder per application in it. On
-        a cluster, a folder that driver and executors share.
+    checkpoint : str
+        `spark.kstreams.checkpoint`: absolute path or URI of checkpoints and versioned state, one folder per application
+        in it. On a cluster, a place that driver and executors share.
     delta : DeltaSettings or None
         The Delta tables that hold the results too; none for `spark.kstreams.delta=none`.
     prefix : str
@@ -77,8 +77,8 @@ class SparkSettings:
     {'spark.driver.memory': '1g'}
     """
 
-    checkpoint: Path = Path(_DEFAULTS["checkpoint"])
-    delta: DeltaSettings | None = field(default_factory=lambda: DeltaSettings(Path(_DEFAULTS["delta"])))
+    checkpoint: str = _DEFAULTS["checkpoint"]
+    delta: DeltaSettings | None = field(default_factory=lambda: DeltaSettings(_DEFAULTS["delta"]))
     prefix: str = _DEFAULTS["prefix"]
     path: PathChoice = "auto"
     max_records: int = int(_DEFAULTS["max.records"])
@@ -95,7 +95,7 @@ class SparkSettings:
             near = difflib.get_close_matches(key, _DEFAULTS, n=1, cutoff=0.0)[0]
             raise ConfigError(f"unknown configuration key {OWN}{key}; the nearest is {OWN}{near}")
         return cls(
-            checkpoint=Path(own["checkpoint"]).expanduser().absolute(),
+            checkpoint=location_of(own["checkpoint"]),
             delta=None if own["delta"] == "none" else _delta(own),
             prefix=own["prefix"],
             path=_path(own["path"]),
@@ -105,14 +105,17 @@ class SparkSettings:
             conf=given,
         )
 
+    def checkpoint_of(self, application_id: str) -> str:
+        """Where the checkpoint of an application lies."""
+        return below(self.checkpoint, application_id)
+
 
 def _delta(own: Mapping[str, str]) -> DeltaSettings:
     partition_by = _names(own["delta.partition.by"])
     for name in partition_by:
         if name not in _DELTA_PARTITIONS:
             raise ConfigError(f"{OWN}delta.partition.by cannot be {name!r}: say {' or '.join(_DELTA_PARTITIONS)}")
-    folder = Path(own["delta"]).expanduser().absolute()
-    return DeltaSettings(folder, frozenset(_names(own["delta.merge"])), partition_by)
+    return DeltaSettings(location_of(own["delta"]), frozenset(_names(own["delta.merge"])), partition_by)
 
 
 def _names(listed: str) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
-"""`Step`: the unit that is applied once, a micro-batch or the end of bounded input; and how steps are numbered."""
+"""`Step`: the unit that is applied once, a micro-batch or the end of bounded input; what it starts from and leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
+from kstreams.processor.topology.task_id import TaskId
 
 NO_STEP = -1
 MAX_ROUNDS = 1 << 16
@@ -23,6 +24,41 @@ def version_number(step: int, round_number: int = 0) -> int:
     return step * MAX_ROUNDS + round_number
 
 
+class StateVersion(NamedTuple):
+    """One state of one task: the step and round that made it, as a number, and the digest of what they changed."""
+
+    number: int
+    digest: bytes
+
+
+EMPTY = StateVersion(version_number(NO_STEP), bytes(16))
+"""The state before the first step."""
+
+
+class KeptState(NamedTuple):
+    """What is kept of one task after a step.
+
+    Parameters
+    ----------
+    version : StateVersion
+        Its state.
+    snapshot : int
+        Number of the newest version before it, or itself, of which there is a snapshot.
+    older_snapshot : int
+        Number of the one before that: a task may delete what is older, and never needs it.
+    """
+
+    version: StateVersion = EMPTY
+    snapshot: int = EMPTY.number
+    older_snapshot: int = EMPTY.number
+
+    def followed_by(self, version: StateVersion, *, snapshot: bool) -> KeptState:
+        """What is kept after the next version, of which a snapshot was taken or not."""
+        if snapshot:
+            return KeptState(version, version.number, self.snapshot)
+        return self._replace(version=version)
+
+
 class Step(NamedTuple):
     """One micro-batch, or the end of bounded input: the unit that is applied once.
 
@@ -30,16 +66,13 @@ class Step(NamedTuple):
     ----------
     number : int
         Grows from step to step: twice the id of Spark's batch, one more for the end of input after it.
-    parent : int
-        The step applied before it, `NO_STEP` for the first.
     now_ms : int
         Wall-clock time of the step, the same whenever it is run again.
     end : bool
         Whether bounded input is over.
-    globals : mapping of int to int
-        Per sub-topology of a global table: the step that made the state to look into.
-    rounds : mapping of int to int
-        Per sub-topology that feeds itself: how many rounds it took in the parent. Any other takes one.
+    states : mapping of str to KeptState
+        By task: the state that it goes on from, of a global table the state to look into. A task that is not here
+        starts from nothing.
     round_number : int
         The round within this step.
     behind : frozenset of TopicPartition
@@ -48,11 +81,9 @@ class Step(NamedTuple):
     """
 
     number: int
-    parent: int = NO_STEP
     now_ms: int = 0
     end: bool = False
-    globals: Mapping[int, int] = {}
-    rounds: Mapping[int, int] = {}
+    states: Mapping[str, KeptState] = {}
     round_number: int = 0
     behind: frozenset[TopicPartition] = frozenset()
 
@@ -61,12 +92,22 @@ class Step(NamedTuple):
         """Number of the state that this step, or this round of it, makes."""
         return version_number(self.number, self.round_number)
 
-    def before(self, sub_topology: int) -> int:
-        """Number of the state that a sub-topology goes on from."""
-        if self.round_number:
-            return self.version_number - 1
-        last = self.rounds.get(sub_topology, 1) - 1
-        return version_number(self.parent, last)
+    def state_of(self, sub_topology: int, partition: int) -> KeptState:
+        """The state that a task goes on from."""
+        return self.states.get(str(TaskId(sub_topology, partition)), KeptState())
+
+    def only(self, sub_topologies: Collection[int]) -> Step:
+        """The step as some sub-topologies need it, without the states of the others."""
+        wanted = {str(number) for number in sub_topologies}
+        mine = {name: kept for name, kept in self.states.items() if name.partition("_")[0] in wanted}
+        return self._replace(states=mine)
+
+
+class AppliedStep(NamedTuple):
+    """A step that the log has committed, and the manifest of the state that it left: its digest, or nothing."""
+
+    number: int = NO_STEP
+    manifest: str = ""
 
 
 def batch_step(batch_id: int) -> int:

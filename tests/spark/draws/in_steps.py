@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.datasource import ReadMaxRows
@@ -24,10 +23,11 @@ from kstreams.runtime.spark.io.rows import Offsets, batches_of, positions_of
 from kstreams.runtime.spark.io.source import StreamReader, TopicReader
 from kstreams.runtime.spark.program import Program, program_of, source_partitions
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.steps import NO_STEP, Step, batch_step, end_step
+from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, Step, batch_step, end_step
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, RunsTask
+from kstreams.runtime.spark.tasks.manifests import StepManifest
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-from kstreams.runtime.spark.tasks.step_plans import GlobalTable, StepPlan
+from kstreams.runtime.spark.tasks.step_plans import StepPlan
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from tests.spark.draws.draw import TYPES, Draw
@@ -88,7 +88,7 @@ class _Steps:
     def __init__(self, program: Program) -> None:
         self._program, self._globals = program, GlobalTableLoader(program, _in_this_process(program))
         self._sources = source_partitions(program, program.tasks.keys())
-        self._plan: StepPlan | None = None
+        self._manifest = StepManifest()
         self._last = NO_STEP
         self.results: Results = {}
         self.late: set[str] = set()
@@ -123,13 +123,12 @@ class _Steps:
         return StreamReader(TopicReader(self._program.home, topics, 1 << 60), None, admissions=cut)
 
     def _step(self, number: int, ranges: OffsetRanges) -> pa.Table:
-        before, parent = self._plan, self._last
-        tables: dict[int, GlobalTable] = {} if before is None else before.globals
-        plan = StepPlan(parent, 0, self._globals.plan(number, tables))
-        self._globals.load(number, plan.globals, tables, 0)
-        step = plan.step(number, before)
-        made, rounds = run_step(self._program, step, self._given(ranges))
-        self._plan, self._last = msgspec.structs.replace(plan, rounds=dict(rounds)), number
+        before = self._manifest
+        plan = StepPlan(before.step, 0, self._globals.plan(number, before.globals))
+        loaded = self._globals.load(number, plan, before)
+        step = Step(number, end=bool(number % 2), states=before.states | loaded)
+        made, states = run_step(self._program, step, self._given(ranges))
+        self._manifest, self._last = StepManifest(number, AppliedStep(), dict(states), plan.globals), number
         return pa.concat_tables(made)
 
     def _given(self, ranges: OffsetRanges) -> Given:

@@ -1,4 +1,4 @@
-"""The jars that PySpark lacks for Delta Lake and Kafka: resolved once by Maven into a cache folder.
+"""The jars that PySpark lacks for Delta Lake, Kafka and S3: resolved once by Maven into a cache folder.
 
 Spark's own resolver (Ivy) is not used: it fails on one artefact that is not published for this version, while Maven
 lets us name its stand-in.
@@ -43,32 +43,77 @@ class Coordinate(NamedTuple):
         )
 
 
+class JarSet(NamedTuple):
+    """Jars for one purpose.
+
+    Parameters
+    ----------
+    folder : str
+        Its folder in the cache.
+    purpose : str
+        What they are for, in words.
+    without : str
+        How to do without them, in words.
+    coordinates : tuple of Coordinate
+    missing : tuple of str
+        Of what Maven resolves, only these are missing in PySpark; Spark's own copies of the rest are used.
+    """
+
+    folder: str
+    purpose: str
+    without: str
+    coordinates: tuple[Coordinate, ...]
+    missing: tuple[str, ...]
+
+
 # The Kafka token provider of 4.2.0 is not published; the nearest published one serves (delegation tokens aside).
 _TOKENS = ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13")
-COORDINATES = (
-    Coordinate("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
-    Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_VERSION, exclusion=_TOKENS),
-    Coordinate(*_TOKENS, "4.1.0-preview1"),
+DELTA_AND_KAFKA = JarSet(
+    folder=SPARK_VERSION,
+    purpose="Delta Lake and Kafka",
+    without="`spark.kstreams.delta=none` to run without Delta tables",
+    coordinates=(
+        Coordinate("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
+        Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_VERSION, exclusion=_TOKENS),
+        Coordinate(*_TOKENS, "4.1.0-preview1"),
+    ),
+    missing=(
+        "delta-spark_4.2_2.13",
+        "delta-storage",
+        "delta-kernel-api",
+        "delta-kernel-defaults",
+        "delta-kernel-unitycatalog",
+        "unitycatalog-client",
+        "unitycatalog-hadoop",
+        "spark-sql-kafka-0-10_2.13",
+        "spark-token-provider-kafka-0-10_2.13",
+        "kafka-clients",
+        "commons-pool2",
+    ),
 )
-# Of what Maven resolves, only these are missing in PySpark; Spark's own copies of the rest are used.
-MISSING = (
-    "delta-spark_4.2_2.13",
-    "delta-storage",
-    "delta-kernel-api",
-    "delta-kernel-defaults",
-    "delta-kernel-unitycatalog",
-    "unitycatalog-client",
-    "unitycatalog-hadoop",
-    "spark-sql-kafka-0-10_2.13",
-    "spark-token-provider-kafka-0-10_2.13",
-    "kafka-clients",
-    "commons-pool2",
+# The bundle of the AWS SDK has 600 MB; the modules that S3A uses have 10. Both versions are those of Hadoop in Spark.
+_BUNDLE = ("software.amazon.awssdk", "bundle")
+_AWS_SDK = "annotations apache-client arns auth aws-core aws-query-protocol aws-xml-protocol checksums checksums-spi"
+_AWS_SDK += " crt-core endpoints-spi eventstream http-auth http-auth-aws http-auth-aws-eventstream http-auth-spi"
+_AWS_SDK += " http-client-spi identity-spi json-utils metrics-spi netty-nio-client profiles protocol-core"
+_AWS_SDK += " reactive-streams regions retries retries-spi s3 s3-transfer-manager sdk-core sts"
+_AWS_SDK += " third-party-jackson-core utils utils-lite"
+S3 = JarSet(
+    folder=f"{SPARK_VERSION}-s3",
+    purpose="S3",
+    without="another place in `spark.kstreams.checkpoint` and `spark.kstreams.delta`",
+    coordinates=(
+        Coordinate("org.apache.hadoop", "hadoop-aws", "3.5.0", exclusion=_BUNDLE),
+        Coordinate(_BUNDLE[0], "s3-transfer-manager", "2.35.4"),
+        Coordinate(_BUNDLE[0], "sts", "2.35.4"),
+    ),
+    missing=("hadoop-aws", "analyticsaccelerator-s3", "wildfly-openssl", *_AWS_SDK.split()),
 )
 
 
-def pom() -> str:
-    """The Maven project whose only purpose is to depend on `COORDINATES`."""
-    dependencies = "".join(coordinate.xml() for coordinate in COORDINATES)
+def pom(jars: JarSet) -> str:
+    """The Maven project whose only purpose is to depend on the coordinates of a set."""
+    dependencies = "".join(coordinate.xml() for coordinate in jars.coordinates)
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>kstreams</groupId><artifactId>spark-jars</artifactId><version>1</version>"
@@ -76,13 +121,14 @@ def pom() -> str:
     )
 
 
-def spark_jars(cache: Path = CACHE, say: Callable[[str], None] = lambda line: None) -> list[Path]:
-    """The jars, fetched by Maven when they are not in the cache yet.
+def spark_jars(jars: JarSet, cache: Path = CACHE, say: Callable[[str], None] = lambda line: None) -> list[Path]:
+    """The jars of a set, fetched by Maven when they are not in the cache yet.
 
     Parameters
     ----------
+    jars : JarSet
     cache : Path
-        Folder that holds one folder of jars per Spark version.
+        Folder that holds one folder for each set of a Spark version.
     say : callable
         Gets a line when something takes its time.
 
@@ -91,34 +137,34 @@ def spark_jars(cache: Path = CACHE, say: Callable[[str], None] = lambda line: No
     EngineUnavailableError
         When Maven is missing or cannot resolve the jars.
     """
-    home = cache / SPARK_VERSION
+    home = cache / jars.folder
     if not home.is_dir():
-        say("fetching the Delta and Kafka jars for Spark (once, about half a minute)")
-        _fetch(home)
+        say(f"fetching the jars of {jars.purpose} for Spark (once, about half a minute)")
+        _fetch(jars, home)
     return sorted(home.glob("*.jar"))
 
 
-def _fetch(home: Path) -> None:
+def _fetch(jars: JarSet, home: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise _unavailable("Maven (`mvn`) is not installed")
+        raise _unavailable(jars, "Maven (`mvn`) is not installed")
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         project = Path(scratch, "pom.xml")
-        project.write_text(pom())
-        _copy_dependencies(maven, project, Path(scratch, "jars"))
+        project.write_text(pom(jars))
+        _copy_dependencies(jars, maven, project, Path(scratch, "jars"))
         _publish(Path(scratch, "jars"), home)
 
 
-def _copy_dependencies(maven: str, project: Path, target: Path) -> None:
+def _copy_dependencies(jars: JarSet, maven: str, project: Path, target: Path) -> None:
     command = [maven, "-q", "-B", "-f", str(project), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-    command += [f"-DincludeArtifactIds={','.join(MISSING)}", f"-DoutputDirectory={target}"]
+    command += [f"-DincludeArtifactIds={','.join(jars.missing)}", f"-DoutputDirectory={target}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    absent = [name for name in MISSING if not list(target.glob(f"{name}-*.jar"))]
+    absent = [name for name in jars.missing if not list(target.glob(f"{name}-*.jar"))]
     if result.returncode or absent:
         lines = (result.stdout + result.stderr).strip().splitlines()
         why = lines[0] if lines else f"it did not bring {', '.join(absent)}"
-        raise _unavailable(f"Maven could not resolve them: {why}")
+        raise _unavailable(jars, f"Maven could not resolve them: {why}")
 
 
 def _publish(jars: Path, home: Path) -> None:
@@ -130,8 +176,8 @@ def _publish(jars: Path, home: Path) -> None:
             raise
 
 
-def _unavailable(why: str) -> EngineUnavailableError:
+def _unavailable(jars: JarSet, why: str) -> EngineUnavailableError:
     return EngineUnavailableError(
-        f"The jars for Delta Lake and Kafka on Spark {SPARK_VERSION} cannot be had: {why}. Set `spark.jars` "
-        "to a comma-separated list of jars, or `spark.kstreams.delta=none` to run without Delta tables."
+        f"The jars for {jars.purpose} on Spark {SPARK_VERSION} cannot be had: {why}. Set `spark.jars` to a "
+        f"comma-separated list of jars, or {jars.without}."
     )

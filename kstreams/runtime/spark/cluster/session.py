@@ -6,14 +6,15 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstreams.errors import EngineUnavailableError
 from kstreams.open_files import POOL
-from kstreams.runtime.spark.cluster.jars import spark_jars
+from kstreams.runtime.spark.cluster.jars import DELTA_AND_KAFKA, S3, spark_jars
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.storage.location import for_spark, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,9 +122,17 @@ def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say =
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if settings.delta is not None:
         conf |= DELTA
-        if not submitted and "spark.jars" not in settings.conf:
-            conf["spark.jars"] = joined(spark_jars(say=say))
-    return conf
+    return conf if submitted else with_jars(conf, settings, say)
+
+
+def with_jars(conf: Mapping[str, str], settings: SparkSettings, say: Say) -> dict[str, str]:
+    """The settings with the jars that are needed, unless they name jars themselves."""
+    sets = [] if settings.delta is None else [DELTA_AND_KAFKA]
+    places = [settings.checkpoint, *([] if settings.delta is None else [settings.delta.folder])]
+    sets += [S3] if any(scheme_of(for_spark(place, settings.conf)) == "s3a" for place in places) else []
+    if not sets or "spark.jars" in conf:
+        return dict(conf)
+    return {**conf, "spark.jars": joined(jar for jars in sets for jar in spark_jars(jars, say=say))}
 
 
 def joined(paths: Iterable[Path]) -> str:

@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 
 from kstreams.errors import EngineUnavailableError
 from kstreams.package_folder import PACKAGE
-from kstreams.runtime.spark.cluster.jars import spark_jars
-from kstreams.runtime.spark.cluster.session import COMMON, DELTA, joined, quiet, require_java, require_pyspark
+from kstreams.runtime.spark.cluster.session import COMMON, DELTA, quiet, require_java, require_pyspark, with_jars
 from kstreams.runtime.spark.settings import OWN, SparkSettings
+
+_READ_BY_US = (OWN, "spark.hadoop.")
 
 
 def submit(
@@ -75,9 +76,8 @@ def submit_command(
 ) -> list[str]:
     """The call of `spark-submit` up to the script."""
     read = SparkSettings.of(settings)
-    conf = COMMON | (DELTA if read.delta is not None else {}) | _of_loopback(master) | dict(read.conf)
-    if read.delta is not None and "spark.jars" not in conf:
-        conf["spark.jars"] = joined(spark_jars(say=say))
+    given = COMMON | (DELTA if read.delta is not None else {}) | _of_loopback(master) | dict(read.conf)
+    conf = with_jars(given, read, say)
     options = [option for key, value in sorted(conf.items()) for option in ("--conf", f"{key}={value}")]
     command = [str(_spark_home() / "bin" / "spark-submit"), "--master", master, "--deploy-mode", "client"]
     return [*command, "--name", "kstreams", "--py-files", str(package), *options, *arguments]
@@ -110,8 +110,13 @@ def _of_loopback(master: str) -> dict[str, str]:
 
 
 def _ours(settings: Mapping[str, Any]) -> list[str]:
-    """Settings for the driver, as its command line takes them; Spark's own are on that of `spark-submit` already."""
-    ours = {key: value for key, value in settings.items() if not key.startswith("spark.") or key.startswith(OWN)}
+    """Settings for the driver, as its command line takes them; Spark's own are on that of `spark-submit` already.
+
+    Those of file systems go to both: kstreams reads checkpoints with the same credentials.
+    """
+    ours = {
+        key: value for key, value in settings.items() if not key.startswith("spark.") or key.startswith(_READ_BY_US)
+    }
     return [option for key, value in ours.items() for option in ("--config", f"{key}={value}")]
 
 

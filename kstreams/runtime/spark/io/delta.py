@@ -22,6 +22,7 @@ from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.settings import DeltaSettings
+from kstreams.runtime.spark.storage.location import below
 from kstreams.serdes import Serde
 
 Serdes = tuple[Serde[Any] | None, Serde[Any] | None]
@@ -89,7 +90,7 @@ class DeltaSink:
             )
 
     def _path(self, topic: str) -> str:
-        return f"{self._settings.folder}/{topic}"
+        return below(self._settings.folder, topic)
 
     def _learn(self, sink: SinkNode) -> None:
         if isinstance(sink.topic, str):

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from kstreams import errors
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
+from kstreams.runtime.spark.steps import KeptState
 from kstreams.source_line import operator_in
 
 _KINDS: dict[str, type[errors.KStreamsError]] = {
@@ -52,6 +53,8 @@ class TaskReport(msgspec.Struct, frozen=True):
         The topics whose records it left to tasks of the same step.
     transaction : str, optional
         Holds what it wrote.
+    states : dict of str to KeptState
+        What is kept of its state after the step.
     """
 
     dropped: list[tuple[str, str, int]] = []
@@ -60,6 +63,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     written: dict[str, int] = {}
     handed_over: list[str] = []
     transaction: str | None = None
+    states: dict[str, KeptState] = {}
 
 
 def report(partition: int, said: TaskReport) -> pa.RecordBatch:

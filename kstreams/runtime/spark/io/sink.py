@@ -1,7 +1,7 @@
 """`LogSink`: commits steps to the log, each once, and keeps which one was the last.
 
-What executors wrote in a step, its positions in the source topics and its number become visible as one: the number lies
-in the metadata of the committed offsets.
+What executors wrote in a step, its positions in the source topics, its number and the manifest of its state become
+visible as one: number and manifest lie in the metadata of the committed offsets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kstreams.batch import TopicPartition
 from kstreams.log.api import Log, OffsetAndMetadata
 from kstreams.log.topic_types import TopicTypes, note_types
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.steps import NO_STEP
+from kstreams.runtime.spark.steps import AppliedStep
 
 
 class LogSink:
@@ -48,10 +48,11 @@ class LogSink:
         self._topics, self._mark, self._starts = topics, f"{checkpoint_id} step ", starts or {}
         self._coordinator = log.coordinator(group)
 
-    def last_step(self) -> int:
-        """The step committed last; `NO_STEP` when there was none."""
-        steps = (int(at.metadata.removeprefix(self._mark)) for at in self._committed().values())
-        return max(steps, default=NO_STEP)
+    def last_step(self) -> AppliedStep:
+        """The step committed last."""
+        marks = (at.metadata.removeprefix(self._mark).partition(" ") for at in self._committed().values())
+        steps = (AppliedStep(int(number), manifest) for number, _, manifest in marks)
+        return max(steps, default=AppliedStep())
 
     def positions(self) -> dict[TopicPartition, int]:
         """Next offset of every source, as of the last step."""
@@ -65,11 +66,13 @@ class LogSink:
         """Where executors write what the next commit makes visible."""
         return replace(self._topics, token=self._coordinator.token)
 
-    def commit(self, step: int, transactions: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
+    def commit(self, step: AppliedStep, transactions: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
         """Make a step visible.
 
         Parameters
         ----------
+        step : AppliedStep
+            With the manifest of the state that it leaves, if it leaves any.
         transactions : collection of str
             Those that the reports of the step name; all others since the last commit are aborted.
         positions : mapping
@@ -80,7 +83,8 @@ class LogSink:
         FencedError
             When a newer driver runs the application, or a transaction took longer than its timeout.
         """
-        offsets = {source: OffsetAndMetadata(at, f"{self._mark}{step}") for source, at in positions.items()}
+        mark = f"{self._mark}{step.number} {step.manifest}".rstrip()
+        offsets = {source: OffsetAndMetadata(at, mark) for source, at in positions.items()}
         self._coordinator.commit(transactions, offsets, self._group)
 
     def prepare_topics(self, topics: Collection[str]) -> None:

@@ -23,6 +23,7 @@ from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.relational.windowed_query import window_of
 from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.steps import AppliedStep
 
 
 class WindowedSteps:
@@ -42,12 +43,12 @@ class WindowedSteps:
     def run(
         self,
         step: int,
-        parent: int,
+        parent: AppliedStep,
         rows: DataFrame | None,
         ranges: OffsetRanges,
         output: OutputTopics,
         resources: ExitStack,
-    ) -> tuple[DataFrame, list[TaskReport]]:
+    ) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows; the end of input came as data."""
         assert rows is not None
         written = written_rows(rows, self._plan, self._number, self._program, output)
@@ -56,7 +57,7 @@ class WindowedSteps:
             written = written.persist()
         topics = sorted({source.topic for source in ranges})
         read = reports_of_reading(rows.sparkSession, self._program.home, topics, ranges, topics)
-        return written, taken_reports(reduce(DataFrame.union, read, written))
+        return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(step)
 
 
 def windowed_stream(

@@ -17,8 +17,9 @@ from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_rep
 from kstreams.runtime.spark.io.rows import OUT_SCHEMA, offsets_of, positions_of
 from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.steps import NO_STEP, Step
-from kstreams.runtime.spark.tasks.step_plans import GlobalTable
+from kstreams.runtime.spark.steps import NO_STEP, KeptState, Step
+from kstreams.runtime.spark.tasks.manifests import StepManifest, newest
+from kstreams.runtime.spark.tasks.step_plans import GlobalTable, StepPlan
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 
 RunsTask = Callable[[int, Sequence[OffsetRange], Step], list[TaskReport]]
@@ -55,12 +56,17 @@ class GlobalTableLoader:
         """How far to read each table for a step; a table whose topics have not grown stays at its state."""
         return {sub.id: self._plan(sub, step, before.get(sub.id)) for sub in self._subs}
 
-    def load(self, step: int, wanted: dict[int, GlobalTable], before: dict[int, GlobalTable], now_ms: int) -> None:
-        """Have the tables brought to the state that is wanted; does nothing twice."""
+    def load(self, step: int, plan: StepPlan, before: StepManifest) -> dict[str, KeptState]:
+        """Have the tables brought to the state that is wanted; what is kept of those that have grown."""
+        loaded: dict[str, KeptState] = {}
         for sub in self._subs:
-            if wanted[sub.id].step == step:
-                last = before.get(sub.id, GlobalTable(NO_STEP, {}))
-                raise_first(self._run(sub.id, self._ranges(sub, last, wanted[sub.id]), Step(step, last.step, now_ms)))
+            if plan.globals[sub.id].step == step:
+                last = before.globals.get(sub.id, GlobalTable(NO_STEP, {}))
+                work = Step(step, plan.now_ms, states=before.states).only([sub.id])
+                reports = self._run(sub.id, self._ranges(sub, last, plan.globals[sub.id]), work)
+                raise_first(reports)
+                loaded |= newest(report.states for report in reports)
+        return loaded
 
     def _plan(self, sub: SubTopology, step: int, before: GlobalTable | None) -> GlobalTable:
         end = offsets_of(self._topics(sub).end())

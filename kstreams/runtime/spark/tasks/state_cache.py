@@ -16,7 +16,8 @@ import numpy as np
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError
 from kstreams.open_files import file_limit
-from kstreams.runtime.spark.tasks.state_files import EMPTY, StateFile, StateFiles, StateVersion, TaskMetadata
+from kstreams.runtime.spark.steps import EMPTY, StateVersion
+from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, TaskMetadata
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
 

@@ -1,51 +1,44 @@
 """State of a task as files under the checkpoint: for every step the changes, now and then a snapshot.
 
-A version is named by its number (a step, and a round in it) and the digest of its content, and names the version before
-it, so that a chain of files either is the history of one task or is refused. Writing is idempotent: a step that is run
-again writes the same bytes under the same name. Nothing of a body reaches pyarrow before its digest is checked.
+A version is named by its number (a step, and a round in it) and a digest over what it changed, whose it is and the
+version before it. So a version names its whole history, and a file's name its content: two attempts at a step that
+differ leave two files, and neither stands in the other's place. Which version counts is said by the manifest of the
+step (`manifests.py`), never by what lies here.
 
-File: header (`HEADER`, ended by its CRC32C), metadata and one Arrow IPC stream per store.
+File: magic and format version, the content (`_Content`) as MessagePack, a digest of all of it. Nothing is decoded
+before the digest is checked, and nothing is used that is of another checkpoint, task or store.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
+import logging
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
-import google_crc32c
 import msgspec
 import pyarrow as pa
-from pyarrow import fs
 
 from kstreams.errors import StateError
-from kstreams.private import make_private_on
-from kstreams.runtime.spark.steps import MAX_ROUNDS, NO_STEP, version_number
+from kstreams.processor.topology.fingerprint import format_of
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.steps import EMPTY, MAX_ROUNDS, StateVersion, version_number
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.state.api import Changes
 
-MAGIC = b"KSST"
-FORMAT_VERSION = 1
-# magic, format version, number, number and digest of the version before, length and digest of the body
-HEADER = struct.Struct("<4sHqq16sQ16s")
-CHECKSUM = struct.Struct("<I")
+logger = logging.getLogger(__name__)
+
+FORMAT_VERSION = 2
+_HEAD = struct.pack("<4sH", b"KSST", FORMAT_VERSION)
+_DIGEST_BYTES = 16
+_CHANGES, _SNAPSHOT = "changes", "snapshot"
 TaskMetadata = Mapping[str, int]
 
 
-class StateVersion(NamedTuple):
-    """One state of one task: the step and round that made it, as a number, and the digest of what they changed."""
-
-    number: int
-    digest: bytes
-
-
-EMPTY = StateVersion(version_number(NO_STEP), bytes(16))
-"""The state before the first step."""
-
-
 class StateFile(NamedTuple):
-    """What one file holds."""
+    """What one file holds: the changes that a version made in its parent, or all of a version."""
 
     version: StateVersion
     parent: StateVersion
@@ -53,12 +46,40 @@ class StateFile(NamedTuple):
     stores: dict[str, Changes]
 
 
-class _Body(msgspec.Struct):
-    metadata: dict[str, int] = msgspec.field(name="memo")
+class StateOwner(NamedTuple):
+    """Whose state it is.
+
+    Parameters
+    ----------
+    application : str
+    checkpoint : str
+        Id of the checkpoint.
+    task : str
+        `<sub-topology>_<partition>`.
+    formats : mapping of str to str
+        By store: what its bytes are.
+    """
+
+    application: str
+    checkpoint: str
+    task: str
+    formats: Mapping[str, str] = {}
+
+
+class _Content(msgspec.Struct):
+    application: str
+    checkpoint: str
+    task: str
+    kind: str
+    number: int
+    before: StateVersion
+    """The version before; of a snapshot the version that it is of."""
+    metadata: dict[str, int]
+    formats: dict[str, str]
     stores: dict[str, bytes]
 
 
-_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_Body).decode
+_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Content)
 _IPC = pa.ipc.IpcWriteOptions(compression="lz4")
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
 
@@ -66,142 +87,171 @@ _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp",
 class StateFiles:
     """The files of one task.
 
+    Snapshots are no part of the history: they are written of any version, by whoever has it, and a damaged one is made
+    up for by older files.
+
     Parameters
     ----------
-    checkpoint : str
-        Absolute path or URI of a folder that driver and executors share.
-    task : str
-        `<sub-topology>_<partition>`.
+    storage : CheckpointStorage
+    owner : StateOwner
     """
 
-    def __init__(self, checkpoint: str, task: str) -> None:
-        self._fs, root = fs.FileSystem.from_uri(checkpoint)
-        self._folder = f"{root}/state/{task}"
+    def __init__(self, storage: CheckpointStorage, owner: StateOwner) -> None:
+        self._storage, self._owner = storage, owner
+        self._folder = f"state/{owner.task}"
 
     def write_changes(
-        self, at: int, parent: StateVersion, metadata: TaskMetadata, changes: Mapping[str, Changes]
+        self, number: int, parent: StateVersion, metadata: TaskMetadata, changes: Mapping[str, Changes]
     ) -> StateVersion:
-        """Write what the version with the number `at` changes in its parent; the new version."""
-        return self._write(self._changes_path(at), at, parent, metadata, changes)
+        """Write what the version with this number changes in its parent; the new version."""
+        raw = self._encoded(_CHANGES, number, parent, metadata, changes)
+        version = StateVersion(number, bytes(raw[-_DIGEST_BYTES:]))
+        self._storage.write(self._path(version, _CHANGES), raw)
+        return version
 
     def write_snapshot(self, version: StateVersion, metadata: TaskMetadata, stores: Mapping[str, Changes]) -> None:
-        """Write everything that a version holds, and delete the files that only older versions need."""
-        self._write(self._snapshot_path(version.number), version.number, version, metadata, stores)
-        self._prune(version.number)
-
-    def version_at(self, at: int) -> StateVersion:
-        """The version with a number; raises StateError when it is missing."""
-        return EMPTY if at == EMPTY.number else self._header(self._changes_path(at))[0]
-
-    def metadata_at(self, version: StateVersion) -> TaskMetadata:
-        """The task metadata that was kept with a version."""
-        return {} if version == EMPTY else self._read(self._changes_path(version.number)).metadata
+        """Write everything that a version holds."""
+        raw = self._encoded(_SNAPSHOT, version.number, version, metadata, stores)
+        self._storage.write(self._path(version, _SNAPSHOT), raw)
 
     def since(self, known: StateVersion, wanted: StateVersion) -> list[StateFile] | None:
-        """The changes from one version to a later one, oldest first; None when they are not one history."""
+        """The changes from one version to a later one, oldest first; None when the files do not lead from one to the
+        other."""
         found: list[StateFile] = []
         at = wanted
         while at != known:
-            if at.number <= known.number or not self._exists(self._changes_path(at.number)):
+            if at.number <= known.number:
                 return None
-            file = self._read(self._changes_path(at.number))
-            self._require(file.version == at, at)
-            found.append(file)
-            at = file.parent
-        return found[::-1]
-
-    def rebuild(self, wanted: StateVersion) -> list[StateFile]:
-        """A snapshot (or nothing) and the changes after it: all that makes up a version, oldest first."""
-        found: list[StateFile] = []
-        at = wanted
-        while at != EMPTY:
-            snapshot = self._snapshot_path(at.number)
-            if self._exists(snapshot):
-                found.append(self._read(snapshot))
-                self._require(found[-1].parent == at, at)
-                break
-            found.append(self._read(self._changes_path(at.number)))
-            self._require(found[-1].version == at, at)
+            try:
+                found.append(self._changes(at))
+            except StateError:
+                return None
             at = found[-1].parent
         return found[::-1]
 
-    def _changes_path(self, at: int) -> str:
-        return self._path(at, "changes")
+    def rebuild(self, wanted: StateVersion) -> list[StateFile]:
+        """A snapshot (or nothing) and the changes after it: all that makes up a version, oldest first.
 
-    def _snapshot_path(self, at: int) -> str:
-        return self._path(at, "snapshot")
+        Raises
+        ------
+        StateError
+            When a file is missing, damaged, or of something else, and no older snapshot makes up for it.
+        """
+        present = set(self._storage.names(self._folder))
+        found: list[StateFile] = []
+        damage: StateError | None = None
+        at = wanted
+        while at != EMPTY:
+            if _name(at, _SNAPSHOT) in present:
+                try:
+                    return [self._read(at, _SNAPSHOT), *found[::-1]]
+                except StateError as error:
+                    logger.warning("%s The state is rebuilt from the files before it.", error)
+                    damage = damage or error
+            try:
+                found.append(self._changes(at))
+            except StateError as missing:
+                if damage is not None:
+                    raise damage from missing
+                raise
+            at = found[-1].parent
+        return found[::-1]
 
-    def _path(self, at: int, kind: str) -> str:
-        step, number = divmod(at, MAX_ROUNDS)
-        return f"{self._folder}/{step:012d}-{number:05d}.{kind}"
+    def prune(self, oldest: int) -> None:
+        """Delete the files of versions with a number below this one: see `KeptState.older_snapshot`."""
+        names = self._storage.names(self._folder)
+        self._storage.delete(f"{self._folder}/{name}" for name in names if _number(name) < oldest)
 
-    def _exists(self, path: str) -> bool:
-        return bool(self._fs.get_file_info(path).type == fs.FileType.File)
+    def _changes(self, version: StateVersion) -> StateFile:
+        return self._read(version, _CHANGES)
 
-    def _write(
-        self, path: str, at: int, parent: StateVersion, metadata: TaskMetadata, stores: Mapping[str, Changes]
-    ) -> StateVersion:
-        body = _encode(_Body(dict(metadata), {name: _ipc(changes) for name, changes in sorted(stores.items())}))
-        version = StateVersion(at, hashlib.blake2b(body, digest_size=16).digest())
-        header = HEADER.pack(MAGIC, FORMAT_VERSION, at, *parent, len(body), version.digest)
-        self._fs.create_dir(self._folder, recursive=True)
-        scratch = f"{path}.{id(body):x}.tmp"
-        with self._fs.open_output_stream(scratch) as file:
-            file.write(header + CHECKSUM.pack(google_crc32c.value(header)) + body)
-        self._fs.move(scratch, path)
-        make_private_on(self._fs, os.path.dirname(self._folder), self._folder, path)
-        return version
+    def _path(self, version: StateVersion, kind: str) -> str:
+        return f"{self._folder}/{_name(version, kind)}"
 
-    def _header(self, path: str) -> tuple[StateVersion, StateVersion, int]:
-        with self._open(path) as file:
-            return _unpack(path, file.read(HEADER.size + CHECKSUM.size))
+    def _encoded(
+        self, kind: str, number: int, before: StateVersion, metadata: TaskMetadata, stores: Mapping[str, Changes]
+    ) -> bytearray:
+        owner = self._owner
+        formats = {name: owner.formats.get(name, "") for name in sorted(stores)}
+        bodies = {name: _ipc(changes) for name, changes in sorted(stores.items())}
+        whose = owner.application, owner.checkpoint, owner.task
+        raw = bytearray(_HEAD)
+        _ENCODER.encode_into(_Content(*whose, kind, number, before, dict(metadata), formats, bodies), raw, len(raw))
+        raw += _digest(raw)
+        return raw
 
-    def _read(self, path: str) -> StateFile:
-        with self._open(path) as file:
-            version, parent, length = _unpack(path, file.read(HEADER.size + CHECKSUM.size))
-            body = file.read()
-        if len(body) != length or hashlib.blake2b(body, digest_size=16).digest() != version.digest:
-            raise StateError(f"{path} is damaged: its content does not fit its digest. Restore the file from a copy.")
-        content = _decode(body)
-        stores = {name: _changes(raw) for name, raw in content.stores.items()}
-        return StateFile(version, parent, content.metadata, stores)
-
-    def _open(self, path: str) -> pa.NativeFile:
+    def _read(self, version: StateVersion, kind: str) -> StateFile:
+        name = self._path(version, kind)
+        place = self._storage.place(name)
         try:
-            return self._fs.open_input_file(path)
+            raw = self._storage.read(name)
         except FileNotFoundError as error:
-            raise StateError(f"{path} is missing: the checkpoint is incomplete, start anew with another.") from error
-
-    def _require(self, fits: bool, version: StateVersion) -> None:
-        if not fits:
+            raise StateError(f"{place} is missing: the checkpoint is incomplete. {_CURE}") from error
+        content = _checked(raw, place)
+        self._require_mine(content, place)
+        found = version if kind == _SNAPSHOT else StateVersion(content.number, raw[-_DIGEST_BYTES:])
+        if found != version or content.kind != kind or (kind == _SNAPSHOT and content.before != version):
             raise StateError(
-                f"The state files in {self._folder} do not form one history at step "
-                f"{version.number // MAX_ROUNDS}: two applications may share this checkpoint. Give each its own "
-                "`application.id`."
+                f"{place} holds {content.kind} of {_shown(content.number)}, not {kind} of {_shown(version.number)} as "
+                f"its name says: it was put in the place of another file. {_CURE}"
             )
+        stores = {store: _arrays(body) for store, body in content.stores.items()}
+        return StateFile(found, content.before, content.metadata, stores)
 
-    def _prune(self, newest_snapshot: int) -> None:
-        # One snapshot before the newest stays: the last step can be run again from it.
-        snapshots = sorted(at for at, path in self._files() if path.endswith(".snapshot") and at < newest_snapshot)
-        for at, path in self._files():
-            if snapshots and at < snapshots[-1]:
-                self._fs.delete_file(path)
+    def _require_mine(self, content: _Content, place: str) -> None:
+        owner = self._owner
+        for what, found, expected in (
+            ("application", content.application, owner.application),
+            ("checkpoint", content.checkpoint, owner.checkpoint),
+            ("task", content.task, owner.task),
+        ):
+            if found != expected:
+                raise StateError(f"{place} is state of the {what} {found}, expected was {expected}. {_CURE}")
+        for store, expected in owner.formats.items():
+            if (held := content.formats.get(store, expected)) != expected:
+                raise StateError(f"{place} holds the store {store!r} as {held}, expected was {expected}. {_CURE}")
 
-    def _files(self) -> Iterator[tuple[int, str]]:
-        for info in self._fs.get_file_info(fs.FileSelector(self._folder)):
-            place, dot, kind = info.base_name.partition(".")
-            if dot and kind in ("changes", "snapshot"):
-                yield version_number(*map(int, place.split("-"))), info.path
+
+_CURE = "Restore the file from a copy, or start anew with --reset."
 
 
-def _unpack(path: str, raw: bytes) -> tuple[StateVersion, StateVersion, int]:
-    header, checksum = raw[: HEADER.size], raw[HEADER.size :]
-    if len(checksum) != CHECKSUM.size or CHECKSUM.unpack(checksum)[0] != google_crc32c.value(header):
-        raise StateError(f"{path} is damaged: its header fails its checksum. Restore the file from a copy.")
-    magic, version, at, before, parent, length, digest = HEADER.unpack(header)
-    if magic != MAGIC or version != FORMAT_VERSION:
-        raise StateError(f"{path} has format {magic!r} {version}; this kstreams reads {MAGIC!r} {FORMAT_VERSION}.")
-    return StateVersion(at, digest), StateVersion(before, parent), length
+def state_files(program: Program, sub_topology: int, partition: int) -> StateFiles:
+    """The files of a task of an application."""
+    formats = {builder.name: format_of(builder) for builder in program.sub_topology(sub_topology).stores}
+    task = str(TaskId(sub_topology, partition))
+    return StateFiles(program.storage, StateOwner(program.application_id, program.checkpoint_id, task, formats))
+
+
+def _name(version: StateVersion, kind: str) -> str:
+    """The name of a file.
+
+    Examples
+    --------
+    >>> _name(StateVersion(4 * MAX_ROUNDS, bytes(16)), "changes")
+    '000000000004-00000-00000000000000000000000000000000.changes'
+    """
+    step, round_number = divmod(version.number, MAX_ROUNDS)
+    return f"{step:012d}-{round_number:05d}-{version.digest.hex()}.{kind}"
+
+
+def _number(name: str) -> int:
+    step, round_number, _ = name.split("-", 2)
+    return version_number(int(step), int(round_number))
+
+
+def _shown(number: int) -> str:
+    return "step {}, round {}".format(*divmod(number, MAX_ROUNDS))
+
+
+def _digest(raw: bytes | bytearray | memoryview) -> bytes:
+    return hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest()
+
+
+def _checked(raw: bytes, place: str) -> _Content:
+    content = memoryview(raw)[:-_DIGEST_BYTES]
+    if not raw.startswith(_HEAD) or _digest(content) != raw[-_DIGEST_BYTES:]:
+        raise StateError(f"{place} is damaged: its content does not fit its digest. {_CURE}")
+    return _DECODER.decode(content[len(_HEAD) :])
 
 
 def _ipc(changes: Changes) -> bytes:
@@ -211,7 +261,7 @@ def _ipc(changes: Changes) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _changes(raw: bytes) -> Changes:
+def _arrays(raw: bytes) -> Changes:
     with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
         batch = reader.read_next_batch()
     return Changes(batch["key"], batch["value"], batch["timestamp"])

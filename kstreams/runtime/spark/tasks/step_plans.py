@@ -1,16 +1,16 @@
-"""Plans of steps as files under the checkpoint: written before a step runs, so that it runs again just the same."""
+"""Plans of steps under the checkpoint: published before a step runs, so that it runs again just the same."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import msgspec
-from pyarrow import fs
 
 from kstreams.batch import TopicPartition
-from kstreams.private import make_private_on
+from kstreams.errors import StateError
 from kstreams.runtime.spark.io.rows import Offsets
-from kstreams.runtime.spark.steps import NO_STEP, Step
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
+from kstreams.runtime.spark.tasks.step_folder import StepFolder
 
 
 class GlobalTable(NamedTuple):
@@ -21,25 +21,15 @@ class GlobalTable(NamedTuple):
 
 
 class StepPlan(msgspec.Struct, frozen=True):
-    """What is decided before a step runs: the step before it, its wall-clock time, the state of global tables.
+    """What is decided before a step runs: the step before it, its wall-clock time, the positions of global tables.
 
     And which source partitions are `behind` (see `Step`).
-
-    The number of its rounds is added when it has run.
     """
 
     parent: int
     now_ms: int
     globals: dict[int, GlobalTable] = {}
     behind: list[TopicPartition] = []
-    rounds: dict[int, int] = msgspec.field(name="turns", default_factory=dict)
-
-    def step(self, number: int, before: StepPlan | None) -> Step:
-        """The step as the workers get it; `before` is the plan of its parent."""
-        made_by = {sub: table.step for sub, table in self.globals.items()}
-        rounds = {} if before is None else before.rounds
-        behind = frozenset(self.behind)
-        return Step(number, self.parent, self.now_ms, bool(number % 2), made_by, rounds, behind=behind)
 
 
 class StepPlans:
@@ -47,31 +37,27 @@ class StepPlans:
 
     Parameters
     ----------
-    checkpoint : str
-        Absolute path or URI.
+    storage : CheckpointStorage
     """
 
-    def __init__(self, checkpoint: str) -> None:
-        self._fs, root = fs.FileSystem.from_uri(checkpoint)
-        self._folder = f"{root}/steps"
+    def __init__(self, storage: CheckpointStorage) -> None:
+        self._storage, self._folder = storage, StepFolder(storage, "plans")
 
-    def get(self, step: int) -> StepPlan | None:
-        """The plan of a step, if one was made."""
-        if step == NO_STEP or self._fs.get_file_info(self._path(step)).type != fs.FileType.File:
-            return None
-        with self._fs.open_input_file(self._path(step)) as file:
-            return msgspec.json.decode(file.read(), type=StepPlan)
+    def publish(self, step: int, plan: StepPlan) -> StepPlan:
+        """Keep a plan unless there is one of this step; the one that holds.
 
-    def put(self, step: int, plan: StepPlan) -> None:
-        """Keep a plan; those that only older steps need go."""
-        self._fs.create_dir(self._folder, recursive=True)
-        with self._fs.open_output_stream(f"{self._path(step)}.tmp") as file:
-            file.write(msgspec.json.encode(plan))
-        self._fs.move(f"{self._path(step)}.tmp", self._path(step))
-        make_private_on(self._fs, self._folder, self._path(step))
-        for info in self._fs.get_file_info(fs.FileSelector(self._folder)):
-            if info.extension == "json" and int(info.base_name.partition(".")[0]) < plan.parent:
-                self._fs.delete_file(info.path)
-
-    def _path(self, step: int) -> str:
-        return f"{self._folder}/{step:012d}.json"
+        Raises
+        ------
+        StateError
+            When the one that is there goes on from another step.
+        """
+        raw = self._storage.publish(self._folder.path(step), msgspec.json.encode(plan))
+        kept = msgspec.json.decode(raw, type=StepPlan)
+        if kept.parent != plan.parent:
+            raise StateError(
+                f"{self._storage.place(self._folder.path(step))} is the plan of a step after step {kept.parent}, but "
+                f"the log has committed step {plan.parent} last: two applications may share this checkpoint. Give each "
+                "its own `application.id`."
+            )
+        self._folder.keep(step, oldest=plan.parent)
+        return kept

@@ -26,7 +26,8 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.relational.written_rows import merged_reports, written_rows
-from kstreams.runtime.spark.steps import Step
+from kstreams.runtime.spark.steps import KeptState, Step
+from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
 
@@ -60,14 +61,10 @@ class StepInput(NamedTuple):
 
 
 class StepFrames(NamedTuple):
-    """The frames of one step, which run when they are asked for: all rows that tasks hand to Spark, and their reports.
-
-    `rounds` is how many rounds those in circles took.
-    """
+    """The frames of one step, which run when they are asked for: rows that tasks hand to Spark, and their reports."""
 
     rows: DataFrame
     reports: DataFrame
-    rounds: Mapping[int, int]
 
 
 class SubTopologyChain:
@@ -88,6 +85,7 @@ class SubTopologyChain:
         self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.streaming]
         self._circles = in_cycles(program.upstream)
         self._slots = session.sparkContext.defaultParallelism
+        self._globals = [sub.id for sub in program.sub_topologies if sub.is_global]
         self._read_twice = frozenset().union(*program.upstream.values())
         relational = [number for stage in self._stages for number in stage if number in plan.nodes]
         self._several_read = sum(bool(self._external(number)) for number in relational) > 1
@@ -100,17 +98,15 @@ class SubTopologyChain:
         if given.rows is not None and self._several_read:
             given = given._replace(rows=given.persisted(given.rows))
         written: dict[int, DataFrame] = {}
-        rounds: dict[int, int] = {}
         for stage in self._stages:
             if self._circles.isdisjoint(stage):
                 written[stage[0]] = self._once(stage[0], given, written)
             else:
                 taken = self._in_rounds(stage, given, written)
                 written |= {number: _united(frames) for number, frames in taken.items()}
-                rounds |= {number: len(frames) for number, frames in taken.items()}
         read = reports_of_reading(self._session, self._program.home, self.past_tasks, given.ranges, self.past_tasks)
         reports = [self._reports(number, frame) for number, frame in written.items()]
-        return StepFrames(_united(written.values()), _united([*reports, *read]), rounds)
+        return StepFrames(_united(written.values()), _united([*reports, *read]))
 
     def _reports(self, number: int, frame: DataFrame) -> DataFrame:
         return merged_reports(frame) if number in self._plan.nodes and not self._writes(number) else frame
@@ -128,14 +124,16 @@ class SubTopologyChain:
     ) -> dict[int, list[DataFrame]]:
         """The rows of sub-topologies that feed each other, round by round."""
         first = {number: self._handed_over(number, written) for number in members}
+        made: dict[str, KeptState] = {}
 
         def run(number: int, round_number: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
             mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]
             handed_over, read = ([*mine, *first[number]], given.ranges) if round_number == 0 else (mine, {})
-            step = given.step._replace(round_number=round_number)
+            step = given.step._replace(round_number=round_number, states={**given.step.states, **made})
             frame = given.persisted(self._in_tasks(number, read, handed_over, step, given.output))
             reports = taken_reports(frame)
             raise_first(reports)
+            made.update(newest(report.states for report in reports))
             return frame, {topic for report in reports for topic in report.handed_over}
 
         return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
@@ -158,7 +156,8 @@ class SubTopologyChain:
         control = control_rows(self._session, [ranges_of_task(ranges, topics, p) for p in range(count)], slots)
         if handed_over:
             control = _united([control, *handed_over]).repartitionById(slots, F.col("partition") % slots)
-        return control.mapInArrow(tasks_in_arrow(self._packed, number, step, output.writer), OUT_SCHEMA)
+        needed = step.only({number, *self._globals})
+        return control.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer), OUT_SCHEMA)
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
         """The rows of repartition topics that sub-topologies before this one wrote in this step."""

@@ -24,6 +24,7 @@ from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
+from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
 from kstreams.runtime.spark.io.from_log import from_log
@@ -32,10 +33,10 @@ from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
 from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, TaskReport, describe, report
 from kstreams.runtime.spark.io.rows import batches_of, table_of
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.steps import Step, version_number
+from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE, CachedState
-from kstreams.runtime.spark.tasks.state_files import StateFiles
+from kstreams.runtime.spark.tasks.state_files import StateFiles, state_files
 from kstreams.state.api import StateStore
 
 logger = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ def run_task(
     pyarrow RecordBatch
         Its output for Spark, columns as in `ARROW_OUT_SCHEMA`, and one row with its report.
     """
-    name, given, num_given_out = f"{program.checkpoint}/{sub.id}_{partition}", list(given), 0
+    name, given, num_given_out = _cache_name(program, sub, partition), list(given), 0
     try:
         try:
             for output in _attempt(program, sub, partition, step, given, writer):
@@ -106,11 +107,20 @@ def _attempt(
     program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch], writer: OpensWriter
 ) -> Iterator[pa.RecordBatch]:
     """The output of a task in one step: the same whenever it is run."""
-    name, files = f"{program.checkpoint}/{sub.id}_{partition}", StateFiles(program.checkpoint, f"{sub.id}_{partition}")
-    version = files.version_at(step.before(sub.id))
-    cached = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
+    cached, files = _state(program, sub, partition, step), state_files(program, sub.id, partition)
     with writer() as opened:
         yield from _Run(program, sub, partition, step, cached, opened).outputs(given, files)
+
+
+def _state(program: Program, sub: SubTopology, partition: int, step: Step) -> CachedState:
+    """The state of a task that a step goes on from."""
+    files, version = state_files(program, sub.id, partition), step.state_of(sub.id, partition).version
+    name, caching = _cache_name(program, sub, partition), program.config.caches
+    return STATE_CACHE.at(name, files, sub.stores, version, caching=caching, limits=program.limits)
+
+
+def _cache_name(program: Program, sub: SubTopology, partition: int) -> str:
+    return f"{program.checkpoint}/{sub.id}_{partition}"
 
 
 class _Run:
@@ -127,6 +137,7 @@ class _Run:
     ) -> None:
         self._program, self._step, self._cached, self._writer = program, step, cached, writer
         self._sub_topology, self._partition = sub.id, partition
+        self._kept = step.state_of(sub.id, partition)
         self._metadata = dict(cached.metadata or {})
         self._collector = RowCollector(program, writer, sub.id, partition, step.round_number)
         clock = ManualClock(step.now_ms)
@@ -157,7 +168,9 @@ class _Run:
         collector = self._collector
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
         wrote = collector.written, collector.handed_over, self._writer.prepare()
-        return TaskReport(dropped, None, self._task.records_in, *wrote)
+        return TaskReport(
+            dropped, None, self._task.records_in, *wrote, {str(TaskId(self._sub_topology, self._partition)): self._kept}
+        )
 
     def _in_order(self, batches: list[Batch]) -> Iterator[Interleaved]:
         group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)
@@ -184,15 +197,16 @@ class _Run:
         cached.version = files.write_changes(made, cached.version, cached.metadata, changes)
         cached.state.persist(changes, dict.fromkeys(changes, made + 1))
         # Not in later rounds: with two snapshots of one step, what it needs to run again would be deleted.
-        if step.number % (2 * self._program.snapshot_every) == 0 and step.number > 0 and step.round_number == 0:
+        due = step.number % (2 * self._program.snapshot_every) == 0 and step.number > 0 and step.round_number == 0
+        if due:
             files.write_snapshot(cached.version, cached.metadata, cached.state.snapshot())
+            files.prune(self._kept.older_snapshot)
+        self._kept = self._kept.followed_by(cached.version, snapshot=due)
 
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     stores: dict[str, Any] = {}
-    for number, made_by in step.globals.items():
-        sub, files = program.sub_topology(number), StateFiles(program.checkpoint, f"{number}_0")
-        name, version = f"{program.checkpoint}/{number}_0", files.version_at(version_number(made_by))
-        cached = STATE_CACHE.at(name, files, sub.stores, version, caching=program.config.caches, limits=program.limits)
-        stores |= cached.state.stores
+    for sub in program.sub_topologies:
+        if sub.is_global:
+            stores |= _state(program, sub, 0, step).state.stores
     return stores

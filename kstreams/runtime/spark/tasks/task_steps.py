@@ -1,21 +1,23 @@
-"""`TaskSteps`: the work of the steps on the task path: plan, global tables, then the chain of sub-topologies."""
+"""`TaskSteps`: the work of the steps on the task path: plan, global tables, the chain of sub-topologies, manifest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-import msgspec
 from pyspark.sql import DataFrame
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.reports import TaskReport, taken_reports, written_records
+from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports, written_records
 from kstreams.runtime.spark.io.source import log_at
 from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.steps import AppliedStep, Step
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
+from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest, newest
 from kstreams.runtime.spark.tasks.step_plans import StepPlan, StepPlans
 from kstreams.runtime.spark.tasks.sub_topology_chain import StepInput, SubTopologyChain
 
@@ -26,7 +28,8 @@ class TaskSteps:
     Parameters
     ----------
     chain : SubTopologyChain
-    plans : StepPlans
+    storage : CheckpointStorage
+        Takes plans and manifests.
     global_tables : GlobalTableLoader
     program : Program
     clock : Clock
@@ -38,48 +41,47 @@ class TaskSteps:
     def __init__(
         self,
         chain: SubTopologyChain,
-        plans: StepPlans,
+        storage: CheckpointStorage,
         global_tables: GlobalTableLoader,
         program: Program,
         clock: Clock,
         *,
         bounded: bool,
     ) -> None:
-        self._chain, self._plans, self._globals = chain, plans, global_tables
-        self._program, self._clock, self._bounded = program, clock, bounded
+        self._chain, self._plans, self._manifests = chain, StepPlans(storage), Manifests(storage)
+        self._globals, self._program, self._clock, self._bounded = global_tables, program, clock, bounded
 
     def run(
         self,
         step: int,
-        parent: int,
+        parent: AppliedStep,
         rows: DataFrame | None,
         ranges: OffsetRanges,
         output: OutputTopics,
         resources: ExitStack,
-    ) -> tuple[DataFrame, list[TaskReport]]:
+    ) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Run all tasks once, those that feed themselves round by round."""
-        before = self._plans.get(parent)
-        plan = self._planned(step, parent, before, ranges)
-        made = self._chain.outputs(StepInput(rows, ranges, plan.step(step, before), output, resources))
+        before = self._manifests.get(parent)
+        before.require_tasks(self._program.tasks)
+        plan = self._planned(step, before, ranges)
+        loaded, behind = self._globals.load(step, plan, before), frozenset(plan.behind)
+        work = Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind)
+        made = self._chain.outputs(StepInput(rows, ranges, work, output, resources))
         reports = taken_reports(made.reports)
-        if made.rounds:
-            self._plans.put(step, msgspec.structs.replace(plan, rounds=made.rounds))
-        return made.rows, [*reports, self._read_past_tasks(reports, ranges)]
+        raise_first(reports)
+        states = newest([work.states, *(report.states for report in reports)])
+        applied = self._manifests.publish(StepManifest(step, parent, states, plan.globals))
+        return made.rows, [*reports, self._read_past_tasks(reports, ranges)], applied
 
     def _read_past_tasks(self, reports: list[TaskReport], ranges: OffsetRanges) -> TaskReport:
         """What sub-topologies without tasks have read of what was written within the step."""
         written, external = written_records(reports), {source.topic for source in ranges}
         return TaskReport(records_in=sum(written[topic] for topic in self._chain.past_tasks if topic not in external))
 
-    def _planned(self, step: int, parent: int, before: StepPlan | None, ranges: OffsetRanges) -> StepPlan:
-        known = self._plans.get(step)
-        tables = {} if before is None else before.globals
-        if known is None or known.parent != parent:
-            behind = self._behind({source: end for source, (_, end) in ranges.items()})
-            known = StepPlan(parent, self._clock.now_ms(), self._globals.plan(step, tables), behind)
-            self._plans.put(step, known)
-        self._globals.load(step, known.globals, tables, known.now_ms)
-        return known
+    def _planned(self, step: int, before: StepManifest, ranges: OffsetRanges) -> StepPlan:
+        behind = self._behind({source: end for source, (_, end) in ranges.items()})
+        new = StepPlan(before.step, self._clock.now_ms(), self._globals.plan(step, before.globals), behind)
+        return self._plans.publish(step, new)
 
     def _behind(self, reached: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """The partitions that go on behind what the steps have reached; where no input is ever idle, nobody asks."""

@@ -1,0 +1,81 @@
+"""`HdfsStorage`: a checkpoint in HDFS, through a client that needs no JVM in the workers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
+
+from hdfs_native import Client, WriteOptions
+
+from kstreams.errors import StateError
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage, Content
+
+_HADOOP = "spark.hadoop."
+_SCRATCH = ".tmp"
+
+
+class HdfsStorage(CheckpointStorage):
+    """Files for their owner alone. Each is written under another name first; the name node renames as one."""
+
+    def __init__(self, location: str, conf: Mapping[str, str]) -> None:
+        super().__init__(location, conf)
+        parts = urlsplit(location)
+        hadoop = {key.removeprefix(_HADOOP): value for key, value in conf.items() if key.startswith(_HADOOP)}
+        with self._reporting("", "opened"):
+            self._client = Client(f"{parts.scheme}://{parts.netloc}", hadoop)
+        self._root = parts.path
+
+    def read(self, name: str) -> bytes:
+        with self._reporting(name, "read"), self._client.read(f"{self._root}/{name}") as file:
+            return bytes(file.read())
+
+    def write(self, name: str, content: Content) -> None:
+        with self._reporting(name, "written"):
+            self._put(name, content, overwrite=True)
+
+    def publish(self, name: str, content: bytes) -> bytes:
+        with self._reporting(name, "written"), suppress(FileExistsError):
+            self._put(name, content, overwrite=False)
+        return self.read(name)
+
+    def names(self, folder: str) -> list[str]:
+        with self._reporting(folder, "listed"), suppress(FileNotFoundError):
+            found = [status for status in self._client.list_status(f"{self._root}/{folder}") if not status.isdir]
+            names = [str(status.path).rpartition("/")[2] for status in found]
+            return [name for name in names if not name.endswith(_SCRATCH)]
+        return []
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError), self._reporting(name, "deleted"):
+                self._client.delete(f"{self._root}/{name}")
+
+    def clear(self) -> None:
+        with suppress(FileNotFoundError), self._reporting("", "deleted"):
+            self._client.delete(self._root, recursive=True)
+
+    def _put(self, name: str, content: Content, *, overwrite: bool) -> None:
+        path = f"{self._root}/{name}"
+        self._client.mkdirs(path.rpartition("/")[0], permission=0o700, create_parent=True)
+        scratch = f"{path}.{secrets.token_hex(8)}{_SCRATCH}"
+        with self._client.create(scratch, WriteOptions(permission=0o600)) as file:
+            file.write(content)
+        try:
+            self._client.rename(scratch, path, overwrite=overwrite)
+        except BaseException:
+            self._client.delete(scratch)
+            raise
+
+    @contextmanager
+    def _reporting(self, name: str, done: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise StateError(
+                f"{self.place(name)} cannot be {done}: {error}. Name nodes and security come from HADOOP_CONF_DIR or "
+                "from settings under `spark.hadoop.`: see docs/spark.md."
+            ) from error

@@ -1,0 +1,79 @@
+"""`LocalStorage`: a checkpoint in a folder, of this machine or one that all machines mount."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kstreams.errors import StateError
+from kstreams.private import private_folder, refuse_link
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage, Content
+from kstreams.runtime.spark.storage.location import local_path
+
+_SCRATCH = ".tmp"
+
+
+class LocalStorage(CheckpointStorage):
+    """Files for their owner alone. Each is written under another name first, so that nobody sees half of it."""
+
+    def __init__(self, location: str, conf: Mapping[str, str]) -> None:
+        super().__init__(location, conf)
+        self._root = local_path(location)
+
+    def read(self, name: str) -> bytes:
+        path = self._root / name
+        try:
+            refuse_link(path)
+            return path.read_bytes()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StateError(f"{path} cannot be read: {error.strerror}.") from error
+
+    def write(self, name: str, content: Content) -> None:
+        path = self._root / name
+        with self._scratch(path, content) as scratch:
+            os.replace(scratch, path)
+
+    def publish(self, name: str, content: bytes) -> bytes:
+        path = self._root / name
+        with suppress(FileNotFoundError):
+            return self.read(name)
+        with self._scratch(path, content) as scratch, suppress(FileExistsError):
+            os.link(scratch, path)
+        return self.read(name)
+
+    def names(self, folder: str) -> list[str]:
+        with suppress(FileNotFoundError), os.scandir(self._root / folder) as entries:
+            return [entry.name for entry in entries if entry.is_file() and not entry.name.endswith(_SCRATCH)]
+        return []
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self._root / name).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    @contextmanager
+    def _scratch(self, path: Path, content: Content) -> Iterator[str]:
+        """A file of its own with the content, beside the path that it is for; gone afterwards."""
+        try:
+            private_folder(path.parent)
+            number, scratch = tempfile.mkstemp(_SCRATCH, dir=path.parent)
+            try:
+                with os.fdopen(number, "wb") as file:
+                    file.write(content)
+                yield scratch
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(scratch)
+        except OSError as error:
+            raise StateError(
+                f"{path} cannot be written: {error.strerror}. The checkpoint needs a file system with hard links on "
+                "which driver and executors may write; an object store serves too (`spark.kstreams.checkpoint`)."
+            ) from error

@@ -1,0 +1,118 @@
+"""Manifests: what the state of a step is, by task. The log names the manifest of the step that it commits last.
+
+Tasks write their state before the step counts, an attempt that fails as well as the one that succeeds. When all have
+reported, the driver publishes a manifest of the versions that they made, under the digest of its content; the digest
+travels in the log's transaction with the rows and positions of the step. So rows, positions and state become valid
+together, whatever lies in the checkpoint beside that, and a driver that the log has fenced makes nothing valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kstreams.errors import StateError
+from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, KeptState
+from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
+from kstreams.runtime.spark.tasks.step_folder import StepFolder
+from kstreams.runtime.spark.tasks.step_plans import GlobalTable
+
+
+class StepManifest(msgspec.Struct, frozen=True):
+    """What a step left.
+
+    Parameters
+    ----------
+    step : int
+    parent : AppliedStep
+        The step before it.
+    states : mapping of str to KeptState
+        By task; a task that did not run has what the parent says.
+    globals : mapping of int to GlobalTable
+        By sub-topology: how far global tables were read.
+    """
+
+    step: int = NO_STEP
+    parent: AppliedStep = AppliedStep()
+    states: dict[str, KeptState] = {}
+    globals: dict[int, GlobalTable] = {}
+
+    def require_tasks(self, tasks: Mapping[int, int]) -> None:
+        """Raise StateError where a sub-topology has state, but not for as many tasks as it has now."""
+        for sub, count in tasks.items():
+            held = {name for name in self.states if name.partition("_")[0] == str(sub)}
+            if held and held != {f"{sub}_{partition}" for partition in range(count)}:
+                raise StateError(
+                    f"Sub-topology {sub} has state for {len(held)} tasks, but there are {count} now: the number of "
+                    "partitions of its topics has changed. Start anew with --reset."
+                )
+
+
+class Manifests:
+    """The manifests of one application.
+
+    Parameters
+    ----------
+    storage : CheckpointStorage
+    """
+
+    def __init__(self, storage: CheckpointStorage) -> None:
+        self._storage, self._folder = storage, StepFolder(storage, MANIFESTS)
+        self._last = AppliedStep(), StepManifest()
+
+    def get(self, step: AppliedStep) -> StepManifest:
+        """The manifest of a step that was applied; an empty one before the first.
+
+        Raises
+        ------
+        StateError
+            When it is missing or damaged.
+        """
+        if step != self._last[0] and step.number != NO_STEP:
+            self._last = step, self._read(step)
+        return self._last[1] if step.number != NO_STEP else StepManifest()
+
+    def publish(self, manifest: StepManifest) -> AppliedStep:
+        """Write a manifest; what the log is to commit. Those go that only steps before the parent need."""
+        raw = msgspec.json.encode(manifest)
+        made = AppliedStep(manifest.step, _digest(raw))
+        self._storage.write(self._folder.path(*made), raw)
+        self._folder.keep(*made, oldest=self.get(manifest.parent).parent.number)
+        self._last = made, manifest
+        return made
+
+    def _read(self, step: AppliedStep) -> StepManifest:
+        if not step.manifest:
+            raise StateError(
+                f"The state at {self._storage.location} was written by an earlier version of kstreams. Finish with "
+                "that version, or start anew with --reset."
+            )
+        place = self._storage.place(self._folder.path(*step))
+        try:
+            raw = self._storage.read(self._folder.path(*step))
+        except FileNotFoundError as error:
+            raise StateError(
+                f"{place} is missing, which says what the state of step {step.number} is. {_CURE}"
+            ) from error
+        if _digest(raw) != step.manifest:
+            raise StateError(f"{place} is damaged: its content does not fit its digest. {_CURE}")
+        return msgspec.json.decode(raw, type=StepManifest)
+
+
+MANIFESTS = "manifests"
+_CURE = "Restore the file from a copy, or start anew with --reset."
+
+
+def newest(states: Iterable[Mapping[str, KeptState]]) -> dict[str, KeptState]:
+    """Of every task what was kept of its last round."""
+    found: dict[str, KeptState] = {}
+    for each in states:
+        for task, kept in each.items():
+            found[task] = max(found.get(task, KeptState()), kept, key=lambda state: state.version.number)
+    return dict(sorted(found.items()))
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
