@@ -11,7 +11,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.runtime.spark import engine
-from kstreams.runtime.spark.step_differences import BESIDE_REPARTITION, SHARES
+from kstreams.runtime.spark.step_differences import AFTER_OTHERS, SHARES
 
 pytestmark = pytest.mark.spark
 
@@ -48,11 +48,19 @@ def rekeyed_and_joined(builder: ks.StreamsBuilder) -> None:
 
 @pytest.mark.parametrize("build", [rekeyed, joined])
 def test_steps_change_nothing_where_one_clock_cuts_all_input(build: Callable[[ks.StreamsBuilder], Any]) -> None:
-    assert said(build, SHARES) == said(build, BESIDE_REPARTITION) == []
+    assert said(build, SHARES) == said(build, AFTER_OTHERS) == []
 
 
 def test_a_repartition_topic_beside_another_one_is_warned_of_at_the_operator() -> None:
-    assert said(rekeyed_and_joined, BESIDE_REPARTITION) == ["KSTREAM-JOIN", "KTABLE-SOURCE"]
+    assert said(rekeyed_and_joined, AFTER_OTHERS) == ["KSTREAM-JOIN", "KTABLE-SOURCE"]
+
+
+def test_what_was_repartitioned_twice_is_warned_of_at_the_operator() -> None:
+    def twice(builder: ks.StreamsBuilder) -> None:
+        once = read(builder, "a").group_by(lambda key, value: value, key=str).count()
+        once.group_by(lambda key, count: (count, key), key=int, value=str).count().to_stream().to("out")
+
+    assert said(twice, AFTER_OTHERS) == ["KTABLE-AGGREGATE"]
 
 
 def test_extractors_are_warned_of_at_all_sources_whose_records_meet() -> None:

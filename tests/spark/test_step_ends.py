@@ -150,3 +150,19 @@ def test_tasks_that_write_one_topic_keep_step_by_all_that_they_have_read(log: Lo
 def test_in_a_run_without_end_nothing_waits_for_what_was_read_before(log: Log) -> None:
     taken = after_a_record_of_the_future(log, Admission(("a", "b")), bounded=False)
     assert taken == [{A0: 1}, {A1: 1}, {A0: 1}, {A1: 1}, {A0: 1}]
+
+
+WHOLE = [Admission(("a", "b"), whole_moments=True)]
+
+
+def test_where_moments_stay_whole_a_step_takes_more_than_it_should(log: Log) -> None:
+    for source in (A0, A1, B0):
+        write(log, source, [3, 3, 4, 4, 5])
+    assert all_steps(log, WHOLE, 4) == [{A0: 2, A1: 2, B0: 2}, {A0: 2, A1: 2, B0: 2}, {A0: 1, A1: 1, B0: 1}]
+    assert all_steps(log, WHOLE, 9) == [{A0: 4, A1: 4, B0: 4}, {A0: 1, A1: 1, B0: 1}]
+
+
+def test_a_record_far_in_the_future_does_not_take_all_behind_it_along(log: Log) -> None:
+    write(log, A0, [1, 9_000, *range(2, 20)])
+    write(log, A1, [1, 2])
+    assert all_steps(log, WHOLE, 4) == [{A0: 2, A1: 2}, *[{A0: 4}] * 4, {A0: 2}]

@@ -24,11 +24,16 @@ class Admission(NamedTuple):
     by_time : bool
         Whether they are cut by time. Where a function tells the times of records, each partition gives a share of its
         rows instead: to know the times, each record would have to be read and decoded before the step.
+    whole_moments : bool
+        Whether the records of one moment stay in one step, even if they are more than it should take. Natively, what
+        follows from them is put in order when all of it is there: by tasks that write again what was repartitioned, or
+        read it beside another topic.
     """
 
     topics: tuple[str, ...]
     across_partitions: bool = True
     by_time: bool = True
+    whole_moments: bool = False
 
 
 def admissions(
@@ -61,7 +66,7 @@ def admissions(
         nodes = [node for number in members for node in subs[number].sources]
         by_time = all(keeps_valid_times(node.timestamp_extractor or default) for node in nodes)
         if topics:
-            found.append(Admission(topics, across, by_time))
+            found.append(Admission(topics, across, by_time, _is_deep(members, inputs, upstream)))
     return found
 
 
@@ -74,3 +79,11 @@ def _coupled(sources: Mapping[int, frozenset[str]], upstream: Mapping[int, Colle
         touched = [group for group in groups if group & near]
         groups = [group for group in groups if group not in touched] + [near.union(*touched)]
     return groups
+
+
+def _is_deep(
+    members: Collection[int], inputs: Mapping[int, Collection[str]], upstream: Mapping[int, Collection[int]]
+) -> bool:
+    """Whether one of these reads what is written within a step beside another topic, or writes again what follows."""
+    readers = {number for number in members if upstream[number]}
+    return any(len(inputs[number]) > 1 or any(number in upstream[other] for other in members) for number in readers)

@@ -14,9 +14,9 @@ SHARES = (
     "a function tells the times of these records, or of some that they meet: each step takes a share of every "
     "partition, in order of time within the step only"
 )
-BESIDE_REPARTITION = (
-    "it takes records of a repartition topic and of another one: where they are out of order, a step may have taken "
-    "later ones of the other topic already"
+AFTER_OTHERS = (
+    "it takes records of a repartition topic beside those of another topic, or records that were repartitioned twice: "
+    "where they are out of order, a step may have taken later ones already"
 )
 
 
@@ -37,16 +37,20 @@ def step_differences(topology: Topology, default: TimestampExtractor | None) -> 
     cut = admissions(subs, read, upstream, within, default)
     shared = {topic for admission in cut if not admission.by_time for topic in admission.topics}
     found = {source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))}
-    found |= {name: BESIDE_REPARTITION for sub in subs for name in _beside_repartition(sub, within)}
+    twice = {topic for sub in subs if read[sub.id] & within for topic in written[sub.id]} & within
+    found |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, within, twice)}
     return {topology.origin.get(name, name): said for name, said in found.items()}
 
 
-def _beside_repartition(sub: SubTopology, within: Collection[str]) -> Iterator[str]:
-    """The nodes with stores that take records of a topic that is written within the step, and of another topic."""
+def _after_others(sub: SubTopology, within: Collection[str], twice: Collection[str]) -> Iterator[str]:
+    """The nodes with stores that take records of a topic that is written within the step, and of another topic.
+
+    And those that take records of a topic in `twice`: they were written within the step before.
+    """
     topics = {source.name: set(_topics(source)) for source in sub.sources}
     for node in (node for node in sub.nodes if getattr(node, "stores", ())):
         taken = {topic for source in feeding(sub, node.name) for topic in topics[source]}
-        if len(taken) > 1 and not taken.isdisjoint(within):
+        if not taken.isdisjoint(within if len(taken) > 1 else twice):
             yield node.name
 
 

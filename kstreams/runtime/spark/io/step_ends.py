@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Log
 from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.io.admission import admitted, split_evenly
+from kstreams.runtime.spark.io.admission import admitted, rest_of_moment, split_evenly
 from kstreams.runtime.spark.io.greatest_times import GreatestTimes, Positions
-from kstreams.runtime.spark.io.log_ahead import LogAhead
+from kstreams.runtime.spark.io.log_ahead import NO_TIME, LogAhead
+
+Ranges = Mapping[TopicPartition, tuple[int, int]]
 
 
 class StepEnds:
@@ -53,22 +55,39 @@ class StepEnds:
                 taken = split_evenly({source: backlog[source] for source in group}, share)
                 ends |= {source: ranges[source][0] + records for source, records in taken.items()}
             elif share < waiting[at]:
-                together = bounded and admission.across_partitions
-                ends |= self._earliest(log, {source: ranges[source] for source in group}, share, together=together)
+                parts = {source: ranges[source] for source in group}
+                ends |= self._earliest(log, admission, parts, share, bounded=bounded)
         return ends
 
     def _earliest(
-        self, log: Log, ranges: Mapping[TopicPartition, tuple[int, int]], limit: int, *, together: bool
+        self, log: Log, admission: Admission, ranges: Ranges, limit: int, *, bounded: bool
     ) -> dict[TopicPartition, int]:
         """Where the earliest records of some offset ranges end, in those that have more."""
         stream_times: dict[int, int] = {}
-        if together:
+        if bounded and admission.across_partitions:
             greatest = self._greatest.before(log, {source: start for source, (start, _) in ranges.items()})
             for source, time_ms in greatest.items():
                 stream_times[source.partition] = max(time_ms, stream_times.get(source.partition, time_ms))
         with LogAhead(log) as ahead:
             spans = {source: ahead.spans(source, *between) for source, between in ranges.items()}
-            return admitted(spans, ahead.times, limit, stream_times)
+            ends = admitted(spans, ahead.times, limit, stream_times)
+        return _with_moment(log, ranges, ends, stream_times) if admission.whole_moments else ends
+
+
+def _with_moment(
+    log: Log, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
+) -> dict[TopicPartition, int]:
+    """Where the step ends when it takes all records of its last moment."""
+    with LogAhead(log) as ahead:
+        taken = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
+        moment_ms = max((span.latest_ms for spans in taken for span in spans), default=NO_TIME)
+        left = [source for source in ends if stream_times.get(source.partition, NO_TIME) <= moment_ms]
+        spans = {source: ahead.spans(source, ends[source], ranges[source][1]) for source in left}
+        rest = {source: rest_of_moment(source, spans[source], ahead.times, moment_ms) for source in left}
+    if not any(is_there for is_there, _ in rest.values()):
+        return dict(ends)
+    later = {source: rest[source][1] if source in rest else end for source, end in ends.items()}
+    return {source: end for source, end in later.items() if end is not None}
 
 
 def _groups(admission: Admission, sources: Iterable[TopicPartition]) -> list[list[TopicPartition]]:
