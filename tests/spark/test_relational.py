@@ -376,3 +376,16 @@ def test_the_default_timestamp_extractor_holds_whatever_the_operators_could(spar
     )
     app.write([Row("in", "a", "tea", 1)]).run()
     assert app.rows("out") == [("a", "TEA", 101)]
+
+
+def test_a_stream_that_nothing_follows_is_read_by_tasks(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    orders(builder)
+    builder.stream("other", key=str, value=int).map_values(lambda number: number + 1, value=int).to("out")
+    types = {"in": (str, Order), "other": (str, int), "out": (str, int)}
+    app = Application(spark, tmp_path, builder, types).create("in", "other").write([*ROWS, Row("other", "k", 1, 9)])
+    assert app.run().records_in == len(ROWS) + 1
+    assert app.rows("out") == [("k", 2, 9)]
+    paths = {row.operator: row.path for row in engine.explain(app.topology, Config.of(application_id="app"))}
+    assert paths["KSTREAM-SOURCE-0000000000"] == "task"
+    assert paths["KSTREAM-SOURCE-0000000001"] == "relational"

@@ -20,6 +20,7 @@ from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 TASK, RELATIONAL = "task", "relational"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
+_WRITES_NOTHING = "its sub-topology writes nothing, and Spark runs nothing for that"
 
 
 class PathDecision(NamedTuple):
@@ -70,8 +71,9 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
     for sub in topology.sub_topologies:
         nodes = logical_nodes(sub, topology, graph)
         reasons = _reasons(sub, nodes, facts, choice, only_tasks)
-        if sub.id in circles:
-            reasons = {name: reason or _FEEDS_ITSELF for name, reason in reasons.items()}
+        whole = _FEEDS_ITSELF if sub.id in circles else None if sub.sinks else _WRITES_NOTHING
+        if whole is not None:
+            reasons = {name: reason or whole for name, reason in reasons.items()}
         if not any(reasons.values()):
             relational[sub.id] = nodes
         decisions += _decisions(sub, nodes, reasons)
