@@ -97,3 +97,12 @@ def test_unordered_times_empty_partitions_and_many_records_of_one_moment(
     keyed = sorted((time, number, i) for number, part in enumerate(latest) for i, time in enumerate(part))
     expected = [f"{number}.{i}" for _, number, i in keyed]
     assert [row.value for row in merged] == expected
+
+
+def test_a_moment_with_more_records_than_a_first_run_takes_is_processed(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", str(number), 7) for number in range(150)])
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).repartition(key=str, value=str, name="all").to("out", key=str, value=str)
+    world.run(builder.build())
+    assert [row.value for row in world.rows("out")] == [str(number) for number in range(150)]
