@@ -59,14 +59,19 @@ def skewed(seed: int) -> list[Row]:
 NAMED = [Row("in", key, f"{time}", time, p) for p, key, time in ((0, "-", 100), (0, "k", 5), (1, "k", 50))]
 
 
-@pytest.mark.parametrize("rows", [NAMED, skewed(1), skewed(2)], ids=["example", "one", "two"])
+@pytest.mark.parametrize(
+    ("rows", "per_step"),
+    [(NAMED, 1000), (NAMED, 1), (skewed(1), 1000), (skewed(2), 50)],
+    ids=["the example in one step", "in three", "skewed in one", "in four"],
+)
 @pytest.mark.parametrize("build", [filtered, by_expression, suppressed, windows_of_windows])
 def test_it_stands_as_it_does_natively(
-    spark: Any, tmp_path: Path, build: Callable[[ks.StreamsBuilder], None], rows: list[Row]
+    spark: Any, tmp_path: Path, build: Callable[[ks.StreamsBuilder], None], rows: list[Row], per_step: int
 ) -> None:
     builder = ks.StreamsBuilder()
     build(builder)
-    app = Application(spark, tmp_path, builder, TYPES).create("in", partitions=3).create("out", partitions=1)
+    steps = {"spark.kstreams.max.records": per_step}
+    app = Application(spark, tmp_path, builder, TYPES, **steps).create("in", partitions=3).create("out", partitions=1)
     app.write(rows).run_natively()
     app.run()
     assert app.rows("out") == app.rows("out", prefix="")
