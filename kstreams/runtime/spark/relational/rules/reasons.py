@@ -4,7 +4,7 @@ from __future__ import annotations
 
 LATE = (
     "the watermark moves between batches and for all partitions together, so a record that comes too late may still "
-    "be {done}, and one of a partition that lags may not; what is dropped there is not counted"
+    "be {done}, and one of a partition that gets its records later may not; what is dropped there is not counted"
 )
 """Of the final results of windows, with `done` for what happens to a record."""
 
