@@ -102,7 +102,7 @@ def run(app: Application, *arguments: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 def test_a_checkpoint_in_s3_holds_state_and_the_progress_of_spark(tmp_path: Path) -> None:
     pytest.importorskip("moto", reason="needs the dev extra")
     with s3_server() as server:
@@ -130,7 +130,7 @@ def test_a_checkpoint_in_s3_holds_state_and_the_progress_of_spark(tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 def test_a_checkpoint_in_hdfs_holds_state_and_the_progress_of_spark(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
