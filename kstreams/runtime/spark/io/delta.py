@@ -20,6 +20,7 @@ from kstreams.batch import HEADERS_TYPE
 from kstreams.processor.topology.topology import SinkNode
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.io.arrow_types import typed_column
+from kstreams.runtime.spark.io.blocks import as_rows
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.settings import DeltaSettings
 from kstreams.runtime.spark.storage.location import below
@@ -51,18 +52,18 @@ class DeltaSink:
             for sink in sub.sinks:
                 self._learn(sink)
 
-    def apply(self, step: int, rows: DataFrame, topics: Iterable[str]) -> None:
+    def apply(self, step: int, blocks: DataFrame, topics: Iterable[str]) -> None:
         """Bring the rows of a step into the tables of their topics.
 
         Parameters
         ----------
-        rows : DataFrame
-            Columns as in `OUT_SCHEMA`; read once for each topic.
+        blocks : DataFrame
+            The rows in blocks; read once for each topic.
         topics : iterable of str
             Those with rows.
         """
         for topic in sorted(topics):
-            of_topic = rows.where(F.col("topic") == topic)
+            of_topic = as_rows(blocks.where(F.col("topic") == topic))
             write = self._merge if topic in self._settings.merged else self._append
             write(step, topic, of_topic)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from kstreams.batch import TopicPartition
 
 
@@ -35,13 +33,3 @@ def ranges_of_task(ranges: OffsetRanges, topics: Iterable[str], partition: int) 
     sources = [TopicPartition(topic, partition) for topic in topics]
     grown = [(source, *ranges[source]) for source in sources if source in ranges]
     return [OffsetRange(*source, start, end) for source, start, end in grown if end > start]
-
-
-def encode_ranges(ranges: Iterable[OffsetRange]) -> bytes:
-    """Offset ranges as bytes, for the control row of a task."""
-    return msgspec.json.encode(list(ranges))
-
-
-def decode_ranges(data: bytes) -> list[OffsetRange]:
-    """The inverse of `encode_ranges`."""
-    return msgspec.json.decode(data, type=list[OffsetRange])

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from kstreams import errors
+from kstreams.runtime.spark.io.blocks import CONTROL_TOPIC
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
 from kstreams.runtime.spark.steps import KeptState
 from kstreams.source_line import operator_in
@@ -24,9 +25,6 @@ _KINDS: dict[str, type[errors.KStreamsError]] = {
 _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 """What a ProcessingError says."""
 _IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
-
-CONTROL_TOPIC = ""
-"""The topic of control rows: each task gets one, so that it runs without input too, and returns one with its report."""
 
 
 class TaskError(msgspec.Struct, frozen=True):
@@ -85,9 +83,10 @@ def split_reports(rows: pa.Table) -> tuple[pa.Table, list[TaskReport]]:
     return rows.filter(pc.invert(is_control)), [msgspec.json.decode(value, type=TaskReport) for value in encoded]
 
 
-def taken_reports(rows: DataFrame) -> list[TaskReport]:
-    """The reports of the tasks that a frame is made of: they run for it. Only control rows come to the driver."""
-    return split_reports(rows.where(f"topic = '{CONTROL_TOPIC}'").toArrow())[1]
+def taken_reports(blocks: DataFrame) -> list[TaskReport]:
+    """The reports of the tasks that a frame is made of: they run for it. Only control blocks come to the driver."""
+    encoded = blocks.where(f"topic = '{CONTROL_TOPIC}'").select("rows").toArrow()["rows"].to_pylist()
+    return [msgspec.json.decode(value, type=TaskReport) for value in encoded]
 
 
 def merged(reports: Iterable[TaskReport]) -> TaskReport:

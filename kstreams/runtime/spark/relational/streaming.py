@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.io.control_rows import reports_of_reading
+from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.output_topics import OutputTopics

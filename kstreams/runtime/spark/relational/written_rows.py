@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from kstreams.dsl import graph as g
+from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, in_blocks
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, merged, report, split_reports
-from kstreams.runtime.spark.io.rows import OUT_SCHEMA, batches_of, table_of
+from kstreams.runtime.spark.io.reports import TaskReport, merged, report, split_reports
+from kstreams.runtime.spark.io.rows import batches_of, table_of
 from kstreams.runtime.spark.program import Program, RowRoutes
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 
@@ -21,7 +22,7 @@ RunsOverArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program, output: OutputTopics) -> DataFrame:
-    """The rows of a sub-topology, written; what remains are those that go to Spark as well, and reports.
+    """The rows of a sub-topology, written; blocks of those that go to Spark as well, and of reports.
 
     Parameters
     ----------
@@ -32,14 +33,15 @@ def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program,
     output : OutputTopics
         Where executors write.
     """
-    if _come_from_several(plan, number, program):
+    mixed = _come_from_several(plan, number, program) and _writes(number, program)
+    if mixed:
         made = made.repartition("topic", "partition")
-    return made.mapInArrow(_written_in_arrow(program.routes, output), OUT_SCHEMA)
+    return made.mapInArrow(_written_in_arrow(program.routes, output, mixed=mixed), BLOCK_SCHEMA)
 
 
-def merged_reports(made: DataFrame) -> DataFrame:
-    """The reports of a sub-topology that writes to no topics: one for a Spark partition in place of one for a row."""
-    return made.where(f"topic = '{CONTROL_TOPIC}'").mapInArrow(_merged_in_arrow, OUT_SCHEMA)
+def _writes(number: int, program: Program) -> bool:
+    """Whether a sub-topology writes to topics of the user's."""
+    return any(sink.topic not in program.topic_names for sink in program.sub_topology(number).sinks)
 
 
 def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
@@ -54,23 +56,24 @@ def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
     return several_read or len(set(sinks)) < len(sinks) or any(isinstance(node, g.Merge) for node in nodes)
 
 
-def _written_in_arrow(routes: RowRoutes, output: OutputTopics) -> RunsOverArrow:
+def _written_in_arrow(routes: RowRoutes, output: OutputTopics, *, mixed: bool) -> RunsOverArrow:
+    """The function that writes; rows that come mixed are put in order all together."""
+
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows, reports = split_reports(table_of(batches))
-        topics, written = pc.unique(rows["topic"]).to_pylist(), Counter[str]()
+        written, reports = Counter[str](), list[TaskReport]()
         with output.writer() as writer:
-            for batch in batches_of(_of_topics(rows, filter(routes.to_log, topics))):
-                writer.send(batch)
-                written[batch.source.topic] += len(batch)
-            yield from _of_topics(rows, filter(routes.to_spark, topics)).to_batches()
+            for given in [table_of(batches)] if mixed else (table_of([batch]) for batch in batches):
+                rows, reported = split_reports(given)
+                reports += reported
+                topics = pc.unique(rows["topic"]).to_pylist()
+                for batch in batches_of(_of_topics(rows, filter(routes.to_log, topics))):
+                    writer.send(batch)
+                    written[batch.source.topic] += len(batch)
+                yield from _of_topics(rows, filter(routes.to_spark, topics)).to_batches()
             said = merged(reports)
             yield report(0, msgspec.structs.replace(said, written=dict(written), transaction=writer.prepare()))
 
-    return write
-
-
-def _merged_in_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield report(0, merged(split_reports(table_of(batches))[1]))
+    return lambda batches: in_blocks(write(batches))
 
 
 def _of_topics(rows: pa.Table, topics: Iterable[str]) -> pa.Table:

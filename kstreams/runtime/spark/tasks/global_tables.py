@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import SparkSession
 
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.spark.io.control_rows import control_rows
+from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA
+from kstreams.runtime.spark.io.control_blocks import control_blocks
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.output_topics import NoTopics
 from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports
-from kstreams.runtime.spark.io.rows import OUT_SCHEMA, offsets_of, positions_of
+from kstreams.runtime.spark.io.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import NO_STEP, KeptState, Step
@@ -30,8 +31,8 @@ def on_an_executor(session: SparkSession, packed: bytes) -> RunsTask:
     """Tasks of a program, packed for the workers, each as a job of its own."""
 
     def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
-        task = tasks_in_arrow(packed, number, step, NoTopics)
-        return taken_reports(control_rows(session, [ranges], 1).mapInArrow(task, OUT_SCHEMA))
+        task = tasks_in_arrow(packed, number, step, NoTopics, [ranges])
+        return taken_reports(control_blocks(session, 1, 1).mapInArrow(task, BLOCK_SCHEMA))
 
     return run
 

@@ -17,15 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.processor.topology.processing_order import in_cycles, processing_order
-from kstreams.runtime.spark.io.control_rows import control_rows, reports_of_reading
+from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, as_rows
+from kstreams.runtime.spark.io.control_blocks import control_blocks, reports_of_reading
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import raise_first, taken_reports
-from kstreams.runtime.spark.io.rows import OUT_SCHEMA
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
-from kstreams.runtime.spark.relational.written_rows import merged_reports, written_rows
+from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.steps import KeptState, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
@@ -105,11 +105,7 @@ class SubTopologyChain:
                 taken = self._in_rounds(stage, given, written)
                 written |= {number: _united(frames) for number, frames in taken.items()}
         read = reports_of_reading(self._session, self._program.home, self.past_tasks, given.ranges, self.past_tasks)
-        reports = [self._reports(number, frame) for number, frame in written.items()]
-        return StepFrames(_united(written.values()), _united([*reports, *read]))
-
-    def _reports(self, number: int, frame: DataFrame) -> DataFrame:
-        return merged_reports(frame) if number in self._plan.nodes and not self._writes(number) else frame
+        return StepFrames(_united(written.values()), _united([*written.values(), *read]))
 
     def _once(self, number: int, given: StepInput, written: Mapping[int, DataFrame]) -> DataFrame:
         handed_over = self._handed_over(number, written)
@@ -141,37 +137,33 @@ class SubTopologyChain:
     def _relational(self, number: int, given: StepInput, handed_over: list[DataFrame]) -> DataFrame:
         zero = F.lit(0).cast("bigint")
         external = [] if given.rows is None else [given.rows.withColumns({"origin": zero, "stream_time": zero})]
-        rows = [*external, *handed_over] or [control_rows(self._session, [[]], 1).limit(0)]
-        united = _united(rows)
+        within = handed_over or [control_blocks(self._session, 1, 1).limit(0)]
+        united = _united([*external, as_rows(_united(within))])
         made = relational_rows(
             self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), self._program
         )
-        return written_rows(made, self._plan, number, self._program, given.output) if self._writes(number) else made
+        return written_rows(made, self._plan, number, self._program, given.output)
 
     def _in_tasks(
         self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: OutputTopics
     ) -> DataFrame:
         count, topics = self._program.tasks[number], self._external(number)
-        slots = min(self._slots, count)
-        control = control_rows(self._session, [ranges_of_task(ranges, topics, p) for p in range(count)], slots)
+        slots, read = min(self._slots, count), [ranges_of_task(ranges, topics, p) for p in range(count)]
+        given = control_blocks(self._session, count, slots)
         if handed_over:
-            control = _united([control, *handed_over]).repartitionById(slots, F.col("partition") % slots)
+            given = _united([given, *handed_over]).repartitionById(slots, F.col("partition") % slots)
+            given = given.sortWithinPartitions("partition", "stream_time", "origin", "number")
         needed = step.only({number, *self._globals})
-        return control.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer), OUT_SCHEMA)
+        return given.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
-        """The rows of repartition topics that sub-topologies before this one wrote in this step."""
+        """The blocks of repartition topics that sub-topologies before this one wrote in this step."""
         internal = self._program.read_within(number)
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
         return [written[writer].where(F.col("topic").isin(*internal)) for writer in writers]
 
     def _external(self, number: int) -> list[str]:
         return [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
-
-    def _writes(self, number: int) -> bool:
-        """Whether a sub-topology writes to topics of the user's."""
-        sinks = self._program.sub_topology(number).sinks
-        return any(sink.topic not in self._program.topic_names for sink in sinks)
 
 
 def _united(frames: Collection[DataFrame]) -> DataFrame:

@@ -7,13 +7,12 @@ again reads and writes the same; its report names the transaction with its outpu
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kstreams.batch import Batch
 from kstreams.clock import ManualClock
@@ -27,11 +26,12 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
+from kstreams.runtime.spark.io.blocks import blocks_in, in_blocks, rows_of
 from kstreams.runtime.spark.io.from_log import from_log
-from kstreams.runtime.spark.io.offset_ranges import decode_ranges
+from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
-from kstreams.runtime.spark.io.reports import CONTROL_TOPIC, TaskReport, describe, report
-from kstreams.runtime.spark.io.rows import batches_of, table_of
+from kstreams.runtime.spark.io.reports import TaskReport, describe, report
+from kstreams.runtime.spark.io.rows import batches_of
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
@@ -45,21 +45,27 @@ RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 OpensWriter = Callable[[], RowWriter]
 
 
-def tasks_in_arrow(packed: bytes, sub_topology: int, step: Step, writer: OpensWriter) -> RunsTasks:
-    """The function for `mapInArrow` that runs each task whose control row is in the Spark partition."""
+def tasks_in_arrow(
+    packed: bytes, sub_topology: int, step: Step, writer: OpensWriter, ranges: Sequence[Sequence[OffsetRange]]
+) -> RunsTasks:
+    """The function for `mapInArrow` that runs each task whose control block is in the Spark partition.
+
+    Parameters
+    ----------
+    packed : bytes
+        The program.
+    ranges : sequence of sequence of OffsetRange
+        By task: what it reads from the log.
+    """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
         program: Program = unpack(packed)
-        rows = table_of(batches)
-        is_control = pc.equal(rows["topic"], CONTROL_TOPIC)
-        handed_over = rows.filter(pc.invert(is_control))
-        for row in sorted(rows.filter(is_control).to_pylist(), key=lambda row: int(row["partition"])):
-            mine = handed_over.filter(pc.equal(handed_over["partition"], row["partition"]))
-            given = [*from_log(program.home, decode_ranges(row["value"])), *batches_of(mine)]
-            yield from run_task(program, program.sub_topology(sub_topology), row["partition"], step, given, writer)
+        for partition, (_, *blocks) in groupby(blocks_in(batches), lambda block: block.partition):
+            given = [*from_log(program.home, ranges[partition]), *batches_of(rows_of(blocks))]
+            yield from run_task(program, program.sub_topology(sub_topology), partition, step, given, writer)
 
-    return run
+    return lambda batches: in_blocks(run(batches))
 
 
 def run_task(

@@ -1,0 +1,58 @@
+"""Control blocks: what the driver hands to tasks instead of records, so that each runs, with input or without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, blocks_in, in_blocks
+from kstreams.runtime.spark.io.from_log import from_log
+from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
+from kstreams.runtime.spark.io.reports import TaskReport, report
+
+_COLUMNS = (
+    f"'{CONTROL_TOPIC}' AS topic",
+    "CAST(id AS INT) AS partition",
+    "0L AS origin",
+    "0L AS number",
+    f"{-(2**62)}L AS stream_time",  # before all that the task reads
+    "CAST(NULL AS BINARY) AS rows",
+)
+
+
+def control_blocks(session: SparkSession, count: int, slots: int) -> DataFrame:
+    """A control block for every task of a sub-topology, in as many Spark partitions as there are slots."""
+    return session.range(0, count, 1, min(slots, count)).selectExpr(*_COLUMNS)
+
+
+def reports_of_reading(
+    session: SparkSession, home: str, topics: Collection[str], ranges: OffsetRanges, missing: Collection[str] = ()
+) -> list[DataFrame]:
+    """Reports of how many records of some topics a step reads: offsets do not tell, as what is aborted leaves gaps.
+
+    Parameters
+    ----------
+    topics : collection of str
+        A topic that is named twice is read twice.
+    missing : collection of str
+        Topics of which records may have been deleted since.
+    """
+    grown = [OffsetRange(*source, *read) for source, read in ranges.items() if read[1] > read[0]]
+    wanted = [each for topic in topics for each in grown if each.topic == topic]
+    if not wanted:
+        return []
+    blocks = control_blocks(session, len(wanted), session.sparkContext.defaultParallelism)
+    return [blocks.mapInArrow(_counted_in_arrow(home, wanted, frozenset(missing)), BLOCK_SCHEMA)]
+
+
+def _counted_in_arrow(
+    home: str, wanted: Sequence[OffsetRange], missing: Collection[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for control in blocks_in(batches):
+            found = from_log(home, [wanted[control.partition]], missing)
+            yield report(control.partition, TaskReport(records_in=sum(map(len, found))))
+
+    return lambda batches: in_blocks(count(batches))
