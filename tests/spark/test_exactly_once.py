@@ -26,17 +26,6 @@ def words(spark, tmp_path: Path) -> Application:
     return Application(spark, tmp_path, word_count(), WORD_TYPES, **settings).create("lines").write(LINES)
 
 
-def test_a_batch_that_spark_hands_over_again_is_not_written_again(words: Application, tmp_path: Path) -> None:
-    words.run(until_end=False)
-    before = words.rows("counts")
-    newest = max(
-        (tmp_path / "checkpoint" / "app" / "query" / "commits").glob("[0-9]*"), key=lambda file: int(file.name)
-    )
-    newest.unlink()
-    assert words.run(until_end=False).commits == 0
-    assert words.rows("counts") == before
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_run_that_dies_at_the_commit_goes_on_with_the_same_step(
     words: Application, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -79,7 +68,7 @@ def test_a_log_that_knows_nothing_of_the_checkpoint_is_noticed(words: Applicatio
     with open_log(words.folder / "log") as log, log.admin() as admin:
         admin.delete_group("app-spark")
     words.write(LINES)
-    with pytest.raises(StateError, match="goes on with step 4, but the log knows of none before it"):
+    with pytest.raises(StateError, match="has the plan of step 2, but the log knows of none before it"):
         words.run()
 
 

@@ -1,7 +1,7 @@
-"""`StepQuery`: one streaming query whose every micro-batch is a step that counts once.
+"""`AppliedOnce`: steps that count once; and `StepQuery`, a streaming query whose every micro-batch is such a step.
 
 A step counts when the log has committed what executors wrote in it, its positions and its number as one. Whatever
-happens before that, Spark hands the batch over again, and the step runs again from the same parent.
+happens before that, the step runs again from the same parent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, raise_first, written_records
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
-from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step, end_step
+from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 
 logger = logging.getLogger(__name__)
@@ -60,17 +60,11 @@ OnStep = Callable[[list[TaskReport]], None]
 """Called after every step with the reports of its tasks."""
 
 
-class StepQuery:
-    """One query of an application.
+class AppliedOnce:
+    """Applies steps: has executors work, brings the results into Delta tables, commits.
 
     Parameters
     ----------
-    storage : CheckpointStorage
-        Holds the checkpoint of the application.
-    name : str
-        Folder of Spark's own checkpoint in it.
-    rows : DataFrame
-        The stream whose micro-batches are the steps.
     work : StepExecutor
     sink : LogSink
         Commits the steps, and knows which one was the last.
@@ -81,20 +75,42 @@ class StepQuery:
     """
 
     def __init__(
-        self,
-        storage: CheckpointStorage,
-        name: str,
-        rows: DataFrame,
-        work: StepExecutor,
-        sink: LogSink,
-        delta: DeltaSink | None,
-        deleted: DeletedInput,
-        on_step: OnStep,
+        self, work: StepExecutor, sink: LogSink, delta: DeltaSink | None, deleted: DeletedInput, on_step: OnStep
     ) -> None:
-        self._storage, self._name = storage, name
-        self._rows, self._work, self._on_step = rows, work, on_step
-        self._deleted = deleted
-        self.sink, self._delta = sink, delta
+        self._work, self.sink, self._delta, self._deleted, self._on_step = work, sink, delta, deleted, on_step
+
+    def apply(
+        self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
+    ) -> None:
+        """Run a step that goes on from its parent and ends at these positions, and commit it."""
+        before = self.sink.positions()
+        ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
+        with ExitStack() as resources:
+            made, reports, done = self._work.run(step, parent, rows, ranges, self.sink.output(), resources)
+            raise_first(reports)
+            if self._delta is not None:
+                self._delta.apply(step, made, written_records(reports))
+        transactions = [report.transaction for report in reports if report.transaction is not None]
+        self.sink.commit(done, transactions, positions)
+        self._on_step([*reports, missed])
+
+
+class StepQuery:
+    """A streaming query of Spark whose every micro-batch is a step: Spark keeps the state of its windows.
+
+    Parameters
+    ----------
+    storage : CheckpointStorage
+        Holds the checkpoint of the application.
+    name : str
+        Folder of Spark's own checkpoint in it.
+    rows : DataFrame
+        The stream whose micro-batches are the steps.
+    steps : AppliedOnce
+    """
+
+    def __init__(self, storage: CheckpointStorage, name: str, rows: DataFrame, steps: AppliedOnce) -> None:
+        self._storage, self._name, self._rows, self._steps = storage, name, rows, steps
         self._query: StreamingQuery | None = None
         self._error: KStreamsError | None = None
         self._starts = 0
@@ -127,17 +143,11 @@ class StepQuery:
         """End the query, in the middle of a step if need be, and release what it holds."""
         if self._query is not None:
             self._query.stop()
-        self.sink.close()
-
-    def end_input(self) -> None:
-        """Run the step that ends bounded input, if there was any and it was not ended before."""
-        last = self.sink.last_step()
-        if last.number not in (NO_STEP, end_step(last.number)):
-            self._apply(end_step(last.number), last, None, self.sink.positions())
+        self._steps.sink.close()
 
     def _batch(self, rows: DataFrame, batch_id: int) -> None:
         """What Spark calls for every micro-batch, again for one that it does not know to be done."""
-        step, last = batch_step(batch_id), self.sink.last_step()
+        step, last = batch_step(batch_id), self._steps.sink.last_step()
         try:
             if step <= last.number:
                 return
@@ -147,21 +157,7 @@ class StepQuery:
                     f"The checkpoint {self._storage.location} goes on with step {step}, but the log knows of {known} "
                     "before it: one of them was replaced. Run with --reset."
                 )
-            self._apply(step, last, rows, positions_of(batch_end(self._storage, self._name, batch_id)))
+            self._steps.apply(step, last, rows, positions_of(batch_end(self._storage, self._name, batch_id)))
         except KStreamsError as error:
             self._error = error
             raise
-
-    def _apply(
-        self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
-    ) -> None:
-        before = self.sink.positions()
-        ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
-        with ExitStack() as resources:
-            made, reports, done = self._work.run(step, parent, rows, ranges, self.sink.output(), resources)
-            raise_first(reports)
-            if self._delta is not None:
-                self._delta.apply(step, made, written_records(reports))
-        transactions = [report.transaction for report in reports if report.transaction is not None]
-        self.sink.commit(done, transactions, positions)
-        self._on_step([*reports, missed])

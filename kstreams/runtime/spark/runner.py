@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
+from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
@@ -25,15 +27,16 @@ from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, dropped_records, written_records
-from kstreams.runtime.spark.io.rows import positions_of
+from kstreams.runtime.spark.io.rows import Offsets, positions_of
 from kstreams.runtime.spark.io.sink import LogSink
-from kstreams.runtime.spark.io.source import read_stream, register
+from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicReader, register, rows_between
 from kstreams.runtime.spark.program import fixed_sinks, program_of, source_partitions
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
-from kstreams.runtime.spark.query import StepExecutor, StepQuery
+from kstreams.runtime.spark.query import AppliedOnce, StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.storage.location import for_spark
 from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
@@ -96,45 +99,49 @@ class SparkRunner:
         """
         queries = [self._windowed(number, until_end) for number in sorted(self._plan.streaming)]
         tasks = [self._tasks(bounded=once or until_end)] if self._program.tasks.keys() - self._plan.streaming else []
+        running: list[StepQuery | StepLoop] = [*queries, *tasks]
         try:
-            for query in (*queries, *tasks):
+            for query in running:
                 query.start(bounded=once or until_end, pause_ms=self._config["poll.ms"])
-            self._wait([*queries, *tasks], stop or threading.Event())
+            self._wait(running, stop or threading.Event())
             if until_end:
-                for query in tasks:
-                    query.end_input()
+                for loop in tasks:
+                    loop.end_input()
         finally:
-            for query in (*queries, *tasks):
+            for query in running:
                 query.stop()
             self._drops.report()
         return self.progress
 
-    def _wait(self, queries: list[StepQuery], stop: threading.Event) -> None:
+    def _wait(self, queries: list[StepQuery | StepLoop], stop: threading.Event) -> None:
         running = list(queries)
         while running and not stop.is_set():
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
             self._log.tend()
 
-    def _tasks(self, *, bounded: bool) -> StepQuery:
+    def _tasks(self, *, bounded: bool) -> StepLoop:
         numbers = self._program.tasks.keys() - self._plan.streaming
         session, packed, storage = self._session, pack(self._program), self._checkpoint.storage
         chain = SubTopologyChain(session, self._program, packed, self._plan)
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
         work = TaskSteps(chain, storage, tables, self._program, self._clock, bounded=bounded)
         sources = source_partitions(self._program, numbers)
-        given = session, self._program.home, _topics(sources), self._settings.max_records, self._starts
-        cut = self._program.admissions(numbers)
-        rows = read_stream(*given, admissions=cut, missing=topics_to_miss(self._program))
-        return self._query("query", rows, work, numbers, f"{self._config.application_id}-spark")
+        topics = TopicReader(self._program.home, _topics(sources), ROWS_PER_TASK, topics_to_miss(self._program))
+        cut, starts = self._program.admissions(numbers), positions_of(self._starts)
+        reader = StreamReader(topics, None, starts, admissions=cut)
+        rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
+        steps = self._steps(work, numbers, f"{self._config.application_id}-spark")
+        limit = ReadMaxRows(self._settings.max_records)
+        return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:
         parts = self._session, self._plan, number, self._program, self._settings, self._starts
         rows = windowed_stream(*parts, until_end=until_end)
         group = f"{self._config.application_id}-spark-{number}"
         work = WindowedSteps(self._plan, number, self._program)
-        return self._query(f"query-{number}", rows, work, {number}, group)
+        return StepQuery(self._checkpoint.storage, f"query-{number}", rows, self._steps(work, {number}, group))
 
-    def _query(self, name: str, rows: object, work: StepExecutor, numbers: Collection[int], group: str) -> StepQuery:
+    def _steps(self, work: StepExecutor, numbers: Collection[int], group: str) -> AppliedOnce:
         program, settings = self._program, self._settings
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
@@ -144,8 +151,7 @@ class SparkRunner:
         if settings.delta is not None:
             folder = for_spark(settings.delta.folder, settings.conf)
             delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{id_}")
-        deleted = DeletedInput(program, self._log)
-        return StepQuery(self._checkpoint.storage, name, rows, work, sink, delta, deleted, self._count)
+        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), self._count)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
         config, program, settings = self._config, self._program, self._settings
@@ -184,6 +190,11 @@ class SparkRunner:
 
     def _windowed_groups(self) -> list[str]:
         return [f"{self._config.application_id}-spark-{number}" for number in self._plan.streaming]
+
+
+def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:
+    """Tasks read the log themselves."""
+    return None
 
 
 def _topics(sources: Collection[TopicPartition]) -> list[str]:

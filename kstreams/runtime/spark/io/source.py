@@ -7,7 +7,7 @@ replayed batch is therefore the same batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ from kstreams.runtime.spark.io.rows import (
 from kstreams.runtime.spark.io.step_ends import StepEnds
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
+ROWS_PER_TASK = 1_000_000
+"""Where the range of a partition is split among Spark tasks."""
+
 POLL_SECONDS = 10.0
 """How long a reader waits for rows that are known to be there."""
 
@@ -62,6 +65,18 @@ def read_stream(
     reader = reader.option("mayBeMissing", ",".join(missing)).option("rowsPerTask", 1 << 60)
     reader = reader.option("admissions", msgspec.json.encode(admissions).decode())
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
+
+
+def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, end: Offsets) -> DataFrame:
+    """The records between two offsets, read by executors; columns as in `SCHEMA`."""
+    ranges = reader.partitions(start, end) or [EMPTY]
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from reader.read(ranges[number])
+
+    return session.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, SCHEMA)
 
 
 def register(session: SparkSession) -> None:
@@ -133,7 +148,9 @@ class TopicReader:
         if not options.get("path") or not options.get("topics"):
             raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
         missing = options.get("mayBeMissing", "").split(",")
-        return cls(options["path"], options["topics"].split(","), int(options.get("rowsPerTask", "1000000")), missing)
+        return cls(
+            options["path"], options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), missing
+        )
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions of all topics."""
@@ -270,6 +287,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return [*self._topics.partitions_between(positions_of(start), positions_of(end)), *ended]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.start == partition.end:
+            return iter(())
         if partition.source.topic == END:
             return iter([record_batch(Batch.of_rows(partition.source, [Row(None, None, FAR_FUTURE_MS, ())]))])
         return (record_batch(self._timed(batch)) for batch in self._topics.read(partition))

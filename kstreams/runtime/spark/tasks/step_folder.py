@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kstreams.runtime.spark.steps import NO_STEP
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 
 
@@ -27,14 +28,22 @@ class StepFolder:
 
     def keep(self, step: int, digest: str = "", *, oldest: int) -> None:
         """Note an object that was put there, and delete those of steps before `oldest`."""
+        kept = self._known()
+        kept[self.path(step, digest)] = step
+        old = [name for name, number in kept.items() if number < oldest]
+        self._storage.delete(old)
+        for name in old:
+            del kept[name]
+
+    def newest(self) -> int:
+        """The last step of which there is an object; `NO_STEP` without any."""
+        return max(self._known().values(), default=NO_STEP)
+
+    def _known(self) -> dict[str, int]:
         if self._kept is None:
             names = [f"{self._folder}/{name}" for name in self._storage.names(self._folder)]
             self._kept = {name: _step(name) for name in names}
-        self._kept[self.path(step, digest)] = step
-        old = [name for name, number in self._kept.items() if number < oldest]
-        self._storage.delete(old)
-        for name in old:
-            del self._kept[name]
+        return self._kept
 
 
 def _step(name: str) -> int:

@@ -23,13 +23,14 @@ class GlobalTable(NamedTuple):
 class StepPlan(msgspec.Struct, frozen=True):
     """What is decided before a step runs: the step before it, its wall-clock time, the positions of global tables.
 
-    And which source partitions are `behind` (see `Step`).
+    Where it ends, and which source partitions are `behind` (see `Step`).
     """
 
     parent: int
     now_ms: int
     globals: dict[int, GlobalTable] = {}
     behind: list[TopicPartition] = []
+    ends: Offsets = {}
 
 
 class StepPlans:
@@ -42,6 +43,14 @@ class StepPlans:
 
     def __init__(self, storage: CheckpointStorage) -> None:
         self._storage, self._folder = storage, StepFolder(storage, "plans")
+
+    def newest(self) -> int:
+        """The last step that was planned; `NO_STEP` when there was none."""
+        return self._folder.newest()
+
+    def get(self, step: int) -> StepPlan:
+        """The plan of a step."""
+        return msgspec.json.decode(self._storage.read(self._folder.path(step)), type=StepPlan)
 
     def publish(self, step: int, plan: StepPlan) -> StepPlan:
         """Keep a plan unless there is one of this step; the one that holds.

@@ -9,12 +9,14 @@ from pyspark.sql import DataFrame
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
+from kstreams.errors import StateError
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports, written_records
+from kstreams.runtime.spark.io.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.source import log_at
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.steps import AppliedStep, Step
+from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, Step
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest, newest
@@ -50,6 +52,7 @@ class TaskSteps:
     ) -> None:
         self._chain, self._plans, self._manifests = chain, StepPlans(storage), Manifests(storage)
         self._globals, self._program, self._clock, self._bounded = global_tables, program, clock, bounded
+        self._newest: int | None = None
 
     def run(
         self,
@@ -73,15 +76,33 @@ class TaskSteps:
         applied = self._manifests.publish(StepManifest(step, parent, states, plan.globals))
         return made.rows, [*reports, self._read_past_tasks(reports, ranges)], applied
 
+    def planned_ends(self, step: int, parent: AppliedStep) -> Mapping[TopicPartition, int] | None:
+        """Where a step ends that was planned before it was interrupted; None for a new one.
+
+        Raises
+        ------
+        StateError
+            When later ones were planned: the log is not the one that the checkpoint belongs to.
+        """
+        if self._newest is None:
+            self._newest = self._plans.newest()
+        if self._newest > step:
+            known = "none" if parent.number == NO_STEP else parent.number
+            raise StateError(
+                f"The checkpoint has the plan of step {self._newest}, but the log knows of {known} before it: one of "
+                "them was replaced. Run with --reset."
+            )
+        return positions_of(self._plans.get(step).ends) if self._newest == step else None
+
     def _read_past_tasks(self, reports: list[TaskReport], ranges: OffsetRanges) -> TaskReport:
         """What sub-topologies without tasks have read of what was written within the step."""
         written, external = written_records(reports), {source.topic for source in ranges}
         return TaskReport(records_in=sum(written[topic] for topic in self._chain.past_tasks if topic not in external))
 
     def _planned(self, step: int, before: StepManifest, ranges: OffsetRanges) -> StepPlan:
-        behind = self._behind({source: end for source, (_, end) in ranges.items()})
-        new = StepPlan(before.step, self._clock.now_ms(), self._globals.plan(step, before.globals), behind)
-        return self._plans.publish(step, new)
+        ends = {source: end for source, (_, end) in ranges.items()}
+        tables, now_ms = self._globals.plan(step, before.globals), self._clock.now_ms()
+        return self._plans.publish(step, StepPlan(before.step, now_ms, tables, self._behind(ends), offsets_of(ends)))
 
     def _behind(self, reached: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """The partitions that go on behind what the steps have reached; where no input is ever idle, nobody asks."""
