@@ -1,0 +1,409 @@
+"""The task path of Spark beside hand-written Structured Streaming, over the same rows in the same session.
+
+Each case runs four times: as tasks whose results go nowhere, as tasks that write a topic, and as the hand-written query
+into Spark's noop sink, once from the same topics by `format("kstreams")` and once from Parquet. "Nowhere" for tasks is
+an expression that keeps no row: every result is made, none is encoded. The first triggers, in which plans are compiled
+and workers start, do not count; of the others the median does.
+
+`python -m benchmarks spark_paths` runs all and appends to RESULTS.md; `python -m benchmarks.spark_paths CASE...` runs
+cases by name and appends nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import kstreams as ks
+from kstreams.log import open_log
+from kstreams.log.partitioning import partitions_of, split_by_partition
+from kstreams.serdes import serde_of
+
+PER_TRIGGER, TRIGGERS, WARM_UP = 400_000, 6, 2
+PARTITIONS, AT_ONCE, STEPS = 2, 50_000, 14
+WINDOW_MS, JOIN_MS = 10_000, 5_000
+
+
+class Rows(NamedTuple):
+    """The records of one topic."""
+
+    keys: pa.Array
+    values: pa.Array
+    times: np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Case(NamedTuple):
+    """One comparison: the data, the topology, and the query that a Spark user would write.
+
+    Parameters
+    ----------
+    rows : callable
+        The records by topic; all topics share what a trigger reads.
+    tasks : callable
+        Builds the stream of results.
+    twin : callable
+        Makes the query of a DataFrame by topic.
+    mode : str
+        The output mode of the query.
+    tables : tuple of str
+        Topics that the query reads as static frames.
+    """
+
+    rows: Callable[[], dict[str, Rows]]
+    tasks: Callable[[ks.StreamsBuilder], ks.KStream]
+    twin: Callable[[Mapping[str, Any]], Any]
+    mode: str = "update"
+    tables: tuple[str, ...] = ()
+
+
+def run() -> dict[str, float]:
+    """Records a second within a trigger, how tasks compare with the queries (ratios), what a step costs at least."""
+    return figures_of(CASES) | fixed_costs()
+
+
+def figures_of(names: Mapping[str, Case] | list[str]) -> dict[str, float]:
+    """The figures of some cases."""
+    figures: dict[str, float] = {}
+    session = _session()
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            figures |= _figures(session, name, CASES[name], Path(folder))
+    return figures
+
+
+def _figures(session: Any, name: str, case: Case, folder: Path) -> dict[str, float]:
+    rows = case.rows()
+    _write_log(folder / "log", rows)
+    _write_parquet(folder / "parquet", rows, case.tables)
+    given = {topic: len(of_topic.times) for topic, of_topic in rows.items() if topic not in case.tables}
+    per_trigger = PER_TRIGGER + sum(len(rows[topic].times) for topic in case.tables)
+    from_topics = _twin_rate(session, case, folder, "kstreams")
+    found = {
+        f"{name}: tasks": _task_rate(session, case, folder, "nowhere", per_trigger),
+        f"{name}: tasks, to a topic": _task_rate(session, case, folder, "topic", per_trigger),
+        f"{name}: Spark's own": from_topics,
+        f"{name}: Spark's own, from Parquet": _twin_rate(session, case, folder, "parquet"),
+    }
+    tasks, written, _, from_parquet = found.values()
+    assert given
+    found[f"{name} to Spark's own (ratio)"] = tasks / from_topics
+    found[f"{name} to Spark's own, from Parquet (ratio)"] = tasks / from_parquet
+    found[f"{name} to a topic, to Spark's own (ratio)"] = written / from_topics
+    return found
+
+
+# tasks
+
+
+def _task_rate(session: Any, case: Case, folder: Path, sink: str, per_trigger: int) -> float:
+    builder = ks.StreamsBuilder()
+    results = case.tasks(builder)
+    if sink == "topic":
+        results.to("out")
+    else:
+        results.filter(ks.value.is_null()).to("nothing")
+    steps = _steps(session, builder.build(), folder, f"{sink}-{time.monotonic_ns()}", per_trigger)
+    return _rate(steps)
+
+
+def _steps(
+    session: Any, topology: ks.Topology, folder: Path, name: str, per_trigger: int, **settings: Any
+) -> list[tuple[int, float]]:
+    """Records and seconds of each step."""
+    from kstreams.clock import SystemClock
+    from kstreams.config import Config
+    from kstreams.runtime.spark.runner import SparkRunner
+
+    config = {
+        "application.id": f"bench-{name}",
+        "log.dir": str(folder / "log"),
+        "spark.kstreams.checkpoint": str(folder / "checkpoint"),
+        "spark.kstreams.delta": "none",
+        "spark.kstreams.path": "task",
+        "spark.kstreams.max.records": per_trigger,
+        **{key.replace("_", "."): value for key, value in settings.items()},
+    }
+    seen = [(0, time.perf_counter())]
+    with open_log(folder / "log") as home:
+        runner = SparkRunner(
+            topology,
+            Config.of(config),
+            session,
+            home,
+            SystemClock(),
+            lambda progress: seen.append((progress.records_in, time.perf_counter())),
+        )
+        runner.run(once=True)
+    return [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(seen)]
+
+
+# the same by hand
+
+
+def _twin_rate(session: Any, case: Case, folder: Path, source: str) -> float:
+    from pyspark.sql import functions as F
+
+    frames = {}
+    topics = [path.name for path in (folder / "parquet").iterdir()]
+    for topic in topics:
+        if topic in case.tables:
+            rows = session.read.parquet(str(folder / "parquet" / topic)).cache()
+        elif source == "kstreams":
+            rows = _from_topic(session, folder / "log", topic, PER_TRIGGER // (len(topics) - len(case.tables)))
+        else:
+            files = session.readStream.schema("key binary, value binary, timestamp bigint")
+            rows = files.option("maxFilesPerTrigger", PARTITIONS).parquet(str(folder / "parquet" / topic))
+        frames[topic] = rows.withColumn("time", F.timestamp_millis("timestamp"))
+    checkpoint = tempfile.mkdtemp(dir=folder)
+    writer = case.twin(frames).writeStream.outputMode(case.mode).format("noop").option("checkpointLocation", checkpoint)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    triggers = [(p["numInputRows"], p["durationMs"]["triggerExecution"] / 1000) for p in query.recentProgress]
+    return _rate([trigger for trigger in triggers if trigger[0]])
+
+
+def _from_topic(session: Any, log: Path, topic: str, per_trigger: int) -> Any:
+    rows = session.readStream.format("kstreams").option("path", str(log)).option("topics", topic)
+    return rows.option("maxRecordsPerTrigger", per_trigger).load()
+
+
+def _rate(triggers: list[tuple[int, float]]) -> float:
+    return statistics.median(rows / seconds for rows, seconds in triggers[WARM_UP:])
+
+
+# what a step costs that reads next to nothing
+
+
+def fixed_costs() -> dict[str, float]:
+    """Seconds of a step of ten records."""
+    session = _session()
+    few = {"in": _events(1_000, STEPS * 10)}
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        _write_log(Path(folder, "log"), few)
+        for name, tasks in {"one sub-topology": _windowed_count, "re-keyed": _rekeyed}.items():
+            for delta in ("none", str(Path(folder, "delta"))):
+                builder = ks.StreamsBuilder()
+                tasks(builder).to("out")
+                settings = {"spark_kstreams_delta": delta}
+                steps = _steps(session, builder.build(), Path(folder), f"{time.monotonic_ns()}", 10, **settings)
+                with_delta = "" if delta == "none" else ", with Delta"
+                found[f"a step, {name}{with_delta} (s)"] = statistics.median(seconds for _, seconds in steps[WARM_UP:])
+    return found
+
+
+# cases
+
+
+def _events(num_keys: int, count: int = PER_TRIGGER * TRIGGERS) -> Rows:
+    random = np.random.default_rng(7)
+    names = pa.array([f"key-{i}" for i in range(num_keys)], pa.binary())
+    numbers = serde_of(int).encode_rows(list(range(1_000)))
+    keys = names.take(pa.array(random.integers(0, num_keys, count)))
+    return Rows(keys, numbers.take(pa.array(random.integers(0, 1_000, count))), np.arange(count) // 10)
+
+
+def _lines() -> Rows:
+    random = np.random.default_rng(7)
+    count = PER_TRIGGER * TRIGGERS // 8
+    ranks = np.minimum(random.zipf(1.3, (count, 8)), 10_000)
+    lines = pa.array([" ".join(f"word{rank}" for rank in line) for line in ranks.tolist()]).cast(pa.binary())
+    return Rows(lines, lines, np.arange(count))
+
+
+def _clicks() -> dict[str, Rows]:
+    random, users, count = np.random.default_rng(7), 20_000, PER_TRIGGER * TRIGGERS // 4
+    names = pa.array([f"user-{i}" for i in range(users)], pa.binary())
+    found = {}
+    for topic in ("searches", "clicks"):
+        column = names.take(pa.array(random.integers(0, users, count)))
+        found[topic] = Rows(column, column, np.arange(count) // 5)
+    return found
+
+
+def _sales() -> dict[str, Rows]:
+    users = 50_000
+    names = pa.array([f"key-{i}" for i in range(users)], pa.binary())
+    return {"sales": _events(users), "users": Rows(names, names, np.zeros(users, np.int64))}
+
+
+def _number(column: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.conv(F.hex(column), 16, 10).cast("bigint")
+
+
+def _windowed_count(builder: ks.StreamsBuilder) -> ks.KStream:
+    windows = ks.TimeWindows(size=WINDOW_MS, grace=10_000)
+    return builder.stream("in", key=str, value=int).group_by_key().windowed_by(windows).count().to_stream()
+
+
+def _windowed_count_by_hand(frames: Mapping[str, Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    timed = frames["in"].withWatermark("time", "10 seconds")
+    return timed.groupBy(F.window("time", "10 seconds"), "key").count()
+
+
+def _rekeyed(builder: ks.StreamsBuilder) -> ks.KStream:
+    windows = ks.TimeWindows(size=WINDOW_MS, grace=10_000)
+    grouped = builder.stream("in", key=str, value=int).group_by(lambda key, value: f"by-{value % 100}", key=str)
+    return grouped.windowed_by(windows).count().to_stream()
+
+
+def _rekeyed_by_hand(frames: Mapping[str, Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    by = F.udf(lambda value: f"by-{value % 100}", "string", useArrow=True)
+    timed = frames["in"].withWatermark("time", "10 seconds").select("time", by(_number("value")).alias("by"))
+    return timed.groupBy(F.window("time", "10 seconds"), "by").count()
+
+
+def _lambdas(builder: ks.StreamsBuilder) -> ks.KStream:
+    numbers = builder.stream("in", key=str, value=int).map_values(lambda n: n + 1, value=int)
+    return numbers.filter(lambda key, n: n % 3 != 0).map_values(lambda n: n * 2, value=int)
+
+
+def _lambdas_by_hand(frames: Mapping[str, Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    add = F.udf(lambda n: n + 1, "bigint", useArrow=True)
+    keep = F.udf(lambda key, n: n % 3 != 0, "boolean", useArrow=True)
+    twice = F.udf(lambda n: n * 2, "bigint", useArrow=True)
+    numbers = frames["in"].select(F.col("key").cast("string"), add(_number("value")).alias("n"))
+    return numbers.where(keep("key", "n")).select("key", twice("n").alias("n"))
+
+
+def _expressions(builder: ks.StreamsBuilder) -> ks.KStream:
+    numbers = builder.stream("in", key=str, value=int).map_values(ks.value + 1, value=int)
+    return numbers.filter(ks.value % 3 != 0).map_values(ks.value * 2, value=int)
+
+
+def _expressions_by_hand(frames: Mapping[str, Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    numbers = frames["in"].select(F.col("key").cast("string"), (_number("value") + 1).alias("n"))
+    return numbers.where("n % 3 != 0").select("key", (F.col("n") * 2).alias("n"))
+
+
+def _words(builder: ks.StreamsBuilder) -> ks.KStream:
+    words = builder.stream("in", key=str, value=str).flat_map_values(lambda line: line.lower().split(), value=str)
+    return words.group_by(lambda key, word: word, key=str).count().to_stream()
+
+
+def _words_by_hand(frames: Mapping[str, Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    split = F.udf(lambda line: line.lower().split(), "array<string>", useArrow=True)
+    return frames["in"].select(F.explode(split(F.col("value").cast("string"))).alias("word")).groupBy("word").count()
+
+
+def _join(kind: str) -> Callable[[ks.StreamsBuilder], ks.KStream]:
+    def declare(builder: ks.StreamsBuilder) -> ks.KStream:
+        searches, clicks = (builder.stream(topic, key=str, value=str) for topic in ("searches", "clicks"))
+        windows = ks.JoinWindows(before=JOIN_MS, after=0, grace=1_000)
+        joined: ks.KStream = getattr(clicks, kind)(searches, lambda click, search: click, windows=windows, value=str)
+        return joined
+
+    return declare
+
+
+def _join_by_hand(kind: str) -> Callable[[Mapping[str, Any]], Any]:
+    def declare(frames: Mapping[str, Any]) -> Any:
+        from pyspark.sql import functions as F
+
+        left, right = (frames[topic].withWatermark("time", "1 second").alias(topic) for topic in ("clicks", "searches"))
+        near = "clicks.key = searches.key and searches.time between clicks.time - interval 5 seconds and clicks.time"
+        pick = F.udf(lambda click, search: click, "string", useArrow=True)
+        texts = (F.col(f"{topic}.value").cast("string") for topic in ("clicks", "searches"))
+        return left.join(right, F.expr(near), kind).select("clicks.key", pick(*texts))
+
+    return declare
+
+
+def _table_join(builder: ks.StreamsBuilder) -> ks.KStream:
+    users = builder.table("users", key=str, value=str)
+    return builder.stream("sales", key=str, value=int).join(users, lambda sale, user: f"{sale}{user}", value=str)
+
+
+def _table_join_by_hand(frames: Mapping[str, Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    pick = F.udf(lambda sale, user: f"{sale}{user}", "string", useArrow=True)
+    users = frames["users"].select("key", F.col("value").cast("string").alias("user"))
+    sales = frames["sales"].select("key", _number("value").alias("sale"))
+    return sales.join(users, "key").select("key", pick("sale", "user"))
+
+
+CASES = {
+    "windowed count, 1,000 keys": Case(lambda: {"in": _events(1_000)}, _windowed_count, _windowed_count_by_hand),
+    "windowed count, 200,000 keys": Case(lambda: {"in": _events(200_000)}, _windowed_count, _windowed_count_by_hand),
+    "re-keyed windowed count": Case(lambda: {"in": _events(10_000)}, _rekeyed, _rekeyed_by_hand),
+    "three lambdas": Case(lambda: {"in": _events(1_000)}, _lambdas, _lambdas_by_hand, "append"),
+    "three expressions": Case(lambda: {"in": _events(1_000)}, _expressions, _expressions_by_hand, "append"),
+    "word count, lines": Case(lambda: {"in": _lines()}, _words, _words_by_hand),
+    "inner join": Case(_clicks, _join("join"), _join_by_hand("inner"), "append"),
+    "left join": Case(_clicks, _join("left_join"), _join_by_hand("left"), "append"),
+    "stream-table join": Case(_sales, _table_join, _table_join_by_hand, "append", ("users",)),
+}
+
+
+# data
+
+
+def _session() -> Any:
+    from kstreams.runtime.spark.cluster.session import spark_session
+    from kstreams.runtime.spark.io.source import register
+    from kstreams.runtime.spark.settings import SparkSettings
+
+    session = spark_session(SparkSettings())
+    register(session)
+    return session
+
+
+def _write_log(folder: Path, topics: Mapping[str, Rows]) -> None:
+    with open_log(folder) as home, home.admin() as admin, home.producer() as producer:
+        for topic, rows in topics.items():
+            admin.create_topic(topic, PARTITIONS)
+            chosen = partitions_of(rows.keys, PARTITIONS)
+            for part in _slices(len(chosen), AT_ONCE):
+                columns = (rows.keys[part], rows.values[part], pa.array(rows.times[part]))
+                for batch, _ in split_by_partition(topic, chosen[part], *columns, None):
+                    producer.send_batch(batch)
+
+
+def _write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, ...]) -> None:
+    """A file for each trigger and partition."""
+    streams = [topic for topic in topics if topic not in tables]
+    for topic, rows in topics.items():
+        (folder / topic).mkdir(parents=True)
+        chosen = partitions_of(rows.keys, PARTITIONS)
+        for number, part in enumerate(
+            _slices(len(chosen), len(chosen) // TRIGGERS if topic in streams else len(chosen))
+        ):
+            for partition in range(PARTITIONS):
+                mine = pa.array(chosen[part] == partition)
+                table = pa.table([rows.keys[part], rows.values[part], pa.array(rows.times[part])], _COLUMNS)
+                pq.write_table(table.filter(mine), folder / topic / f"{number:03d}-{partition}.parquet")
+
+
+_COLUMNS = ["key", "value", "timestamp"]
+
+
+def _slices(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, start + size) for start in range(0, count, size))
+
+
+if __name__ == "__main__":
+    for what, figure in figures_of(sys.argv[1:] or list(CASES)).items():
+        print(f"{what:<70} {figure:>14,.3f}")
