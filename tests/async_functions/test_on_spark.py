@@ -23,6 +23,7 @@ from kstreams.runtime.spark.relational.support import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step
+from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
 
 pytestmark = pytest.mark.spark
@@ -60,7 +61,7 @@ def test_a_task_in_a_worker_gives_the_same(use: Use, expected: list[str], tmp_pa
     shipped: Program = unpack(pack(made))
     records = [Row(b"k", value, time, ()) for time, value in enumerate([b"x", b"yy", b"x"])]
     given = [Batch.of_rows(TopicPartition("in", 0), records)]
-    found = list(run_task(shipped, shipped.sub_topologies[0], 0, Step(0), given))
+    found = list(run_task(shipped, shipped.sub_topologies[0], 0, Step(0), by_source(given)))
     out, reports = split_reports(pa.Table.from_batches(found))
     raise_first(reports)
     assert [(row.value or b"").decode() for batch in batches_of(out) for row in batch.rows()] == expected

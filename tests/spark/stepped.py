@@ -23,6 +23,7 @@ from kstreams.runtime.spark.steps import KeptState, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
+from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
@@ -140,7 +141,7 @@ def load_globals(program: Program, step: Step, given: Given) -> Step:
     states = dict(step.states)
     for sub in program.sub_topologies:
         if sub.is_global:
-            made = run_task(program, sub, 0, step, given(sub.id, 0))
+            made = run_task(program, sub, 0, step, by_source(given(sub.id, 0)))
             _, reports = split_reports(pa.Table.from_batches(list(made)))  # else only its state matters
             states |= newest(report.states for report in reports)
     return step._replace(states=states)
@@ -190,7 +191,7 @@ def _run(
     for partition in range(program.tasks[number]):
         handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
         batches = [*given(number, partition), *batches_of(handed_over)]
-        made += run_task(program, sub, partition, step, batches)
+        made += run_task(program, sub, partition, step, by_source(batches))
     rows, reports = split_reports(pa.Table.from_batches(made))
     raise_first(reports)
     gathered += reports

@@ -22,6 +22,7 @@ from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
+from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
 from tests.log.contract.reading import values_of
 
@@ -42,7 +43,7 @@ class Executor:
         records = [Row(word.encode(), word.encode(), time, ()) for time, word in enumerate(words)]
         given = [Batch.of_rows(TopicPartition("in", 0), records)]
         topics = replace(self.topics, token=token or self.coordinator.token)
-        return run_task(self.program, self.program.sub_topologies[0], 0, Step(step), given, topics.writer)
+        return run_task(self.program, self.program.sub_topologies[0], 0, Step(step), by_source(given), topics.writer)
 
     def report(self, *words: str, step: int = 0, token: str | None = None) -> TaskReport:
         """The report of an attempt that was taken to its end."""

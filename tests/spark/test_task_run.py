@@ -22,6 +22,7 @@ from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import KeptState, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
+from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 
@@ -64,7 +65,7 @@ Run = tuple[list[tuple[str, int]], States]
 def stepped(app: Program, step: Step, table: pa.Table) -> Run:
     """Run the only task of the only sub-topology; keys and values of what it writes, and the state that it leaves."""
     out, reports = split_reports(
-        pa.Table.from_batches(list(run_task(app, app.sub_topologies[0], 0, step, batches_of(table))))
+        pa.Table.from_batches(list(run_task(app, app.sub_topologies[0], 0, step, by_source(batches_of(table)))))
     )
     raise_first(reports)
     read = serde_of(int).deserialize

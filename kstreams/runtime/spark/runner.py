@@ -90,7 +90,6 @@ class SparkRunner:
         self._checkpoint = Checkpoint(storage, topology, self._plan.streaming)
         self._program = program_of(topology, config, settings, layout, existing, storage.location, self._checkpoint.id)
         self._starts = starting_offsets(self._program, log, clock)
-        register(session)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
@@ -135,6 +134,7 @@ class SparkRunner:
         return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:
+        register(self._session)
         parts = self._session, self._plan, number, self._program, self._settings, self._starts
         rows = windowed_stream(*parts, until_end=until_end)
         group = f"{self._config.application_id}-spark-{number}"

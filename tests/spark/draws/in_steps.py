@@ -6,6 +6,7 @@ A step takes milliseconds here, so that steps of a single record can be drawn by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,9 @@ class _Steps:
     def _given(self, ranges: OffsetRanges) -> Given:
         def batches(number: int, partition: int) -> Iterable[Batch]:
             external = [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
-            return from_log(self._program.home, ranges_of_task(ranges, external, partition))
+            return chain.from_iterable(
+                from_log(self._program.home, ranges_of_task(ranges, external, partition)).values()
+            )
 
         return batches
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, blocks_in, in_blocks
-from kstreams.runtime.spark.io.from_log import from_log
+from kstreams.runtime.spark.io.from_log import LogRecords
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
 from kstreams.runtime.spark.io.reports import TaskReport, report
 
@@ -52,7 +52,7 @@ def _counted_in_arrow(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for control in blocks_in(batches):
-            found = from_log(home, [wanted[control.partition]], missing)
+            found = LogRecords(home, wanted[control.partition], missing)
             yield report(control.partition, TaskReport(records_in=sum(map(len, found))))
 
     return lambda batches: in_blocks(count(batches))

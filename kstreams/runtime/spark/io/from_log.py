@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.source import TopicReader
 
 
-def from_log(home: str, ranges: Iterable[OffsetRange], missing: Collection[str] = ()) -> Iterator[Batch]:
-    """The records of some offset ranges.
+@dataclass(frozen=True)
+class LogRecords:
+    """The records of an offset range, read anew, piece by piece, whenever they are iterated over.
 
     Parameters
     ----------
     home : str
         Address of the home of topics.
-    ranges : iterable of OffsetRange
+    range : OffsetRange
     missing : collection of str
         Topics of which records may have been deleted since.
     """
-    for topic, partition, start, end in ranges:
-        source, topics = TopicPartition(topic, partition), TopicReader(home, [topic], end - start, missing)
+
+    home: str
+    range: OffsetRange
+    missing: Collection[str] = ()
+
+    def __iter__(self) -> Iterator[Batch]:
+        topic, partition, start, end = self.range
+        source, topics = TopicPartition(topic, partition), TopicReader(self.home, [topic], end - start, self.missing)
         for rows in topics.partitions_between({source: start}, {source: end}):
             yield from topics.read(rows)
+
+
+def from_log(home: str, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, LogRecords]:
+    """The records of some offset ranges, each of another partition."""
+    return {TopicPartition(each.topic, each.partition): LogRecords(home, each) for each in ranges}

@@ -40,6 +40,9 @@ from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 ROWS_PER_TASK = 1_000_000
 """Where the range of a partition is split among Spark tasks."""
 
+ROWS_AT_ONCE = 100_000
+"""Read of a partition before more is asked for."""
+
 POLL_SECONDS = 10.0
 """How long a reader waits for rows that are known to be there."""
 
@@ -190,7 +193,7 @@ class TopicReader:
             consumer.assign([rows.source])
             consumer.seek(rows.source, start)
             while consumer.position(rows.source) < rows.end:
-                batches = consumer.poll(POLL_SECONDS, rows.end - rows.start)
+                batches = consumer.poll(POLL_SECONDS, min(rows.end - rows.start, ROWS_AT_ONCE))
                 if not batches and consumer.position(rows.source) < rows.end:
                     raise LogError(f"{rows.source} ends before offset {rows.end}, which Spark was told it has")
                 yield from (part for batch in batches if len(part := _before(batch, rows.end)))

@@ -19,9 +19,7 @@ from kstreams.clock import ManualClock
 from kstreams.errors import CorruptStateError, KStreamsError
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.settings import TaskSettings
-from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
-from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import SubTopology
@@ -37,6 +35,7 @@ from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE, CachedState
 from kstreams.runtime.spark.tasks.state_files import StateFiles, state_files
+from kstreams.runtime.spark.tasks.task_input import Feeds, by_source, in_order
 from kstreams.state.api import StateStore
 
 logger = logging.getLogger(__name__)
@@ -62,8 +61,8 @@ def tasks_in_arrow(
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
         program: Program = unpack(packed)
         for partition, (_, *blocks) in groupby(blocks_in(batches), lambda block: block.partition):
-            given = [*from_log(program.home, ranges[partition]), *batches_of(rows_of(blocks))]
-            yield from run_task(program, program.sub_topology(sub_topology), partition, step, given, writer)
+            feeds: Feeds = {**from_log(program.home, ranges[partition]), **by_source(batches_of(rows_of(blocks)))}
+            yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
 
     return lambda batches: in_blocks(run(batches))
 
@@ -73,15 +72,15 @@ def run_task(
     sub: SubTopology,
     partition: int,
     step: Step,
-    given: Iterable[Batch],
+    feeds: Feeds,
     writer: OpensWriter = NoTopics,
 ) -> Iterator[pa.RecordBatch]:
     """Run one task in one step.
 
     Parameters
     ----------
-    given : iterable of Batch
-        Its input, the batches of one partition in order.
+    feeds : mapping of TopicPartition to iterable of Batch
+        Its input.
     writer : callable
         Opens what its output is written with.
 
@@ -90,16 +89,16 @@ def run_task(
     pyarrow RecordBatch
         Its output for Spark, columns as in `ARROW_OUT_SCHEMA`, and one row with its report.
     """
-    name, given, num_given_out = _cache_name(program, sub, partition), list(given), 0
+    name, num_given_out = _cache_name(program, sub, partition), 0
     try:
         try:
-            for output in _attempt(program, sub, partition, step, given, writer):
+            for output in _attempt(program, sub, partition, step, feeds, writer):
                 yield output
                 num_given_out += 1
         except CorruptStateError as damage:
             logger.warning("%s. They are rebuilt from the state files, and the step is run again", damage)
             STATE_CACHE.clear()  # a global table's may be meant
-            yield from islice(_attempt(program, sub, partition, step, given, writer), num_given_out, None)
+            yield from islice(_attempt(program, sub, partition, step, feeds, writer), num_given_out, None)
     except KStreamsError as error:
         STATE_CACHE.drop(name)
         yield report(partition, TaskReport(error=describe(error)))
@@ -110,12 +109,12 @@ def run_task(
 
 
 def _attempt(
-    program: Program, sub: SubTopology, partition: int, step: Step, given: Iterable[Batch], writer: OpensWriter
+    program: Program, sub: SubTopology, partition: int, step: Step, feeds: Feeds, writer: OpensWriter
 ) -> Iterator[pa.RecordBatch]:
     """The output of a task in one step: the same whenever it is run."""
     cached, files = _state(program, sub, partition, step), state_files(program, sub.id, partition)
     with writer() as opened:
-        yield from _Run(program, sub, partition, step, cached, opened).outputs(given, files)
+        yield from _Run(program, sub, partition, step, cached, opened).outputs(feeds, files)
 
 
 def _state(program: Program, sub: SubTopology, partition: int, step: Step) -> CachedState:
@@ -152,12 +151,11 @@ class _Run:
         resources = TaskResources(cached.state, self._collector, global_stores)
         self._task = Task(sub, partition, application, resources, ResumePoint(self._metadata, self._metadata))
 
-    def outputs(self, given: Iterable[Batch], files: StateFiles) -> Iterator[pa.RecordBatch]:
+    def outputs(self, feeds: Feeds, files: StateFiles) -> Iterator[pa.RecordBatch]:
         """Process, commit, and yield the output."""
-        batches = [self._numbered(batch) for batch in given]
         waiting = self._program.awake(self._sub_topology, self._partition, self._step.behind)
-        self._task.pass_time(awake=waiting.union(batch.source.topic for batch in batches))
-        for runs in self._in_order(batches):
+        self._task.pass_time(awake=waiting.union(source.topic for source in feeds))
+        for runs in in_order(feeds, self._stamped):
             self._task.process_interleaved(runs)
             yield from self._collector.drain()
         self._task.report_skipped()
@@ -178,12 +176,8 @@ class _Run:
             dropped, None, self._task.records_in, *wrote, {str(TaskId(self._sub_topology, self._partition)): self._kept}
         )
 
-    def _in_order(self, batches: list[Batch]) -> Iterator[Interleaved]:
-        group = PartitionGroup(sorted({batch.source for batch in batches}), stamp=self._task.stamp)
-        for batch in batches:
-            group.add(batch)
-        longest = max(map(len, batches), default=0)
-        return iter(lambda: group.next_runs(longest), None)
+    def _stamped(self, batch: Batch) -> Batch:
+        return self._task.stamp(self._numbered(batch))
 
     def _numbered(self, batch: Batch) -> Batch:
         """Rows of a repartition topic have no offsets of a log: they are counted here, from step to step."""
