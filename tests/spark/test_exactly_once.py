@@ -49,6 +49,23 @@ def test_a_run_that_dies_at_the_commit_goes_on_with_the_same_step(
     assert steps == ([0, 2, 2, 3] if moment == "before" else [0, 2, 3])
 
 
+def test_a_step_that_is_run_again_ends_where_it_was_to_end(words: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, ends = LogSink.commit, []
+
+    def dying(self, step, transactions, positions):
+        ends.append((step.number, dict(positions)))
+        if len(ends) == 2:
+            raise LogError("the disk is gone")
+        commit(self, step, transactions, positions)
+
+    monkeypatch.setattr(LogSink, "commit", dying)
+    with pytest.raises(LogError, match="the disk is gone"):
+        words.run(until_end=False)
+    words.write(LINES).run(until_end=False, **{"spark.kstreams.max.records": 1000})
+    assert ends[2] == ends[1]
+    assert words.table("counts") == {word: 2 * count for word, count in COUNTS.items()}
+
+
 def test_a_newer_driver_keeps_an_older_one_from_committing(words: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = LogSink.commit
 
