@@ -106,3 +106,18 @@ def test_a_moment_with_more_records_than_a_first_run_takes_is_processed(world: W
     builder.stream("in", key=str, value=str).repartition(key=str, value=str, name="all").to("out", key=str, value=str)
     world.run(builder.build())
     assert [row.value for row in world.rows("out")] == [str(number) for number in range(150)]
+
+
+def test_what_is_left_of_one_topic_when_another_runs_out_keeps_its_place(world: World) -> None:
+    world.create("in", 2)
+    world.create("other", 2)
+    world.write("other", [("k", "other", time) for time in range(10)], 0)
+    world.write("other", [("k", "other", time) for time in range(1_000, 1_010)], 1)
+    world.write("in", [("k", f"0.{time}", time) for time in range(15)], 0)
+    world.write("in", [("k", f"1.{time}", time) for time in range(1_000, 1_015)], 1)
+    builder = ks.StreamsBuilder()
+    whole = builder.stream("in", key=str, value=str).merge(builder.stream("other", key=str, value=str))
+    whole.repartition(key=str, value=str, name="by-value", partitions=1).to("out", key=str, value=str)
+    world.run(builder.build())
+    [merged] = repartitioned(world)
+    assert [row.timestamp for row in merged] == sorted(row.timestamp for row in merged)

@@ -44,7 +44,7 @@ class InputReader:
             self._consumer.seek(source, task.next_offsets[source])
 
     def poll(self, *, is_busy: bool) -> bool:
-        """Buffer records, and report to every task how much its empty inputs lag; whether there were records.
+        """Buffer records, and report to every task how much its inputs lag; whether there were records.
 
         Parameters
         ----------
@@ -59,7 +59,9 @@ class InputReader:
                 self._task_of[batch.source].add(rows)
         everything = sum(map(len, batches)) < most
         for task in self._tasks:
-            for source in task.group.empty_partitions():
+            # What a bounded run has read to its end may run out before the next poll: no task waits for it then.
+            asked = task.group.empty_partitions() if self._bounds is None else task.plan.inputs
+            for source in asked:
                 task.group.set_lag(source, 0 if self._is_at_end(source, task, everything) else 1)
         return bool(batches)
 
