@@ -96,7 +96,7 @@ def spark_ways(draw: Draw, session: Any) -> dict[str, Way]:
     """One step, and some; in every third draw with a stop in between, after which steps have another size."""
     chance = draw.random("Spark")
     path = {"spark.kstreams.path": chance.choice(["auto", "auto", "task"])}
-    few, fewer = (path | {MAX_RECORDS: -(-len(draw.rows) // steps)} for steps in (chance.randint(3, 7), 2))
+    few, fewer = (path | {MAX_RECORDS: -(-len(draw.rows) // steps)} for steps in (chance.randint(3, 5), 2))
     ways: dict[str, Way] = {f"Spark, {path}": lambda folder: on_spark(draw, folder, session, **path)}
     if chance.random() < 2 / 3:
         return ways | {f"Spark, {few}": lambda folder: on_spark(draw, folder, session, **few)}
