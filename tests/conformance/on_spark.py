@@ -109,7 +109,14 @@ def prepare(case: Case, app: Any, folder: Path, most: int) -> Prepared:
     config, topology = Config.of(_settings(case)), app.builder.build()
     existing = dict.fromkeys(app.inputs, 1)
     layout = lay_out(topology, "app", existing)
-    program = program_of(topology, config, SparkSettings(snapshot_every=3), layout, existing, str(folder))
+    program = program_of(
+        topology,
+        config,
+        SparkSettings(snapshot_every=3, state_dir=str(folder / "local")),
+        layout,
+        existing,
+        str(folder),
+    )
     return Prepared(program, list(_cuts(case, app, most)))
 
 
@@ -216,20 +223,19 @@ def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
 def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
     from kstreams.runtime.spark.steps import Step
-    from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-    from tests.spark.stepped import load_globals, rows_in, run_step
+    from tests.spark.stepped import forget_states, load_globals, rows_in, run_step
 
     written, states = 0, {}
     for at, cut in enumerate(case.cuts):
         if at % FORGET_EVERY == 0:
-            STATE_CACHE.clear()
+            forget_states(case.program)
         step = Step(2 * at, cut.now_ms, states=states)
         given = rows_in(case.program, cut.rows)
         tables, states = run_step(case.program, load_globals(case.program, step, given), given)
         for batch in pa.concat_tables(tables).to_batches():
             yield _numbered(batch, number, written)
             written += len(batch)
-    STATE_CACHE.clear()
+    forget_states(case.program)
 
 
 def _numbered(batch: pa.RecordBatch, case: int, first: int) -> pa.RecordBatch:

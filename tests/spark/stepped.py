@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from kstreams.runtime.spark.io.reports import TaskReport, raise_first, split_rep
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.steps import KeptState, Step
+from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
@@ -56,10 +57,10 @@ class Stepped:
         self.config = Config.of({"application.id": "app", "statestore.cache.max.bytes": 0, **settings})
         existing = dict.fromkeys(inputs, 1)
         layout = lay_out(self.topology, "app", existing)
-        spark = SparkSettings(snapshot_every=3)
+        spark = SparkSettings(snapshot_every=3, state_dir=str(folder / "local"))
         self.program = program_of(self.topology, self.config, spark, layout, existing, str(folder))
         self.types, self._number = types, -2
-        self._states: Mapping[str, KeptState] = {}
+        self._states: Mapping[str, StateVersion] = {}
         self._offsets = dict.fromkeys(inputs, 0)
         self.reports: list[TaskReport] = []
 
@@ -82,7 +83,7 @@ class Stepped:
         table = self._encoded(rows)
         for again in range(1 + twice):
             if forget and again == twice:
-                STATE_CACHE.clear()
+                forget_states(self.program)
             given = rows_in(self.program, table)
             tables, states = run_step(self.program, load_globals(self.program, step, given), given, self.reports)
         self._states = states
@@ -124,6 +125,12 @@ class Stepped:
         return found
 
 
+def forget_states(program: Program) -> None:
+    """What a machine that never ran the application knows of its states."""
+    STATE_CACHE.clear()
+    shutil.rmtree(str(program.state_dir), ignore_errors=True)
+
+
 def _bytes(item: Any, kind: Any) -> bytes | None:
     return None if item is None else serde_of(kind).serialize(item)
 
@@ -158,7 +165,7 @@ def rows_in(program: Program, rows: pa.Table) -> Given:
 
 def run_step(
     program: Program, step: Step, given: Given, reports: list[TaskReport] | None = None
-) -> tuple[list[pa.Table], Mapping[str, KeptState]]:
+) -> tuple[list[pa.Table], Mapping[str, StateVersion]]:
     """The output of every sub-topology, as `SubTopologyChain` has it made; and the state that the step leaves."""
     produced: list[pa.Table] = []
     states = dict(step.states)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kstreams.errors import StateError
-from kstreams.runtime.spark.steps import AppliedStep, KeptState, StateVersion
+from kstreams.runtime.spark.steps import AppliedStep, StateVersion
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest, newest
@@ -20,8 +20,8 @@ def storage(tmp_path: Path) -> CheckpointStorage:
     return open_storage(str(tmp_path), {})
 
 
-def kept(number: int, digest: bytes = b"x") -> KeptState:
-    return KeptState(StateVersion(number, digest * 16))
+def kept(number: int, digest: bytes = b"x") -> StateVersion:
+    return StateVersion(number, digest * 16)
 
 
 def published(manifests: Manifests, count: int, digest: bytes = b"x") -> list[AppliedStep]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams.errors import StateError
-from kstreams.runtime.spark.steps import EMPTY, KeptState, StateVersion, version_number
+from kstreams.runtime.spark.steps import EMPTY, StateVersion, version_number
 from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.runtime.spark.tasks.state_files import StateFiles, StateOwner
 from kstreams.state.api import Changes
@@ -97,31 +97,28 @@ def test_a_snapshot_stands_for_all_before_it(files: StateFiles) -> None:
     assert contents(files.rebuild(versions[3])) == [{"store": [b"all"]}, {"store": [b"k3"]}]
 
 
-def test_pruning_leaves_what_the_last_two_committed_steps_need(files: StateFiles) -> None:
-    versions, kept, before = [], KeptState(), [KeptState(), KeptState()]
-    for step in range(20):
-        at = version_number(step)
-        version = files.write_changes(at, kept.version, {}, {"store": changes(**{f"k{step}": "v"})})
-        versions.append(version)
-        if step % 3 == 0:
-            files.write_snapshot(version, {}, {"store": changes(all="v")})
-            files.prune(kept.older_snapshot)
-        for committed in before:
-            assert files.rebuild(committed.version) is not None
-        kept = kept.followed_by(version, snapshot=step % 3 == 0)
-        before = [before[1], kept]
+def test_a_snapshot_is_due_when_changes_outweigh_the_last_one_or_are_many(files: StateFiles) -> None:
+    assert files.is_snapshot_due(4)
+    versions = written(files, 1)
+    files.write_snapshot(versions[0], {}, {"store": changes(**{f"k{n}": "some value" for n in range(2_000)})})
+    assert not files.is_snapshot_due(4)
+    version = versions[0]
+    for step in range(1, 5):
+        version = files.write_changes(version_number(step), version, {}, {"store": changes(k="v")})
+    assert not files.is_snapshot_due(4)
+    assert files.is_snapshot_due(3)
+    files.write_changes(
+        version_number(5), version, {}, {"store": changes(**{f"k{n}": "new value" for n in range(2_000)})}
+    )
+    assert files.is_snapshot_due(100)
 
 
-def test_files_stay_bounded(files: StateFiles, tmp_path: Path) -> None:
-    kept, most = KeptState(), 0
-    for step in range(60):
-        version = files.write_changes(version_number(step), kept.version, {}, {"store": changes(k=f"{step}")})
-        if step % 3 == 0:
-            files.write_snapshot(version, {}, {"store": changes(all="v")})
-            files.prune(kept.older_snapshot)
-        kept = kept.followed_by(version, snapshot=step % 3 == 0)
-        most = max(most, len(list(tmp_path.rglob("*-*"))))
-    assert most <= 3 * 4
+def test_pruning_leaves_a_snapshot_and_what_came_after_it(files: StateFiles, tmp_path: Path) -> None:
+    versions = written(files, 6)
+    files.write_snapshot(versions[2], {}, {"store": changes(all="v")})
+    files.prune(versions[2].number)
+    assert contents(files.rebuild(versions[5])) == [{"store": [b"all"]}, *({"store": [b"k%d" % n]} for n in (3, 4, 5))]
+    assert len(list(tmp_path.rglob("*-*"))) == 5
 
 
 def test_a_missing_step_is_an_error_not_an_empty_state(files: StateFiles, tmp_path: Path) -> None:

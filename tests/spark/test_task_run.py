@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +18,18 @@ from kstreams.runtime.spark.io.reports import raise_first, split_reports
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.steps import KeptState, Step
+from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
-from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
+from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
+from tests.spark.stepped import forget_states
 
 pytestmark = pytest.mark.spark
 
-States = dict[str, KeptState]
+States = dict[str, StateVersion]
 WORDS = ["a", "b", "a", "c", "a", "b", "c", "c", "a", "b"]
-
-
-@pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
-    STATE_CACHE.clear()
-    yield
-    STATE_CACHE.clear()
 
 
 def counting(folder: Path, **settings: Any) -> Program:
@@ -46,7 +39,8 @@ def counting(folder: Path, **settings: Any) -> Program:
 
 
 def program(builder: ks.StreamsBuilder, folder: Path, **settings: Any) -> Program:
-    config = Config.of({"application.id": "app", "statestore.cache.max.bytes": 0, **settings})
+    local = {"spark.kstreams.state.dir": str(folder / "local")}
+    config = Config.of({"application.id": "app", "statestore.cache.max.bytes": 0, **local, **settings})
     topology, existing = builder.build(), {"in": 1}
     layout = lay_out(topology, "app", existing)
     return program_of(topology, config, SparkSettings.of(config), layout, existing, str(folder))
@@ -84,7 +78,7 @@ def run_all(app: Program, *, forget: bool = False, twice: bool = False) -> list[
         if twice:
             run(app, step, rows(word, start=number))
         if forget:
-            STATE_CACHE.clear()
+            forget_states(app)
         made, states = stepped(app, step, rows(word, start=number))
         found += made
     return found
@@ -109,7 +103,8 @@ def test_a_step_run_again_by_a_worker_that_is_ahead_gives_the_same(tmp_path: Pat
 def test_snapshots_stand_for_the_changes_before_them(tmp_path: Path, forget: bool) -> None:
     app = counting(tmp_path, **{"spark.kstreams.snapshot.every": 3})
     assert run_all(app, forget=forget) == EXPECTED
-    assert len(list(tmp_path.rglob("*.snapshot"))) == 3
+    SNAPSHOTS.wait()
+    assert list(tmp_path.rglob("*.snapshot"))
     assert len(list(tmp_path.rglob("*.changes"))) < len(WORDS)
 
 
@@ -142,7 +137,6 @@ def test_a_late_attempt_at_a_step_that_counts_changes_nothing(tmp_path: Path) ->
     late, others = stepped(app, Step(0), rows("a"))
     assert (found, late) == ([("a", 0)], [("a", 1)])
     for after, total in ((states, 1000), (others, 1001)):
-        STATE_CACHE.clear()
         assert run(app, Step(2, states=after), rows("a", start=1)) == [("a", total)]
 
 
@@ -176,21 +170,17 @@ def test_a_program_survives_its_way_to_the_workers(tmp_path: Path) -> None:
     assert run_all(unpack(pack(counting(tmp_path)))) == EXPECTED
 
 
-def break_what_is_kept() -> None:
-    """Damage the local files of every state; what is live of them is forgotten, as under pressure."""
-    for live in STATE_CACHE._kept.values():
-        for store in live.state._live.values():  # type: ignore[attr-defined]
-            store.family._rows.flush()
-            store._entries.forget()
-        for table in live.folder.glob("rocksdb/*.sst"):
-            table.write_bytes(bytes(byte ^ 1 for byte in table.read_bytes()))
+def break_what_is_kept(folder: Path) -> None:
+    """Damage the local files of every state."""
+    for table in folder.rglob("rocksdb/*.sst"):
+        table.write_bytes(bytes(byte ^ 1 for byte in table.read_bytes()))
 
 
 def test_a_damaged_local_state_is_rebuilt_from_the_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     app, found, states = counting(tmp_path), list[tuple[str, int]](), States()
     for number, word in enumerate(WORDS):
         if number in (3, 7):
-            break_what_is_kept()
+            break_what_is_kept(tmp_path)
         made, states = stepped(app, Step(2 * number, states=states), rows(word, start=number))
         found += made
     assert found == EXPECTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ from kstreams.state import StateLimits
 from kstreams.timestamps import extractor_of
 
 logger = logging.getLogger(__name__)
+
+_LOAD_BYTES = 4 * 1024 * 1024
 
 
 class RowRoutes(NamedTuple):
@@ -77,9 +79,11 @@ class Program:
         Real names of topics that are written and read within a step: repartition topics, and whatever the topology
         both writes and reads.
     snapshot_every : int
-        Steps between two snapshots.
+        Steps after which snapshots are thought of.
     delta : bool
         Whether Delta tables take the results too: tasks then hand them to Spark besides writing them to topics.
+    state_dir : str or None
+        Folder on each machine for what workers keep there; None for Spark's local ones.
     """
 
     config: Config
@@ -94,6 +98,7 @@ class Program:
     internal: frozenset[str]
     snapshot_every: int
     delta: bool
+    state_dir: str | None = None
 
     @property
     def default_partitions(self) -> int:
@@ -122,6 +127,11 @@ class Program:
     def limits(self) -> StateLimits:
         """Ceilings for the state of each worker process."""
         return StateLimits.of(MemoryShares.of(self.config))
+
+    @cached_property
+    def limits_in_step(self) -> StateLimits:
+        """The same for stores that are open for one step only: of many rows few are read then."""
+        return replace(self.limits, load_max_bytes=_LOAD_BYTES)
 
     @cached_property
     def upstream(self) -> dict[int, frozenset[int]]:
@@ -212,6 +222,7 @@ def program_of(
         internal=repartition | through,
         snapshot_every=settings.snapshot_every,
         delta=settings.delta is not None,
+        state_dir=settings.state_dir,
     )
     if program.idle_sources:
         logger.warning(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
 from kstreams.errors import ConfigError
-from kstreams.runtime.spark.storage.location import below, location_of
+from kstreams.runtime.spark.storage.location import below, local_path, location_of
 
 PathChoice = Literal["auto", "task", "relational"]
 OWN = "spark.kstreams."
@@ -22,6 +22,7 @@ _DEFAULTS = {
     "max.records": "1000000",
     "snapshot.every": "20",
     "transaction.timeout.ms": "3600000",
+    "state.dir": "local",
 }
 
 
@@ -65,9 +66,13 @@ class SparkSettings:
     max_records : int
         `spark.kstreams.max.records`: most rows that one trigger reads.
     snapshot_every : int
-        `spark.kstreams.snapshot.every`: steps between two snapshots of a task's state.
+        `spark.kstreams.snapshot.every`: after how many steps a worker looks whether a snapshot of a task's state is
+        due. It is when the changes since the last one outweigh it.
     transaction_timeout_ms : int
         `spark.kstreams.transaction.timeout.ms`: how long a step may take from its first row of output to its commit.
+    state_dir : str or None
+        `spark.kstreams.state.dir`: folder on each machine in which workers keep the stores of tasks between steps, with
+        `local` (None) among Spark's own local files, which go with the executor.
     conf : mapping
         All other `spark.*` keys: Spark's own, passed on as they are.
 
@@ -84,6 +89,7 @@ class SparkSettings:
     max_records: int = int(_DEFAULTS["max.records"])
     snapshot_every: int = int(_DEFAULTS["snapshot.every"])
     transaction_timeout_ms: int = int(_DEFAULTS["transaction.timeout.ms"])
+    state_dir: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -102,6 +108,7 @@ class SparkSettings:
             max_records=_positive("max.records", own["max.records"]),
             snapshot_every=_positive("snapshot.every", own["snapshot.every"]),
             transaction_timeout_ms=_positive("transaction.timeout.ms", own["transaction.timeout.ms"]),
+            state_dir=None if own["state.dir"] == "local" else str(local_path(location_of(own["state.dir"]))),
             conf=given,
         )
 

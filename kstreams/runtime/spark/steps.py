@@ -35,30 +35,6 @@ EMPTY = StateVersion(version_number(NO_STEP), bytes(16))
 """The state before the first step."""
 
 
-class KeptState(NamedTuple):
-    """What is kept of one task after a step.
-
-    Parameters
-    ----------
-    version : StateVersion
-        Its state.
-    snapshot : int
-        Number of the newest version before it, or itself, of which there is a snapshot.
-    older_snapshot : int
-        Number of the one before that: a task may delete what is older, and never needs it.
-    """
-
-    version: StateVersion = EMPTY
-    snapshot: int = EMPTY.number
-    older_snapshot: int = EMPTY.number
-
-    def followed_by(self, version: StateVersion, *, snapshot: bool) -> KeptState:
-        """What is kept after the next version, of which a snapshot was taken or not."""
-        if snapshot:
-            return KeptState(version, version.number, self.snapshot)
-        return self._replace(version=version)
-
-
 class Step(NamedTuple):
     """One micro-batch, or the end of bounded input: the unit that is applied once.
 
@@ -70,7 +46,7 @@ class Step(NamedTuple):
         Wall-clock time of the step, the same whenever it is run again.
     end : bool
         Whether bounded input is over.
-    states : mapping of str to KeptState
+    states : mapping of str to StateVersion
         By task: the state that it goes on from, of a global table the state to look into. A task that is not here
         starts from nothing.
     round_number : int
@@ -83,7 +59,7 @@ class Step(NamedTuple):
     number: int
     now_ms: int = 0
     end: bool = False
-    states: Mapping[str, KeptState] = {}
+    states: Mapping[str, StateVersion] = {}
     round_number: int = 0
     behind: frozenset[TopicPartition] = frozenset()
 
@@ -92,9 +68,9 @@ class Step(NamedTuple):
         """Number of the state that this step, or this round of it, makes."""
         return version_number(self.number, self.round_number)
 
-    def state_of(self, sub_topology: int, partition: int) -> KeptState:
+    def state_of(self, sub_topology: int, partition: int) -> StateVersion:
         """The state that a task goes on from."""
-        return self.states.get(str(TaskId(sub_topology, partition)), KeptState())
+        return self.states.get(str(TaskId(sub_topology, partition)), EMPTY)
 
     def only(self, sub_topologies: Collection[int]) -> Step:
         """The step as some sub-topologies need it, without the states of the others."""

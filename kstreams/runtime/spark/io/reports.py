@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from kstreams import errors
 from kstreams.runtime.spark.io.blocks import CONTROL_TOPIC
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
-from kstreams.runtime.spark.steps import KeptState
+from kstreams.runtime.spark.steps import StateVersion
 from kstreams.source_line import operator_in
 
 _KINDS: dict[str, type[errors.KStreamsError]] = {
@@ -51,7 +51,7 @@ class TaskReport(msgspec.Struct, frozen=True):
         The topics whose records it left to tasks of the same step.
     transaction : str, optional
         Holds what it wrote.
-    states : dict of str to KeptState
+    states : dict of str to StateVersion
         What is kept of its state after the step.
     """
 
@@ -61,7 +61,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     written: dict[str, int] = {}
     handed_over: list[str] = []
     transaction: str | None = None
-    states: dict[str, KeptState] = {}
+    states: dict[str, StateVersion] = {}
 
 
 def report(partition: int, said: TaskReport) -> pa.RecordBatch:

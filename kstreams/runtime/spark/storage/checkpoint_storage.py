@@ -43,8 +43,12 @@ class CheckpointStorage(ABC):
         """
 
     @abstractmethod
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The bytes of the objects directly in a folder, by name without it; empty when there is no such folder."""
+
     def names(self, folder: str) -> list[str]:
-        """The names of the objects directly in a folder, without it; empty when there is no such folder."""
+        """The names of these objects."""
+        return list(self.sizes(folder))
 
     @abstractmethod
     def delete(self, names: Iterable[str]) -> None:

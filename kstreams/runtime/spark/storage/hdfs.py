@@ -40,12 +40,12 @@ class HdfsStorage(CheckpointStorage):
             self._put(name, content, overwrite=False)
         return self.read(name)
 
-    def names(self, folder: str) -> list[str]:
+    def sizes(self, folder: str) -> dict[str, int]:
         with self._reporting(folder, "listed"), suppress(FileNotFoundError):
             found = [status for status in self._client.list_status(f"{self._root}/{folder}") if not status.isdir]
-            names = [str(status.path).rpartition("/")[2] for status in found]
-            return [name for name in names if not name.endswith(_SCRATCH)]
-        return []
+            sizes = {str(status.path).rpartition("/")[2]: int(status.length) for status in found}
+            return {name: size for name, size in sizes.items() if not name.endswith(_SCRATCH)}
+        return {}
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:

@@ -47,10 +47,14 @@ class LocalStorage(CheckpointStorage):
             os.link(scratch, path)
         return self.read(name)
 
-    def names(self, folder: str) -> list[str]:
+    def sizes(self, folder: str) -> dict[str, int]:
+        found: dict[str, int] = {}
         with suppress(FileNotFoundError), os.scandir(self._root / folder) as entries:
-            return [entry.name for entry in entries if entry.is_file() and not entry.name.endswith(_SCRATCH)]
-        return []
+            for entry in entries:
+                with suppress(FileNotFoundError):  # deleted just now
+                    if entry.is_file() and not entry.name.endswith(_SCRATCH):
+                        found[entry.name] = entry.stat().st_size
+        return found
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:

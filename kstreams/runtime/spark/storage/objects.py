@@ -47,11 +47,12 @@ class ObjectStorage(CheckpointStorage):
             return content
         return self.read(name)
 
-    def names(self, folder: str) -> list[str]:
+    def sizes(self, folder: str) -> dict[str, int]:
         with self._reporting(folder, "listed"):
             found = obstore.list_with_delimiter(self._store, folder)["objects"]
-        paths = (str(entry["path"]) for entry in found)
-        return [path.rpartition("/")[2] for path in paths if path != folder]  # Hadoop marks folders with empty objects
+        sizes = {str(entry["path"]): int(entry["size"]) for entry in found}
+        sizes.pop(folder, None)  # Hadoop marks folders with empty objects
+        return {path.rpartition("/")[2]: size for path, size in sizes.items()}
 
     def delete(self, names: Iterable[str]) -> None:
         with suppress(FileNotFoundError), self._reporting("", "deleted"):

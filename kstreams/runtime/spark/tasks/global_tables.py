@@ -18,7 +18,7 @@ from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_rep
 from kstreams.runtime.spark.io.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.steps import NO_STEP, KeptState, Step
+from kstreams.runtime.spark.steps import NO_STEP, StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import StepManifest, newest
 from kstreams.runtime.spark.tasks.step_plans import GlobalTable, StepPlan
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
@@ -57,9 +57,9 @@ class GlobalTableLoader:
         """How far to read each table for a step; a table whose topics have not grown stays at its state."""
         return {sub.id: self._plan(sub, step, before.get(sub.id)) for sub in self._subs}
 
-    def load(self, step: int, plan: StepPlan, before: StepManifest) -> dict[str, KeptState]:
+    def load(self, step: int, plan: StepPlan, before: StepManifest) -> dict[str, StateVersion]:
         """Have the tables brought to the state that is wanted; what is kept of those that have grown."""
-        loaded: dict[str, KeptState] = {}
+        loaded: dict[str, StateVersion] = {}
         for sub in self._subs:
             if plan.globals[sub.id].step == step:
                 last = before.globals.get(sub.id, GlobalTable(NO_STEP, {}))

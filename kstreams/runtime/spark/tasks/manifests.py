@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kstreams.errors import StateError
-from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, KeptState
+from kstreams.runtime.spark.steps import EMPTY, NO_STEP, AppliedStep, StateVersion
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.step_folder import StepFolder
 from kstreams.runtime.spark.tasks.step_plans import GlobalTable
@@ -28,7 +28,7 @@ class StepManifest(msgspec.Struct, frozen=True):
     step : int
     parent : AppliedStep
         The step before it.
-    states : mapping of str to KeptState
+    states : mapping of str to StateVersion
         By task; a task that did not run has what the parent says.
     globals : mapping of int to GlobalTable
         By sub-topology: how far global tables were read.
@@ -36,7 +36,7 @@ class StepManifest(msgspec.Struct, frozen=True):
 
     step: int = NO_STEP
     parent: AppliedStep = AppliedStep()
-    states: dict[str, KeptState] = {}
+    states: dict[str, StateVersion] = {}
     globals: dict[int, GlobalTable] = {}
 
     def require_tasks(self, tasks: Mapping[int, int]) -> None:
@@ -105,12 +105,12 @@ MANIFESTS = "manifests"
 _CURE = "Restore the file from a copy, or start anew with --reset."
 
 
-def newest(states: Iterable[Mapping[str, KeptState]]) -> dict[str, KeptState]:
+def newest(states: Iterable[Mapping[str, StateVersion]]) -> dict[str, StateVersion]:
     """Of every task what was kept of its last round."""
-    found: dict[str, KeptState] = {}
+    found: dict[str, StateVersion] = {}
     for each in states:
         for task, kept in each.items():
-            found[task] = max(found.get(task, KeptState()), kept, key=lambda state: state.version.number)
+            found[task] = max(found.get(task, EMPTY), kept, key=lambda version: version.number)
     return dict(sorted(found.items()))
 
 

@@ -1,4 +1,4 @@
-"""`TaskStateCache`: the task states that a Spark worker keeps open between steps, so as not to rebuild them."""
+"""`TaskStateCache`: the states of global tables, which every Spark worker keeps open to look into them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError
 from kstreams.open_files import file_limit
 from kstreams.runtime.spark.steps import EMPTY, StateVersion
-from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, TaskMetadata
+from kstreams.runtime.spark.tasks.local_state import apply
+from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
 
@@ -36,7 +34,6 @@ class CachedState:
     folder: Path
     has_database: bool
     version: StateVersion = EMPTY
-    metadata: TaskMetadata | None = None
     num_bytes: int = 0
 
     def measure(self) -> None:
@@ -51,12 +48,7 @@ class CachedState:
     def apply(self, files: Sequence[StateFile]) -> None:
         """Apply the changes in the files."""
         for file in files:
-            for store in file.stores.keys() & self.state.stores.keys():  # the topology may have lost some since
-                changes = file.stores[store]
-                offsets = np.full(len(changes), file.version.number, dtype=np.int64)
-                source = TopicPartition(store, 0)
-                self.state.restore(store, Batch(source, offsets, changes.keys, changes.values, changes.timestamps))
-            self.metadata = file.metadata
+            apply(self.state, file)
 
 
 class TaskStateCache:

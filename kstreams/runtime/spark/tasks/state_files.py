@@ -157,8 +157,20 @@ class StateFiles:
             at = found[-1].parent
         return found[::-1]
 
+    def metadata_at(self, version: StateVersion) -> TaskMetadata:
+        """The task metadata that were kept with a version."""
+        return {} if version == EMPTY else self._changes(version).metadata
+
+    def is_snapshot_due(self, most_files: int) -> bool:
+        """Whether the changes since the last snapshot outweigh it, or are more than so many files."""
+        sizes = self._storage.sizes(self._folder)
+        newest = max((_number(name) for name in sizes if name.endswith(_SNAPSHOT)), default=EMPTY.number)
+        held = sum(size for name, size in sizes.items() if name.endswith(_SNAPSHOT) and _number(name) == newest)
+        later = [size for name, size in sizes.items() if _number(name) > newest]
+        return len(later) > most_files or sum(later) >= held
+
     def prune(self, oldest: int) -> None:
-        """Delete the files of versions with a number below this one: see `KeptState.older_snapshot`."""
+        """Delete the files of versions with a number below this one."""
         names = self._storage.names(self._folder)
         self._storage.delete(f"{self._folder}/{name}" for name in names if _number(name) < oldest)
 

@@ -26,7 +26,7 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.relational.written_rows import written_rows
-from kstreams.runtime.spark.steps import KeptState, Step
+from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
@@ -120,7 +120,7 @@ class SubTopologyChain:
     ) -> dict[int, list[DataFrame]]:
         """The rows of sub-topologies that feed each other, round by round."""
         first = {number: self._handed_over(number, written) for number in members}
-        made: dict[str, KeptState] = {}
+        made: dict[str, StateVersion] = {}
 
         def run(number: int, round_number: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
             mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]

@@ -33,7 +33,10 @@ from kstreams.runtime.spark.io.rows import batches_of
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
-from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE, CachedState
+from kstreams.runtime.spark.tasks.local_places import task_place
+from kstreams.runtime.spark.tasks.local_state import OpenedState, observed_times, opened_state
+from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
+from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.state_files import StateFiles, state_files
 from kstreams.runtime.spark.tasks.task_input import Feeds, by_source, in_order
 from kstreams.state.api import StateStore
@@ -89,7 +92,7 @@ def run_task(
     pyarrow RecordBatch
         Its output for Spark, columns as in `ARROW_OUT_SCHEMA`, and one row with its report.
     """
-    name, num_given_out = _cache_name(program, sub, partition), 0
+    num_given_out = 0
     try:
         try:
             for output in _attempt(program, sub, partition, step, feeds, writer):
@@ -100,11 +103,7 @@ def run_task(
             STATE_CACHE.clear()  # a global table's may be meant
             yield from islice(_attempt(program, sub, partition, step, feeds, writer), num_given_out, None)
     except KStreamsError as error:
-        STATE_CACHE.drop(name)
         yield report(partition, TaskReport(error=describe(error)))
-    except BaseException:
-        STATE_CACHE.drop(name)  # it holds half a step
-        raise
     STATE_CACHE.trim(program.limits)
 
 
@@ -112,20 +111,13 @@ def _attempt(
     program: Program, sub: SubTopology, partition: int, step: Step, feeds: Feeds, writer: OpensWriter
 ) -> Iterator[pa.RecordBatch]:
     """The output of a task in one step: the same whenever it is run."""
-    cached, files = _state(program, sub, partition, step), state_files(program, sub.id, partition)
-    with writer() as opened:
-        yield from _Run(program, sub, partition, step, cached, opened).outputs(feeds, files)
-
-
-def _state(program: Program, sub: SubTopology, partition: int, step: Step) -> CachedState:
-    """The state of a task that a step goes on from."""
-    files, version = state_files(program, sub.id, partition), step.state_of(sub.id, partition).version
-    name, caching = _cache_name(program, sub, partition), program.config.caches
-    return STATE_CACHE.at(name, files, sub.stores, version, caching=caching, limits=program.limits)
-
-
-def _cache_name(program: Program, sub: SubTopology, partition: int) -> str:
-    return f"{program.checkpoint}/{sub.id}_{partition}"
+    files, version = state_files(program, sub.id, partition), step.state_of(sub.id, partition)
+    place = task_place(program.state_dir, program.checkpoint, program.checkpoint_id, str(TaskId(sub.id, partition)))
+    caching, limits = program.config.caches, program.limits_in_step
+    with opened_state(place, files, sub.stores, version, caching=caching, limits=limits) as state, writer() as opened:
+        yield from _Run(program, sub, partition, step, state, opened).outputs(feeds, files)
+    if step.number and step.number % (2 * program.snapshot_every) == 0 and step.round_number == 0:
+        SNAPSHOTS.offer(files, version, sub.stores)
 
 
 class _Run:
@@ -137,23 +129,23 @@ class _Run:
         sub: SubTopology,
         partition: int,
         step: Step,
-        cached: CachedState,
+        opened: OpenedState,
         writer: RowWriter,
     ) -> None:
-        self._program, self._step, self._cached, self._writer = program, step, cached, writer
-        self._sub_topology, self._partition = sub.id, partition
-        self._kept = step.state_of(sub.id, partition)
-        self._metadata = dict(cached.metadata or {})
+        self._program, self._step, self._state, self._writer = program, step, opened.stores, writer
+        self._partition, self._id = partition, TaskId(sub.id, partition)
+        self._version = step.state_of(sub.id, partition)
+        self._metadata = dict(opened.metadata)
         self._collector = RowCollector(program, writer, sub.id, partition, step.round_number)
         clock = ManualClock(step.now_ms)
         application = Application(program.application_id, TaskSettings.of(program.config), clock, program.topic_names)
         global_stores = {} if sub.is_global else _global_stores(program, step)
-        resources = TaskResources(cached.state, self._collector, global_stores)
+        resources = TaskResources(opened.stores, self._collector, global_stores)
         self._task = Task(sub, partition, application, resources, ResumePoint(self._metadata, self._metadata))
 
     def outputs(self, feeds: Feeds, files: StateFiles) -> Iterator[pa.RecordBatch]:
         """Process, commit, and yield the output."""
-        waiting = self._program.awake(self._sub_topology, self._partition, self._step.behind)
+        waiting = self._program.awake(self._id.sub_topology, self._partition, self._step.behind)
         self._task.pass_time(awake=waiting.union(source.topic for source in feeds))
         for runs in in_order(feeds, self._stamped):
             self._task.process_interleaved(runs)
@@ -172,9 +164,7 @@ class _Run:
         collector = self._collector
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
         wrote = collector.written, collector.handed_over, self._writer.prepare()
-        return TaskReport(
-            dropped, None, self._task.records_in, *wrote, {str(TaskId(self._sub_topology, self._partition)): self._kept}
-        )
+        return TaskReport(dropped, None, self._task.records_in, *wrote, {str(self._id): self._version})
 
     def _stamped(self, batch: Batch) -> Batch:
         return self._task.stamp(self._numbered(batch))
@@ -190,23 +180,18 @@ class _Run:
         return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
     def _commit(self, files: StateFiles) -> None:
-        cached, step, made = self._cached, self._step, self._step.version_number
         counted = {key: value for key, value in self._metadata.items() if key.startswith("next_offset:")}
-        cached.metadata = {**self._task.metadata(), **self._task.deadlines(), **counted}
-        changes = cached.state.changes()
-        cached.version = files.write_changes(made, cached.version, cached.metadata, changes)
-        cached.state.persist(changes, dict.fromkeys(changes, made + 1))
-        # Not in later rounds: with two snapshots of one step, what it needs to run again would be deleted.
-        due = step.number % (2 * self._program.snapshot_every) == 0 and step.number > 0 and step.round_number == 0
-        if due:
-            files.write_snapshot(cached.version, cached.metadata, cached.state.snapshot())
-            files.prune(self._kept.older_snapshot)
-        self._kept = self._kept.followed_by(cached.version, snapshot=due)
+        times = self._task.metadata() | self._task.deadlines() | observed_times(self._state)
+        made, changes = self._step.version_number, self._state.changes()
+        self._version = files.write_changes(made, self._version, times | counted, changes)
 
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:
     stores: dict[str, Any] = {}
+    caching, limits = program.config.caches, program.limits
     for sub in program.sub_topologies:
         if sub.is_global:
-            stores |= _state(program, sub, 0, step).state.stores
+            files, version = state_files(program, sub.id, 0), step.state_of(sub.id, 0)
+            name = f"{program.checkpoint}/{sub.id}"
+            stores |= STATE_CACHE.at(name, files, sub.stores, version, caching=caching, limits=limits).state.stores
     return stores

@@ -1,0 +1,98 @@
+"""`TaskFolder`: the folder of one task on the disk of an executor: its lock, its stores, a note of their version."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import google_crc32c
+import msgspec
+
+from kstreams.errors import StateError
+from kstreams.private import write_private
+from kstreams.runtime.spark.steps import StateVersion
+from kstreams.state.api import StoreBuilder
+from kstreams.state.directory_lock import DirectoryLock
+
+_LAYOUT = 1
+"""Changes when a store's rows lie otherwise than before."""
+_CHECKSUM_BYTES = 4
+
+
+class FolderNote(msgspec.Struct, frozen=True):
+    """Which version lies in a folder, and the task metadata that were kept with it."""
+
+    version: StateVersion
+    metadata: Mapping[str, int] = {}
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """The note as it is written, with what the stores are."""
+
+    note: FolderNote
+    stores: list[str]
+    layout: int = _LAYOUT
+
+
+_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Written)
+
+
+class TaskFolder:
+    """The folder of one task, held by one opener at a time.
+
+    Parameters
+    ----------
+    path : Path
+        Made when it is not there.
+
+    Raises
+    ------
+    StateError
+        When another process holds it, or it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = DirectoryLock(path)
+        self._note, self.stores = path / "note", path / "stores"
+
+    def __enter__(self) -> TaskFolder:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._lock.release()
+
+    def take_note(self, builders: Sequence[StoreBuilder]) -> FolderNote | None:
+        """What lies here, if it is known and of these stores; from now on nobody knows."""
+        try:
+            raw = self._note.read_bytes()
+        except FileNotFoundError:
+            return None
+        self._note.unlink()
+        content, checksum = raw[:-_CHECKSUM_BYTES], raw[-_CHECKSUM_BYTES:]
+        if checksum != _checksum(content):
+            return None
+        written = _DECODER.decode(content)
+        return written.note if (written.layout, written.stores) == (_LAYOUT, _described(builders)) else None
+
+    def leave_note(self, builders: Sequence[StoreBuilder], note: FolderNote) -> None:
+        """Say what lies here, now that the stores are closed."""
+        content = _ENCODER.encode(_Written(note, _described(builders)))
+        try:
+            write_private(self._note, content + _checksum(content))
+        except OSError as error:
+            raise StateError(
+                f"{self._note} cannot be written: {error.strerror}. Mend that, then start again."
+            ) from error
+
+    def empty(self) -> None:
+        """Throw away what lies here."""
+        shutil.rmtree(self.stores, ignore_errors=True)
+
+
+def _described(builders: Sequence[StoreBuilder]) -> list[str]:
+    return sorted(f"{builder.name}: {builder.kind.name} in {builder.store}" for builder in builders)
+
+
+def _checksum(content: bytes) -> bytes:
+    return int(google_crc32c.value(content)).to_bytes(_CHECKSUM_BYTES, "big")
