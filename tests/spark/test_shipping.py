@@ -104,6 +104,11 @@ def test_types_that_a_serde_has_met_before_are_sent_too(tmp_path: Path) -> None:
     assert elsewhere(serde, f"thing.deserialize({written!r}).paint['size'].width", tmp_path) == "2"
 
 
+def test_a_module_of_the_user_may_have_two_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "another_name_of_these_tests", sys.modules[__name__])
+    assert unpack(pack(Point.origin))().y_axis == 0
+
+
 def test_the_same_bytes_give_the_same_object_as_long_as_the_process_lives() -> None:
     packed = pack(lambda: 1)
     assert unpack(packed) is unpack(packed)

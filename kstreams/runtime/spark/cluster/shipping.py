@@ -150,8 +150,8 @@ def _set_methods(struct: type, methods: dict[str, Any]) -> None:
 
 @contextmanager
 def _users_modules_by_value() -> Iterator[None]:
-    modules = [module for module in list(sys.modules.values()) if _is_users(module)]
-    modules = [module for module in modules if module.__name__ in sys.modules and module.__name__ != "__main__"]
+    found = {id(module): module for module in list(sys.modules.values()) if _is_users(module)}  # some have two names
+    modules = [module for module in found.values() if module.__name__ in sys.modules and module.__name__ != "__main__"]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
