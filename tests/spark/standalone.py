@@ -17,17 +17,20 @@ SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
 
 
 @contextmanager
-def standalone(folder: Path, workers: int = 1, cores: int = 2) -> Iterator[str]:
-    """The address of a cluster that lasts as long as the block; each worker is a host of its own to Spark."""
+def standalone(folder: Path, workers: int = 1, cores: int = 2, **environment: str) -> Iterator[str]:
+    """The address of a cluster that lasts as long as the block; each worker is a host of its own to Spark.
+
+    What is given by name stands in the environment of all its processes.
+    """
     port, started = free_port(), list[subprocess.Popen[bytes]]()
 
     def start(name: str, host: str, *arguments: str) -> Path:
         output = folder / f"{name}-{host}.log"
-        environment = {**os.environ, "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "512m"}
-        environment["PYSPARK_PYTHON"] = sys.executable
+        of_process = {**os.environ, "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "512m", **environment}
+        of_process["PYSPARK_PYTHON"] = sys.executable
         command = [SPARK_CLASS, f"org.apache.spark.deploy.{name.lower()}.{name}", "--host", host, *arguments]
         with output.open("wb") as file:
-            started.append(subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT))
+            started.append(subprocess.Popen(command, env=of_process, stdout=file, stderr=subprocess.STDOUT))
         return output
 
     try:
@@ -43,7 +46,16 @@ def standalone(folder: Path, workers: int = 1, cores: int = 2) -> Iterator[str]:
         for process in started:
             process.terminate()
         for process in started:
-            process.wait(30)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a process that was asked to go; one that does not is killed."""
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def free_port() -> int:

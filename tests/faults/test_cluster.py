@@ -1,0 +1,16 @@
+"""A short turn of the kills: `python -m tests.faults.cluster` is the long one."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster import DRIVER, EXECUTOR, Given, run
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def test_a_killed_executor_and_a_killed_driver_change_nothing(tmp_path: Path) -> None:
+    given = Given(rows=40_000, steps=8, kills={EXECUTOR: 1, DRIVER: 1}, seed=3)
+    outcome = run(tmp_path, given)
+    assert outcome.failures(given) == []
+    assert outcome.steps >= given.steps
