@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import selectors
 import signal
 import subprocess
 import sys
@@ -30,10 +31,10 @@ def follow(kstreams):
 
 def show_one(kstreams, reader: subprocess.Popen[str], topic: str = "lines") -> str:
     """The first line that a reader shows, of records that are written until it does."""
-    import select
-
-    while not select.select([reader.stdout], [], [], 0.2)[0]:
-        kstreams.ok("produce", topic, stdin="new\n")
+    with selectors.DefaultSelector() as ready:  # takes any descriptor: the process of the tests has many open
+        ready.register(reader.stdout, selectors.EVENT_READ)
+        while not ready.select(0.2):
+            kstreams.ok("produce", topic, stdin="new\n")
     return reader.stdout.readline()
 
 

@@ -40,7 +40,7 @@ def test_a_checkpoint_at_a_file_uri_lies_where_it_says(words: Application, tmp_p
     assert words.table("counts") == COUNTS | {"the": 4, "end": 1}
     assert {path.name for path in tmp_path.iterdir()} == {"log", "check point", "delta"}
     inside = {path.name for path in (tmp_path / "check point" / "app").iterdir()}
-    assert inside == {"beginnings.json", "id", "manifests", "plans", "query", "state", "topology.json"}
+    assert inside == {"beginnings.json", "id", "manifests", "plans", "state", "topology.json"}
     assert words.spark.read.format("delta").load(f"file://{tmp_path}/delta/counts").count() == len(words.rows("counts"))
 
 
@@ -121,12 +121,12 @@ def test_a_checkpoint_in_s3_holds_state_and_the_progress_of_spark(tmp_path: Path
         assert app.table("counts") == COUNTS | {"the": 4, "end": 1}
         storage = open_storage(server.location("cp/app"), server.conf)
         assert {"id", "topology.json", "beginnings.json"} <= set(storage.names(""))
-        assert storage.names("query/commits")
+        assert storage.names("manifests")
         assert any(name.endswith(".snapshot") for name in storage.names("state/1_0"))
         assert open_storage(server.location("delta/counts/_delta_log"), server.conf).names("")
         assert {path.name for path in tmp_path.iterdir()} == {"log", "app.py"}
         engine.reset(app.topology, Config.of(app.settings))
-        assert storage.names("") == storage.names("query/commits") == []
+        assert storage.names("") == storage.names("manifests") == []
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_a_checkpoint_in_hdfs_holds_state_and_the_progress_of_spark(
         run(app, "--until-end")
         assert app.table("counts") == COUNTS | {"the": 4, "end": 1}
         storage = open_storage(f"{address}/cp/app", {})
-        assert storage.names("query/commits")
+        assert storage.names("manifests")
         assert storage.names("state/1_0")
         engine.reset(app.topology, Config.of(app.settings))
-        assert storage.names("") == storage.names("query/commits") == []
+        assert storage.names("") == storage.names("manifests") == []
