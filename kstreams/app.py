@@ -20,11 +20,12 @@ from typing import Any, Protocol
 from kstreams.config import Config
 from kstreams.errors import ConfigError, KStreamsError, TopologyError
 from kstreams.processor.topology.topology import Topology
+from kstreams.state.bundle import Bundle
 
 logger = logging.getLogger(__name__)
 
 ENGINES = {"native": "kstreams.runtime.native.engine", "spark": "kstreams.runtime.spark.engine"}
-"""Each engine is a module with `run`, `reset` and `explain`; only the chosen one is imported."""
+"""Each engine is a module with the functions of `EngineModule`; only the chosen one is imported."""
 
 _GENERAL_NAMES = ("app", "main", "topology")
 
@@ -69,6 +70,14 @@ class EngineModule(Protocol):
 
     def explain(self, topology: Topology, config: Config) -> list[Any]:
         """Named tuples, one per operator: which path it takes and why."""
+        ...
+
+    def export_state(self, topology: Topology, config: Config, folder: Path) -> Bundle:
+        """Write state and positions into a folder."""
+        ...
+
+    def import_state(self, topology: Topology, config: Config, folder: Path, *, replace: bool) -> Bundle:
+        """Go on from what an engine has exported."""
         ...
 
 
@@ -152,6 +161,57 @@ def reset(app: App, engine: str = "native") -> None:
 def explain(app: App, engine: str = "native") -> list[Any]:
     """How an engine would run the application: named tuples, one per operator, with the path it takes and why."""
     return engine_of(engine).explain(app.topology, app.config)
+
+
+def export_state(app: App, folder: str | Path, engine: str = "native") -> Bundle:
+    """Write the state of an application, with the positions in its input that it stands for, into a folder.
+
+    Any engine goes on from there, exactly: see `import_state`. On the native engine, records on their way between tasks
+    are processed first, and none of the input.
+
+    Parameters
+    ----------
+    app : App
+    folder : str or Path
+        Not there yet, or empty.
+    engine : str
+        The one that ran it.
+
+    Raises
+    ------
+    StateError
+        When the application runs or has processed nothing, or the folder holds something.
+    TopologyError
+        When the topology does not fit the state, or Spark itself keeps a part of it (`spark.kstreams.path=relational`).
+    """
+    return engine_of(engine).export_state(app.topology, app.config, Path(folder))
+
+
+def import_state(app: App, folder: str | Path, engine: str = "native", *, replace: bool = False) -> Bundle:
+    """Let an application go on from the state in a folder, on an engine.
+
+    Everything is checked before anything changes. Until all is there, nothing counts: after an interruption the
+    application has no state.
+
+    Parameters
+    ----------
+    app : App
+    folder : str or Path
+        What `export_state` has written.
+    engine : str
+        The one that is to run it.
+    replace : bool
+        Forget the state that it has there.
+
+    Raises
+    ------
+    StateError
+        When it runs, or has state there and `replace` is not given; when the folder's content is damaged, or of another
+        application or log.
+    TopologyError
+        When the topology, or the number of partitions of its topics, does not fit the state.
+    """
+    return engine_of(engine).import_state(app.topology, app.config, Path(folder), replace=replace)
 
 
 def engine_of(name: str) -> EngineModule:

@@ -74,7 +74,7 @@ def run_case_native(application: Any, case: Case, config: dict[str, Any]) -> tup
             admin.create_topic(topic)
         clock = ManualClock()
         topology = application.builder.build()
-        job = open_job(topology, settings, clock, log, lambda _: None, resources, once=False, until_end=False)
+        job = open_job(topology, settings, clock, log, lambda _: None, resources)
         thread = StreamThread("stepped", 1, job.layout.tasks, job)
         resources.callback(thread.close)
         thread.open()

@@ -93,3 +93,13 @@ def test_both_engines_agree_and_a_difference_is_shown(loaded):
     loaded.run("bash", "-c", "head -1 <(kstreams consume delayed-in-wind --from-beginning --until-end --json) "
                "| kstreams produce spark-delayed-in-wind --json")  # fmt: skip
     assert "only spark has" in loaded.python("flights/compare.py", status=1)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("java") is None, reason="needs Java")
+@pytest.mark.parametrize("first", ["spark", "native"])
+def test_half_on_one_engine_and_half_on_the_other_gives_the_same(terminal: Terminal, first: str) -> None:
+    (terminal.folder / "kstreams.toml").write_text('[spark.kstreams]\n"max.records" = 2000\n')  # several steps
+    terminal.python("flights/backfill.py", SAMPLE, first)
+    check_results(terminal)

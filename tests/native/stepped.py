@@ -41,7 +41,7 @@ def stepped(world: World, topology: Any, clock: ManualClock, **settings: Any) ->
     given = {key.replace("_", "."): value for key, value in settings.items()}
     config = Config.of({**world.settings, "poll.ms": 0, **given})
     with ExitStack() as resources:
-        job = open_job(topology, config, clock, None, lambda _: None, resources, once=False, until_end=False)
+        job = open_job(topology, config, clock, None, lambda _: None, resources)
         thread = StreamThread("stepped", 1, job.layout.tasks, job)
         resources.callback(thread.close)
         thread.open()

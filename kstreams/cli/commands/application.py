@@ -15,6 +15,7 @@ from kstreams.cli.commands.init import init
 from kstreams.cli.commands.log import log
 from kstreams.cli.commands.produce import produce
 from kstreams.cli.commands.run import run
+from kstreams.cli.commands.state import state
 from kstreams.cli.commands.submit import submit
 from kstreams.cli.commands.topics import topics
 from kstreams.cli.commands.topology import topology
@@ -36,6 +37,7 @@ def application() -> typer.Typer:
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(log, name="log")
+    app.add_typer(state, name="state")
     return app
 
 

@@ -99,6 +99,13 @@ class Layout:
         keeping = {task.id.sub_topology for task in self.tasks if task.sub_topology.stores}
         return leading_to(keeping, self.upstream)
 
+    @property
+    def through(self) -> frozenset[str]:
+        """The topics of the user's that the topology both writes and reads, those chosen per record aside."""
+        written = {sink.topic for task in self.tasks for sink in task.sub_topology.sinks if isinstance(sink.topic, str)}
+        read = {topic for topics in self.inputs.values() for topic in topics}
+        return frozenset((written - self.topic_names.keys()) & read)
+
 
 def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]) -> Layout:
     """Decide names, partition counts and tasks.

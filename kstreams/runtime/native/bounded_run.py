@@ -22,6 +22,15 @@ NextOffsets = Mapping[TopicPartition, int]
 EndOffsets = Callable[[Collection[TopicPartition]], NextOffsets]
 
 
+class RunEnd(Enum):
+    """When a run ends by itself."""
+
+    NEVER = "never"
+    ONCE = "once"  # everything that the topics hold at its start is processed, and all that follows from it
+    INPUT = "input"  # the same; the input is then over for good
+    SETTLED = "settled"  # all that follows from the input processed before is processed; of the input nothing
+
+
 class Phase(Enum):
     """How far a completion group is."""
 

@@ -13,6 +13,7 @@ from kstreams.errors import CorruptStateError
 from kstreams.log.api import Log
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.job import Job, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.pattern_topics import PatternMonitor
@@ -80,11 +81,11 @@ class Client:
         self._former: list[Progress] = []  # of threads that were replaced
         self._has_patterns = self._is_reassigning = False
 
-    def start(self, once: bool, until_end: bool) -> None:
+    def start(self, end: RunEnd = RunEnd.NEVER) -> None:
         """Check and create topics, load global tables, and start the threads."""
         self.life.move(State.REBALANCING)
         try:
-            self._prepare(once, until_end)
+            self._prepare(end)
         except BaseException as error:
             self.error = error
             self.life.move(State.PENDING_ERROR)
@@ -117,12 +118,12 @@ class Client:
         self._restored[progress.task, progress.store] = progress.restored
         self._on_restore(progress)
 
-    def _prepare(self, once: bool, until_end: bool) -> None:
+    def _prepare(self, end: RunEnd) -> None:
         self._config.warn_of_unused()
         for lock in lock_application(self._config):
             self._resources.callback(lock.release)
         parts = self._topology, self._config, self._clock, self._given_log, self._restoring
-        self.job = job = open_job(*parts, self._resources, once=once, until_end=until_end)
+        self.job = job = open_job(*parts, self._resources, end)
         self._make_threads(job)
         if job.bounds is None:
             self._start_following(job.global_tables)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import itertools
 import logging
-import shutil
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
+from kstreams.clock import SystemClock
 from kstreams.config import Config
 from kstreams.log import home_of
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.bounded_run import RunEnd
+from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.explain import explain
 from kstreams.runtime.native.garbage_collection import infrequent_garbage_collection
 from kstreams.runtime.native.progress import Progress
-from kstreams.runtime.native.state.locks import lock_application, state_folder
-from kstreams.runtime.native.state.topology_file import TopologyFile
+from kstreams.runtime.native.state.bundles import StoppedApplication
+from kstreams.runtime.native.state.forgetting import forget
+from kstreams.runtime.native.state.locks import lock_application
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.runtime.native.topics import internal_topics
+from kstreams.state.bundle import Bundle, require_free
 
-__all__ = ["explain", "reset", "run"]
+__all__ = ["explain", "export_state", "import_state", "reset", "run"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,20 +67,45 @@ def run(
 
 def reset(topology: Topology, config: Config) -> None:
     """Delete the application's internal topics, committed offsets and state; refused while it runs."""
-    locks, known = lock_application(config), TopologyFile(state_folder(config))
+    locks = lock_application(config)
     try:
         with home_of(config).open() as log, log.admin() as admin:
-            existing = admin.topics()
-            left = {f"{config.application_id}-{name}" for name in known.read().internal_topics}
-            for topic in {*internal_topics(topology, config.application_id), *left}:
-                if topic in existing:
-                    admin.delete_topic(topic)
-            admin.delete_group(config.application_id)
-        for entry in state_folder(config).iterdir():
-            if entry.is_dir():
-                shutil.rmtree(entry)
-        known.delete()
+            forget(topology, config, admin)
     finally:
         for lock in locks:
             lock.release()
     logger.info("%s was reset", config.application_id)
+
+
+def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
+    """Write the state of an application that does not run into a folder; raises StateError while it runs.
+
+    Records on their way between its tasks are processed first. A run takes them through one topic of the user's.
+    """
+    require_free(folder)
+    for _ in topology.sub_topologies:
+        with StoppedApplication(topology, config) as application:
+            waiting = application.waiting()
+            if not waiting:
+                return application.write(folder)
+        logger.info("records wait in %s: they are processed first", ", ".join(map(str, waiting)))
+        _settle(topology, config)
+    with StoppedApplication(topology, config) as application:
+        return application.write(folder)
+
+
+def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
+    """Let an application go on from a state that any engine has exported; `replace` forgets what it has."""
+    bundle = Bundle(folder)
+    with StoppedApplication(topology, config) as application:
+        application.take(bundle, replace=replace)
+    return bundle
+
+
+def _settle(topology: Topology, config: Config) -> None:
+    """Process what follows from the input that was processed before, and none that came later."""
+    client = Client(topology, config, SystemClock(), None, lambda progress: None)
+    client.start(RunEnd.SETTLED)
+    client.life.wait_for_end(None)
+    if error := client.error or client.life.failure:
+        raise error

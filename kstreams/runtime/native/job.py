@@ -21,7 +21,7 @@ from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.bounded_run import BoundedRun, aligned_sub_topologies
+from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import state_folder
@@ -119,9 +119,7 @@ def open_job(
     given_log: Log | None,
     on_restore: OnRestore,
     resources: ExitStack,
-    *,
-    once: bool,
-    until_end: bool,
+    end: RunEnd = RunEnd.NEVER,
 ) -> Job:
     """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`."""
     log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
@@ -129,9 +127,9 @@ def open_job(
     known, shape = TopologyFile(state_folder(config)), fingerprint_of(topology)
     known.check(shape, config.application_id, admin)
     layout = prepare_topics(topology, config, admin)
-    _report_unmatched(unmatched(topology, layout), config, bounded=once or until_end)
+    _report_unmatched(unmatched(topology, layout), config, bounded=end is not RunEnd.NEVER)
     known.accept(shape)
-    bounds = _bounds(layout, admin, until_end) if once or until_end else None
+    bounds = _bounds(layout, admin, config.application_id, end) if end is not RunEnd.NEVER else None
     limits, folder = StateLimits.of(MemoryShares.of(config)), state_folder(config)
     tables = _open_global_tables(layout, config, limits, clock, log, admin, resources)
     rebuilds = Rebuilds(config.application_id, folder)
@@ -182,11 +180,16 @@ def consumer_settings(config: Config, role: str) -> dict[str, Any]:
     return settings | ({"auto.offset.reset": "none"} if role == "main" else {})
 
 
-def _bounds(layout: Layout, admin: Admin, until_end: bool) -> BoundedRun:
+def _bounds(layout: Layout, admin: Admin, group: str, end: RunEnd) -> BoundedRun:
     internal = set(layout.topic_names.values())
-    external = {source for task in layout.tasks for source in task.inputs if source.topic not in internal}
+    external = sorted({source for task in layout.tasks for source in task.inputs if source.topic not in internal})
+    ends = admin.end_offsets(external)
+    if end is RunEnd.SETTLED:
+        processed = admin.committed(group, external)
+        new = [source for source in external if source.topic not in layout.through]
+        ends |= {source: processed[source].offset if source in processed else 0 for source in new}
 
     def ends_now(sources: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return admin.end_offsets(sources, committed_only=False)
 
-    return BoundedRun(layout, until_end, admin.end_offsets(sorted(external)), ends_now)
+    return BoundedRun(layout, end is RunEnd.INPUT, ends, ends_now)

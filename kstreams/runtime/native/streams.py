@@ -13,6 +13,7 @@ from kstreams.log.api import Log
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State, StateListener, ThreadState
 from kstreams.runtime.native.progress import Progress
@@ -147,7 +148,7 @@ class KafkaStreams:
         self._before_start()
         if once and until_end:
             raise ConfigError("once and until_end exclude each other: choose one")
-        self._client.start(once, until_end)
+        self._client.start(RunEnd.INPUT if until_end else RunEnd.ONCE if once else RunEnd.NEVER)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds until the application has stopped; whether it has. Raises what ended it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstreams.clock import SystemClock
@@ -12,8 +13,9 @@ from kstreams.config import Config
 
 if TYPE_CHECKING:
     from kstreams.processor.topology.topology import Topology
+    from kstreams.state.bundle import Bundle
 
-__all__ = ["explain", "reset", "run"]
+__all__ = ["explain", "export_state", "import_state", "reset", "run"]
 
 
 def run(
@@ -56,7 +58,7 @@ def run(
     from kstreams.log import home_of
     from kstreams.runtime.spark.runner import SparkRunner
 
-    with home_of(config).open(config) as log:
+    with _lock(config, shared=True), home_of(config).open(config) as log:
         runner = SparkRunner(topology, config, session, log, SystemClock(), on_progress)
         runner.run(once=once, until_end=until_end, stop=stop)
 
@@ -64,16 +66,10 @@ def run(
 def reset(topology: Topology, config: Config) -> None:
     """Forget checkpoint, state and positions of an application: its next run processes everything again."""
     from kstreams.log import home_of
-    from kstreams.runtime.spark.settings import SparkSettings
-    from kstreams.runtime.spark.storage.opening import open_storage
+    from kstreams.runtime.spark.forgetting import forget
 
-    settings = SparkSettings.of(config)
-    open_storage(settings.checkpoint_of(config.application_id), settings.conf).clear()
-    with home_of(config).open() as log, log.admin() as admin:
-        base = f"{config.application_id}-spark"
-        for group in admin.groups():
-            if group == base or re.fullmatch(rf"{re.escape(base)}-\d+", group):  # one for each windowed query
-                admin.delete_group(group)
+    with home_of(config).open() as log:
+        forget(config, log)
 
 
 def explain(topology: Topology, config: Config) -> list[Any]:
@@ -91,3 +87,34 @@ def explain(topology: Topology, config: Config) -> list[Any]:
     return [
         each._replace(why="; but ".join([each.why, *filter(None, [said.get(each.operator)])])) for each in decisions
     ]
+
+
+def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
+    """Write the state of an application as of its last step into a folder; raises StateError while it runs."""
+    from kstreams.log import home_of
+    from kstreams.runtime.spark.bundles import write
+
+    with _lock(config, shared=False), home_of(config).open(config) as log:
+        return write(topology, config, log, folder)
+
+
+def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
+    """Let an application go on from a state that any engine has exported; `replace` forgets what it has."""
+    from kstreams.log import home_of
+    from kstreams.runtime.spark.bundles import take
+    from kstreams.state.bundle import Bundle
+
+    bundle = Bundle(folder)
+    with _lock(config, shared=False), home_of(config).open(config) as log:
+        take(topology, config, log, bundle, replace=replace)
+    return bundle
+
+
+def _lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
+    """Drivers share it, of which the log lets the newest commit; while its state is moved, none may start."""
+    from kstreams.log import home_of
+    from kstreams.state.process_lock import ProcessLock
+
+    name, home = config.application_id, home_of(config)
+    path = home.lock_file(f"{name}-spark")
+    return ProcessLock(path, f"The application {name!r} on Spark", shared=shared) if path else nullcontext()

@@ -206,7 +206,6 @@ def program_of(
     tasks = Counter(task.id.sub_topology for task in layout.tasks)
     read = {topic for topics in layout.inputs.values() for topic in topics}
     repartition = frozenset(layout.topic_names.values())
-    through = frozenset(topic for topic in fixed_sinks(topology.sub_topologies) if topic in read)
     prefixed = {t.removeprefix(settings.prefix): n for t, n in existing.items() if t.startswith(settings.prefix)}
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
     program = Program(
@@ -219,7 +218,7 @@ def program_of(
         tasks=tasks,
         checkpoint=checkpoint,
         checkpoint_id=checkpoint_id,
-        internal=repartition | through,
+        internal=repartition | layout.through,
         snapshot_every=settings.snapshot_every,
         delta=settings.delta is not None,
         state_dir=settings.state_dir,
@@ -231,6 +230,11 @@ def program_of(
             ", ".join(program.idle_sources),
         )
     return program
+
+
+def group_of(application_id: str) -> str:
+    """The consumer group that holds the positions of an application on Spark."""
+    return f"{application_id}-spark"
 
 
 def source_partitions(program: Program, sub_topologies: Collection[int]) -> list[TopicPartition]:

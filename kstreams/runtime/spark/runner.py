@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,15 +12,11 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import UnknownTopicError
 from kstreams.log import home_at
 from kstreams.log.api import Log
-from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic
 from kstreams.processor.context.errors.drops import Drops
-from kstreams.processor.topology.layout import lay_out, unmatched
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
-from kstreams.runtime.spark.checkpoint import Checkpoint
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
@@ -30,15 +26,14 @@ from kstreams.runtime.spark.io.reports import TaskReport, dropped_records, writt
 from kstreams.runtime.spark.io.rows import Offsets, positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicReader, register, rows_between
-from kstreams.runtime.spark.program import fixed_sinks, program_of, source_partitions
+from kstreams.runtime.spark.prepared import prepare
+from kstreams.runtime.spark.program import fixed_sinks, source_partitions
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import AppliedOnce, StepExecutor, StepQuery
-from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.storage.location import for_spark
-from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
@@ -77,18 +72,11 @@ class SparkRunner:
         on_progress: OnProgress | None = None,
     ) -> None:
         self._session, self._log, self._clock, self._config = session, log, clock, config
-        self._settings = settings = SparkSettings.of(config)
+        self._settings = SparkSettings.of(config)
         self._drops = Drops(f"{config.application_id} on Spark", clock, config["log.summary.interval.ms"])
         self._on_progress, self.progress = on_progress, SparkProgress(dropped=self._drops.counts)
-        existing = _existing(log)
-        layout = lay_out(topology, config.application_id, existing)
-        if (said := unmatched(topology, layout)) is not None:
-            raise UnknownTopicError(said)
-        check_dead_letter_topic(config, existing, settings.prefix)
-        self._plan = plan_of(topology, settings.path, needs_tasks(config))
-        storage = open_storage(settings.checkpoint_of(config.application_id), settings.conf)
-        self._checkpoint = Checkpoint(storage, topology, self._plan.streaming)
-        self._program = program_of(topology, config, settings, layout, existing, storage.location, self._checkpoint.id)
+        self._prepared = prepare(topology, config, log)
+        self._plan, self._checkpoint, self._program = self._prepared
         self._starts = starting_offsets(self._program, log, clock)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
@@ -97,7 +85,7 @@ class SparkRunner:
         With `until_end`, what is still open is closed after the last row: windows, suppress, unmatched join rows.
         """
         queries = [self._windowed(number, until_end) for number in sorted(self._plan.streaming)]
-        tasks = [self._tasks(bounded=once or until_end)] if self._program.tasks.keys() - self._plan.streaming else []
+        tasks = [self._tasks(bounded=once or until_end)] if self._prepared.in_tasks else []
         running: list[StepQuery | StepLoop] = [*queries, *tasks]
         try:
             for query in running:
@@ -119,7 +107,7 @@ class SparkRunner:
             self._log.tend()
 
     def _tasks(self, *, bounded: bool) -> StepLoop:
-        numbers = self._program.tasks.keys() - self._plan.streaming
+        numbers = self._prepared.in_tasks
         session, packed, storage = self._session, pack(self._program), self._checkpoint.storage
         chain = SubTopologyChain(session, self._program, packed, self._plan)
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
@@ -199,8 +187,3 @@ def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:
 
 def _topics(sources: Collection[TopicPartition]) -> list[str]:
     return sorted({source.topic for source in sources})
-
-
-def _existing(log: Log) -> Mapping[str, int]:
-    with log.admin() as admin:
-        return {name: topic.partitions for name, topic in admin.topics().items()}

@@ -11,6 +11,8 @@ from kstreams.log.api import OffsetAndMetadata
 from kstreams.processor.topology.layout import TaskPlan
 
 _VERSION = 1
+ENDED = "end_of_input"
+"""Whether the end of bounded input was processed, and nothing since."""
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 

@@ -11,11 +11,11 @@ from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
-from kstreams.runtime.native.state.task_metadata import encode_task_metadata
+from kstreams.runtime.native.state.task_metadata import ENDED, encode_task_metadata
 from kstreams.runtime.native.thread.run_length import RunLength
 from kstreams.state.api import TaskState
+from kstreams.state.observed_times import observed_times
 
-ENDED = "end_of_input"
 NOTHING_MS = -1
 
 
@@ -149,7 +149,7 @@ class ActiveTask:
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What to commit for its inputs; the task metadata is committed with the first of them."""
         changelogs = encode_changelog_ends(self._changelog_ends)
-        metadata = {**self.task.metadata(), ENDED: int(self.ended), **changelogs}
+        metadata = {**self.task.metadata(), ENDED: int(self.ended), **observed_times(self.state), **changelogs}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
         first = self.plan.inputs[0]
         found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(metadata))

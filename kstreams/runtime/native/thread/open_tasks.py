@@ -13,13 +13,14 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.state.restore import StoreRestorer
-from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata
-from kstreams.runtime.native.thread.active_task import ENDED, ActiveTask
+from kstreams.runtime.native.state.task_metadata import ENDED, Offsets, committed_task_metadata
+from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.state import open_task_state
 from kstreams.state.api import TaskState
+from kstreams.state.observed_times import observe_times
 
 _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
 
@@ -44,6 +45,7 @@ def open_tasks(
         state = open_task_state(stores, folder, limits=job.limits, caching=job.task_settings.caching)
         try:
             ends = restorer.restore(plan, state, committed)
+            observe_times(state, committed_task_metadata(plan, committed))
             task = _open(plan, state, committed, reset.at_start(plan, committed), job, sink_buffer)
             task.restored(ends)
         except BaseException:

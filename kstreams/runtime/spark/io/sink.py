@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kstreams.batch import TopicPartition
-from kstreams.log.api import Log, OffsetAndMetadata
+from kstreams.log.api import Log
 from kstreams.log.topic_types import TopicTypes, note_types
+from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.steps import AppliedStep
 
@@ -44,23 +45,17 @@ class LogSink:
         checkpoint_id: str,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        self._log, self._group, self._sources = log, group, sorted(sources)
-        self._topics, self._mark, self._starts = topics, f"{checkpoint_id} step ", starts or {}
+        self._log, self._group, self._topics = log, group, topics
+        self._steps = CommittedSteps(log, group, sources, checkpoint_id, starts)
         self._coordinator = log.coordinator(group)
 
     def last_step(self) -> AppliedStep:
         """The step committed last."""
-        marks = (at.metadata.removeprefix(self._mark).partition(" ") for at in self._committed().values())
-        steps = (AppliedStep(int(number), manifest) for number, _, manifest in marks)
-        return max(steps, default=AppliedStep())
+        return self._steps.last()
 
     def positions(self) -> dict[TopicPartition, int]:
         """Next offset of every source, as of the last step."""
-        committed = self._committed()
-        with self._log.admin() as admin:
-            begin = admin.beginning_offsets(self._sources)
-        first = {source: max(begin[source], self._starts.get(source, 0)) for source in self._sources}
-        return first | {source: at.offset for source, at in committed.items()}
+        return self._steps.positions()
 
     def output(self) -> OutputTopics:
         """Where executors write what the next commit makes visible."""
@@ -83,9 +78,7 @@ class LogSink:
         FencedError
             When a newer driver runs the application, or a transaction took longer than its timeout.
         """
-        mark = f"{self._mark}{step.number} {step.manifest}".rstrip()
-        offsets = {source: OffsetAndMetadata(at, mark) for source, at in positions.items()}
-        self._coordinator.commit(transactions, offsets, self._group)
+        self._coordinator.commit(transactions, self._steps.offsets(step, positions), self._group)
 
     def prepare_topics(self, topics: Collection[str]) -> None:
         """Make the topics that do not exist yet, and note in their settings what is written; without the prefix."""
@@ -97,9 +90,3 @@ class LogSink:
     def close(self) -> None:
         """Abort what is not committed."""
         self._coordinator.close()
-
-    def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What steps of this checkpoint have committed; another one's are of no concern."""
-        with self._log.admin() as admin:
-            committed = admin.committed(self._group, self._sources)
-        return {source: at for source, at in committed.items() if at.metadata.startswith(self._mark)}

@@ -25,11 +25,9 @@ from kstreams.runtime.spark.tasks.state_files import StateFile, StateFiles, Task
 from kstreams.runtime.spark.tasks.task_folder import FolderNote, TaskFolder
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StoreBuilder, TaskState
+from kstreams.state.observed_times import observe_times
 
 logger = logging.getLogger(__name__)
-
-_OBSERVED = "observed:"
-"""Begins the entries of the task metadata that hold the highest times of stores."""
 
 
 class OpenedState(NamedTuple):
@@ -110,9 +108,7 @@ def _caught_up(stores: TaskState, files: Iterable[StateFile], metadata: TaskMeta
     for file in files:
         metadata, number = file.metadata, file.version.number
         apply(stores, file)
-    stores.observe(
-        {name.removeprefix(_OBSERVED): time for name, time in metadata.items() if name.startswith(_OBSERVED)}
-    )
+    observe_times(stores, metadata)
     if number is not None:
         stores.persist({}, dict.fromkeys(stores.stores, number + 1))
     return metadata
@@ -125,8 +121,3 @@ def apply(stores: TaskState, file: StateFile) -> None:
         offsets = np.full(len(changes), file.version.number, dtype=np.int64)
         source = TopicPartition(store, 0)
         stores.restore(store, Batch(source, offsets, changes.keys, changes.values, changes.timestamps))
-
-
-def observed_times(stores: TaskState) -> dict[str, int]:
-    """Entries of the task metadata by which stores go on with the highest times that they have seen."""
-    return {_OBSERVED + store: time for store, time in stores.observed().items()}

@@ -34,12 +34,13 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
 from kstreams.runtime.spark.tasks.local_places import task_place
-from kstreams.runtime.spark.tasks.local_state import OpenedState, observed_times, opened_state
+from kstreams.runtime.spark.tasks.local_state import OpenedState, opened_state
 from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.state_files import StateFiles, state_files
 from kstreams.runtime.spark.tasks.task_input import Feeds, by_source, in_order
 from kstreams.state.api import StateStore
+from kstreams.state.observed_times import observed_times
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,239 @@
+"""The state of a stopped application as a bundle, and from one: changelogs, committed offsets, task metadata."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.clock import SystemClock
+from kstreams.config import Config, MemoryShares
+from kstreams.errors import StateError
+from kstreams.log import home_of
+from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
+from kstreams.processor.context.application import Application
+from kstreams.processor.topology.bundle_check import require_fitting
+from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
+from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
+from kstreams.runtime.native.state.forgetting import forget
+from kstreams.runtime.native.state.locks import lock_application, state_folder
+from kstreams.runtime.native.state.restore import StoreRestorer
+from kstreams.runtime.native.state.task_metadata import ENDED, Offsets, committed_task_metadata, encode_task_metadata
+from kstreams.runtime.native.state.topology_file import TopologyFile
+from kstreams.runtime.native.topics import changelog_topic, internal_topics, prepare_topics
+from kstreams.state import StateLimits, open_task_state
+from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.bundle import Bundle, Origin, TaskRows, in_parts, positions_of, require_free, write_bundle
+from kstreams.state.observed_times import observe_times, observed_times
+
+logger = logging.getLogger(__name__)
+
+_CHANGELOG = "changelog:"
+_TRANSACTION_MS = 3_600_000
+
+
+class StoppedApplication:
+    """An application that does not run: it cannot be started before this is closed.
+
+    Parameters
+    ----------
+    topology : Topology
+    config : Config
+
+    Raises
+    ------
+    StateError
+        When it is running.
+    """
+
+    def __init__(self, topology: Topology, config: Config) -> None:
+        self._topology, self._config = topology, config
+        self._folder, self._shape = state_folder(config), fingerprint_of(topology)
+        with ExitStack() as opening:
+            for lock in lock_application(config):
+                opening.callback(lock.release)
+            self._log: Log = opening.enter_context(home_of(config).open(config))
+            self._admin: Admin = opening.enter_context(self._log.admin())
+            self._resources = opening.pop_all()
+
+    def __enter__(self) -> StoppedApplication:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._resources.close()
+
+    def waiting(self) -> list[TopicPartition]:
+        """The partitions that hold records on their way between its tasks."""
+        layout, name = self._layout(), self._config.application_id
+        if name not in self._admin.groups():
+            return []
+        within = [source for plan in layout.tasks for source in plan.inputs if source.topic in _within(layout)]
+        existing = self._admin.topics()
+        ends = self._admin.end_offsets([source for source in within if source.topic in existing])
+        done = self._admin.committed(name, list(ends))
+        return [source for source, end in ends.items() if end > (done[source].offset if source in done else 0)]
+
+    def write(self, folder: Path) -> Bundle:
+        """Write its state.
+
+        Raises
+        ------
+        StateError
+            When there is none, records wait between its tasks, or the folder is not free.
+        TopologyError
+            When it is not the topology that the state was made with, nor one that could go on with it.
+        """
+        require_free(folder)
+        name = self._config.application_id
+        if name not in self._admin.groups():
+            raise StateError(f"The application {name!r} has processed nothing: there is no state.")
+        if waiting := self.waiting():
+            raise StateError(f"Records wait in {waiting[0]}, between two tasks of {name!r}: run it once with --once.")
+        known = TopologyFile(self._folder)
+        known.check(self._shape, name, self._admin)
+        layout = prepare_topics(self._topology, self._config, self._admin)
+        known.accept(self._shape)
+        committed = self._admin.committed(name, [source for plan in layout.tasks for source in plan.inputs])
+        own = set(layout.topic_names.values())
+        offsets = {source: at.offset for source, at in committed.items() if source.topic not in own}
+        ended = all(committed_task_metadata(plan, committed).get(ENDED) for plan in layout.tasks)
+        origin = Origin(name, "native", encode_fingerprint(self._shape).decode(), positions_of(offsets), ended)
+        return write_bundle(folder, origin, self._rows(layout, committed))
+
+    def take(self, bundle: Bundle, *, replace: bool) -> None:
+        """Go on from a bundle. Everything is checked before anything changes, and becomes visible as one.
+
+        Parameters
+        ----------
+        bundle : Bundle
+        replace : bool
+            Whether to forget the state that it has.
+
+        Raises
+        ------
+        StateError
+            When it has state already, or the bundle is damaged or of something else.
+        TopologyError
+            When the bundle does not fit the topology.
+        """
+        require_fitting(bundle, self._topology, self._layout(), self._config.application_id, self._admin)
+        if not replace:
+            self._require_new()
+        forget(self._topology, self._config, self._admin)
+        layout = prepare_topics(self._topology, self._config, self._admin)
+        settings = self._config.prefixed("producer.")
+        # The id is that of the first thread: its start, as the next import, ends what an interrupted import leaves.
+        ours = {"transactional.id": f"{self._config.application_id}-1", "transaction.timeout.ms": _TRANSACTION_MS}
+        with self._log.producer(settings | ours) as producer:
+            producer.begin_transaction()
+            offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+            for plan in layout.tasks:
+                rows = bundle.rows(str(plan.id)) if str(plan.id) in bundle.tasks else TaskRows(str(plan.id), {}, {})
+                offsets |= self._taken(plan, rows, bundle.origin, _within(layout), producer)
+            producer.commit_transaction(offsets, self._config.application_id)
+        TopologyFile(self._folder).accept(self._shape)
+
+    def _layout(self) -> Layout:
+        """The topology on the topics of the user's that there are."""
+        own = internal_topics(self._topology, self._config.application_id)
+        topics = {name: topic.partitions for name, topic in self._admin.topics().items() if name not in own}
+        return lay_out(self._topology, self._config.application_id, topics)
+
+    def _require_new(self) -> None:
+        name = self._config.application_id
+        topics = self._admin.topics()
+        own = [topics[topic] for topic in internal_topics(self._topology, name) if topic in topics]
+        sources = [TopicPartition(topic.name, number) for topic in own for number in range(topic.partitions)]
+        written = any(self._admin.end_offsets(sources, committed_only=False).values())
+        if written or name in self._admin.groups() or any(entry.is_dir() for entry in self._folder.iterdir()):
+            raise StateError(
+                f"The application {name!r} has state already: import with --replace to forget it, or give the "
+                "application another id."
+            )
+
+    def _taken(
+        self, plan: TaskPlan, rows: TaskRows, origin: Origin, within: frozenset[str], producer: Producer
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Write the stores of a task; the offsets to commit for its inputs, with its metadata."""
+        ends = {store.name: self._write(plan, store, rows, producer) for store in plan.sub_topology.stores}
+        metadata = {**rows.metadata, ENDED: int(origin.ended), **encode_changelog_ends(_known(ends))}
+        starts = self._admin.end_offsets([source for source in plan.inputs if source.topic in within])
+        starts |= {source: offset for source, offset in origin.offsets.items() if source in plan.inputs}
+        first, text = min(starts, default=None), encode_task_metadata(metadata)
+        return {source: OffsetAndMetadata(offset, text if source == first else "") for source, offset in starts.items()}
+
+    def _write(self, plan: TaskPlan, store: StoreBuilder, rows: TaskRows, producer: Producer) -> int | None:
+        """Write the rows of a store to what it is restored from; where its changelog ends then, if it has one."""
+        changes = rows.stores.get(store.name)
+        if store.source_topic is not None:
+            return None  # its input topic holds them
+        if store.logging:
+            source = TopicPartition(changelog_topic(self._config.application_id, store.name), plan.partition)
+            return 0 if changes is None else _appended(producer, source, changes)
+        if changes is not None and store.store == "rocksdb":
+            self._write_to_disk(plan, store, changes)
+        elif changes is not None and len(changes):
+            logger.warning(
+                "task %s: %d rows of the store %s are left out: natively memory alone keeps it, which has no changelog",
+                *(plan.id, len(changes), store.name),
+            )
+        return None
+
+    def _write_to_disk(self, plan: TaskPlan, store: StoreBuilder, changes: Changes) -> None:
+        stores = [one for one in plan.sub_topology.stores if one.store == "rocksdb"]
+        state = open_task_state(stores, self._folder / str(plan.id))
+        for part in in_parts(changes):
+            state.restore(store.name, _batch(TopicPartition(store.name, plan.partition), part))
+        state.close()
+
+    def _rows(self, layout: Layout, committed: Offsets) -> Iterator[TaskRows]:
+        application = Application.of(self._config, SystemClock(), layout.topic_names)
+        limits, caching = StateLimits.of(MemoryShares.of(self._config)), application.settings.caching
+        with self._log.consumer() as consumer:
+            restorer = StoreRestorer(application, consumer, self._admin, lambda progress: None, lambda: False)
+            for plan in layout.tasks:
+                stores, folder = plan.sub_topology.stores, self._folder / str(plan.id)
+                state = open_task_state(stores, folder, limits=limits, caching=caching)
+                try:
+                    restorer.restore(plan, state, committed)
+                    metadata = _without_changelogs(committed_task_metadata(plan, committed))
+                    observe_times(state, metadata)
+                    yield TaskRows(str(plan.id), metadata | observed_times(state), state.snapshot())
+                finally:
+                    state.close()
+
+
+def _within(layout: Layout) -> frozenset[str]:
+    """Real names of the topics through which its tasks hand records to each other."""
+    return layout.through.union(layout.topic_names.values())
+
+
+def _known(ends: Mapping[str, int | None]) -> dict[str, int]:
+    return {store: end for store, end in ends.items() if end is not None}
+
+
+def _without_changelogs(metadata: Mapping[str, int]) -> dict[str, int]:
+    return {name: value for name, value in metadata.items() if not name.startswith(_CHANGELOG) and name != ENDED}
+
+
+def _appended(producer: Producer, source: TopicPartition, changes: Changes) -> int:
+    """Write the rows of a changelog; where it ends then."""
+    ends = [0]
+
+    def delivered(delivery: Delivery) -> None:
+        ends.append(delivery.offset + delivery.count)
+
+    for part in in_parts(changes):
+        producer.send_batch(_batch(source, part), delivered)
+    producer.flush()
+    return max(ends)
+
+
+def _batch(source: TopicPartition, changes: Changes) -> Batch:
+    return Batch(source, np.arange(len(changes), dtype=np.int64), *changes)

@@ -1,0 +1,137 @@
+"""The state of an application between two steps as a bundle, and from one: state files, a manifest, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kstreams.clock import SystemClock
+from kstreams.config import Config
+from kstreams.errors import StateError, TopologyError
+from kstreams.log.api import Admin, Log
+from kstreams.processor.topology.bundle_check import require_fitting
+from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.forgetting import forget
+from kstreams.runtime.spark.io.committed_steps import CommittedSteps
+from kstreams.runtime.spark.io.offset_reset import starting_offsets
+from kstreams.runtime.spark.io.rows import positions_of as offsets_in
+from kstreams.runtime.spark.prepared import LaidOut, Prepared, laid_out, prepare
+from kstreams.runtime.spark.program import group_of
+from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.steps import EMPTY, AppliedStep, StateVersion, batch_step, end_step, version_number
+from kstreams.runtime.spark.storage.opening import open_storage
+from kstreams.runtime.spark.tasks.manifests import MANIFESTS, Manifests, StepManifest
+from kstreams.runtime.spark.tasks.snapshots import merged_stores
+from kstreams.runtime.spark.tasks.state_files import state_files
+from kstreams.state.bundle import Bundle, Origin, TaskRows, positions_of, require_free, write_bundle
+
+_COUNTED = "next_offset:"
+_FIRST = batch_step(0)
+"""What is imported counts as the first step."""
+
+
+def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
+    """Write the state of an application as of its last step.
+
+    Raises
+    ------
+    StateError
+        When there is none, or the folder is not free.
+    TopologyError
+        When Spark itself keeps a part of the state, or the topology does not fit it.
+    """
+    require_free(folder)
+    _require_in_tasks(laid_out(topology, config, log))
+    name = config.application_id
+    with log.admin() as admin:
+        if group_of(name) not in admin.groups():
+            raise StateError(f"The application {name!r} has processed nothing on Spark: there is no state.")
+    prepared = prepare(topology, config, log)
+    steps = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id)
+    last = steps.last()
+    if last == AppliedStep():
+        raise StateError(
+            f"The log holds no step of the checkpoint {prepared.checkpoint.storage.location}: one of them was replaced."
+        )
+    shape = encode_fingerprint(fingerprint_of(topology)).decode()
+    ended = last.number == end_step(last.number)
+    origin = Origin(name, "spark", shape, positions_of(steps.positions()), ended)
+    return write_bundle(folder, origin, _rows(prepared, last))
+
+
+def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replace: bool) -> None:
+    """Let an application go on from a bundle. Everything is checked before anything changes, and counts as one.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    replace : bool
+        Whether to forget the state that it has.
+
+    Raises
+    ------
+    StateError
+        When it has state already, or the bundle is damaged or of something else.
+    TopologyError
+        When the bundle does not fit the topology, or Spark itself would keep a part of the state.
+    """
+    laid = laid_out(topology, config, log)
+    _require_in_tasks(laid)
+    with log.admin() as admin:
+        require_fitting(bundle, topology, laid.layout, config.application_id, admin)
+        if not replace:
+            _require_new(config, admin)
+    with log.coordinator(group_of(config.application_id)) as coordinator:  # a driver that still runs is fenced
+        forget(config, log)
+        prepared = prepare(topology, config, log)
+        starts = offsets_in(starting_offsets(prepared.program, log, SystemClock()))
+        steps = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id, starts)
+        begin, offsets = steps.positions(), bundle.origin.offsets
+        positions = {source: offsets.get(source, at) for source, at in begin.items()}
+        number = end_step(_FIRST) if bundle.origin.ended else _FIRST
+        manifest = StepManifest(number, AppliedStep(), dict(_states(prepared, bundle, number)))
+        done = Manifests(prepared.checkpoint.storage).publish(manifest)
+        coordinator.commit((), steps.offsets(done, positions), prepared.group)
+
+
+def _require_in_tasks(laid: LaidOut) -> None:
+    if laid.plan.streaming:
+        numbers = ", ".join(map(str, sorted(laid.plan.streaming)))
+        raise TopologyError(
+            f"Spark itself keeps the state of the sub-topologies {numbers}, where it cannot be exported from or "
+            "imported to: run with spark.kstreams.path = auto."
+        )
+
+
+def _require_new(config: Config, admin: Admin) -> None:
+    settings, name = SparkSettings.of(config), config.application_id
+    if group_of(name) in admin.groups() or open_storage(settings.checkpoint_of(name), settings.conf).names(MANIFESTS):
+        raise StateError(
+            f"The application {name!r} has state on Spark already: import with --replace to forget it, or give the "
+            "application another id."
+        )
+
+
+def _states(prepared: Prepared, bundle: Bundle, step: int) -> Iterator[tuple[str, StateVersion]]:
+    """All rows of each task as the first changes of its history."""
+    for task in bundle.tasks:
+        sub, partition = _numbers(task)
+        if sub in prepared.program.tasks.keys() - prepared.plan.nodes.keys():
+            rows, files = bundle.rows(task), state_files(prepared.program, sub, partition)
+            yield task, files.write_changes(version_number(step), EMPTY, rows.metadata, rows.stores)
+
+
+def _rows(prepared: Prepared, last: AppliedStep) -> Iterator[TaskRows]:
+    program = prepared.program
+    for task, version in Manifests(prepared.checkpoint.storage).get(last).states.items():
+        sub, partition = _numbers(task)
+        part, files = program.sub_topology(sub), state_files(program, sub, partition)
+        if not part.is_global:
+            metadata = {name: at for name, at in files.metadata_at(version).items() if not name.startswith(_COUNTED)}
+            yield TaskRows(task, metadata, merged_stores(part.stores, files.rebuild(version)) if part.stores else {})
+
+
+def _numbers(task: str) -> tuple[int, int]:
+    sub, _, partition = task.partition("_")
+    return int(sub), int(partition)

@@ -1,0 +1,64 @@
+"""`CommittedSteps`: what the log knows of the steps of a query: which one was the last, and up to where it had read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import Log, OffsetAndMetadata
+from kstreams.runtime.spark.steps import AppliedStep
+
+
+class CommittedSteps:
+    """The steps of one query; number and manifest lie in the metadata of the committed offsets.
+
+    Parameters
+    ----------
+    log : Log
+    group : str
+        The consumer group that holds the positions.
+    sources : collection of TopicPartition
+        What the query reads.
+    checkpoint_id : str
+        Names the history of steps that the numbers belong to: another checkpoint starts another one.
+    starts : mapping of TopicPartition to int, optional
+        Where the first step begins, of sources that are not read from their beginning.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        group: str,
+        sources: Collection[TopicPartition],
+        checkpoint_id: str,
+        starts: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self._log, self._group, self._sources = log, group, sorted(sources)
+        self._mark, self._starts = f"{checkpoint_id} step ", starts or {}
+
+    def last(self) -> AppliedStep:
+        """The step committed last."""
+        marks = (at.metadata.removeprefix(self._mark).partition(" ") for at in self._committed().values())
+        steps = (AppliedStep(int(number), manifest) for number, _, manifest in marks)
+        return max(steps, default=AppliedStep())
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Next offset of every source, as of the last step."""
+        committed = self._committed()
+        with self._log.admin() as admin:
+            begin = admin.beginning_offsets(self._sources)
+        first = {source: max(begin[source], self._starts.get(source, 0)) for source in self._sources}
+        return first | {source: at.offset for source, at in committed.items()}
+
+    def offsets(
+        self, step: AppliedStep, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit for a step."""
+        mark = f"{self._mark}{step.number} {step.manifest}".rstrip()
+        return {source: OffsetAndMetadata(at, mark) for source, at in positions.items()}
+
+    def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What steps of this checkpoint have committed; another one's are of no concern."""
+        with self._log.admin() as admin:
+            committed = admin.committed(self._group, self._sources)
+        return {source: at for source, at in committed.items() if at.metadata.startswith(self._mark)}

@@ -1,0 +1,253 @@
+"""A bundle: the state of a stopped application as a folder, and up to where it had read its input.
+
+Any engine writes one and goes on from one. `bundle.json` says what is in it, the rows of each store are an Arrow file
+of changelog records. A bundle comes from elsewhere: nothing of it is used before its digests are checked, and nothing
+in it is code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import StateError
+from kstreams.private import make_folder, private_file, private_folder, write_private
+from kstreams.state.api import Changes
+
+FORMAT = 1
+_NAME = "bundle.json"
+_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
+_IPC = pa.ipc.IpcWriteOptions(compression="lz4")
+_ROWS = 65_536
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one slash: paths have lost the other
+
+
+class TaskRows(NamedTuple):
+    """The state of one task: its metadata, and by store all rows as changelog records."""
+
+    task: str
+    metadata: Mapping[str, int]
+    stores: Mapping[str, Changes]
+
+
+class StoreFile(msgspec.Struct, frozen=True):
+    """How many rows of a store there are, and the digest of their file."""
+
+    rows: int
+    digest: str
+
+
+class TaskInBundle(msgspec.Struct, frozen=True):
+    """What a bundle says of a task."""
+
+    metadata: dict[str, int]
+    stores: dict[str, StoreFile]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Whose state it is.
+
+    Parameters
+    ----------
+    application : str
+        Its id.
+    engine : str
+        Which one wrote it.
+    topology : str
+        The fingerprint of its topology, as it is kept beside state.
+    positions : dict of str to dict of int to int
+        Of each topic of the user's that it reads, by partition: the next offset.
+    ended : bool
+        Whether the end of its input was processed: windows are closed.
+    """
+
+    application: str
+    engine: str
+    topology: str
+    positions: dict[str, dict[int, int]]
+    ended: bool = False
+
+    @property
+    def offsets(self) -> dict[TopicPartition, int]:
+        """The positions, by partition."""
+        return {
+            TopicPartition(topic, partition): offset
+            for topic, offsets in self.positions.items()
+            for partition, offset in offsets.items()
+        }
+
+
+def positions_of(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[int, int]]:
+    """What an `Origin` says of offsets.
+
+    Examples
+    --------
+    >>> positions_of({TopicPartition("in", 0): 7, TopicPartition("in", 1): 5})
+    {'in': {0: 7, 1: 5}}
+    """
+    found: dict[str, dict[int, int]] = {}
+    for source, offset in sorted(offsets.items()):
+        found.setdefault(source.topic, {})[source.partition] = offset
+    return found
+
+
+class _Contents(msgspec.Struct, frozen=True):
+    origin: Origin
+    tasks: dict[str, TaskInBundle]
+
+
+class _Sealed(msgspec.Struct, frozen=True):
+    format: int
+    digest: str
+    contents: msgspec.Raw
+
+
+class Bundle:
+    """A bundle that was read.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Raises
+    ------
+    StateError
+        When there is none, it is damaged, or another version of kstreams wrote it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = _local(folder)
+        path = folder / _NAME
+        try:
+            written = msgspec.json.decode(path.read_bytes(), type=_Sealed)
+            if written.format != FORMAT:
+                raise StateError(f"{folder} was written by another version of kstreams: use that one.")
+            if _digest(written.contents) != written.digest:
+                raise StateError(f"{path} is damaged: its content does not fit its digest. Export the state again.")
+            contents = msgspec.json.decode(written.contents, type=_Contents)
+        except FileNotFoundError:
+            raise StateError(f"{folder} holds no state: write it with `kstreams state export --to {folder}`.") from None
+        except (OSError, msgspec.DecodeError) as error:
+            raise StateError(f"{path} cannot be read: {error}. Export the state again.") from error
+        self.origin, self.tasks = contents.origin, contents.tasks
+        for name in (*self.tasks, *(store for task in self.tasks.values() for store in task.stores)):
+            if Path(name).name != name:
+                raise StateError(f"{path} names {name!r}, which is no task and no store.")
+
+    def check(self) -> None:
+        """Raise StateError when a file is missing or damaged."""
+        for task, held in self.tasks.items():
+            for store, file in held.stores.items():
+                self._checked(task, store, file)
+
+    def rows(self, task: str) -> TaskRows:
+        """The state of a task; raises StateError when a file is missing or damaged."""
+        held = self.tasks[task]
+        return TaskRows(task, held.metadata, {name: self._rows(task, name, file) for name, file in held.stores.items()})
+
+    def _rows(self, task: str, store: str, said: StoreFile) -> Changes:
+        raw, path = self._checked(task, store, said), _path(self.folder, task, store)
+        try:
+            with pa.ipc.open_stream(pa.py_buffer(raw)) as reader:
+                table = reader.read_all()
+            table.validate(full=True)
+        except pa.ArrowException as error:
+            raise StateError(f"{path} holds no rows of a store: {error}. Export the state again.") from error
+        if table.schema != _SCHEMA or table.num_rows != said.rows:
+            raise StateError(f"{path} holds other rows than its bundle says. Export the state again.")
+        return Changes(*(column.combine_chunks() for column in table.columns))
+
+    def _checked(self, task: str, store: str, said: StoreFile) -> bytes:
+        path = _path(self.folder, task, store)
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            raise StateError(f"{path} cannot be read: {error.strerror}. Export the state again.") from error
+        if _digest(raw) != said.digest:
+            raise StateError(f"{path} is damaged: its content does not fit its digest. Export the state again.")
+        return raw
+
+
+def write_bundle(folder: Path, origin: Origin, tasks: Iterable[TaskRows]) -> Bundle:
+    """Write a bundle into a folder that is not there yet, or empty; it appears when it is whole.
+
+    Raises
+    ------
+    StateError
+        When the folder holds something, or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rows = Changes(pa.array([b"a"]), pa.array([b"1"]), pa.array([5]))
+    >>> origin = Origin("app", "native", "{}", {"in": {0: 7}})
+    >>> bundle = write_bundle(Path(tempfile.mkdtemp()), origin, [TaskRows("0_0", {"stream_time": 5}, {"counts": rows})])
+    >>> Bundle(bundle.folder).rows("0_0").stores["counts"].keys.to_pylist()
+    [b'a']
+    """
+    require_free(folder)
+    scratch = folder.absolute().with_name(f".{folder.absolute().name}.unfinished")
+    try:
+        make_folder(scratch.parent)
+        shutil.rmtree(scratch, ignore_errors=True)
+        private_folder(scratch)
+        contents = msgspec.json.encode(_Contents(origin, {rows.task: _task(scratch, rows) for rows in tasks}))
+        written = _Sealed(FORMAT, _digest(contents), msgspec.Raw(contents))
+        write_private(scratch / _NAME, msgspec.json.encode(written))
+        scratch.rename(folder)
+    except OSError as error:
+        raise StateError(f"{folder} cannot be written: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return Bundle(folder)
+
+
+def require_free(folder: Path) -> None:
+    """Raise StateError where no bundle can be written."""
+    if _local(folder).exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise StateError(f"{folder} is there already: delete it, or name another folder for the state.")
+
+
+def in_parts(changes: Changes) -> Iterator[Changes]:
+    """Changelog records in parts of limited size."""
+    for start in range(0, len(changes), _ROWS):
+        yield Changes(*(column.slice(start, _ROWS) for column in changes))
+
+
+def _local(folder: Path) -> Path:
+    if _URI.match(str(folder)):
+        raise StateError(f"{folder} is no folder of this machine: name one, and copy it to where it is needed.")
+    return folder
+
+
+def _task(folder: Path, rows: TaskRows) -> TaskInBundle:
+    stores = {store: _store(_path(folder, rows.task, store), changes) for store, changes in rows.stores.items()}
+    return TaskInBundle(dict(rows.metadata), stores)
+
+
+def _store(path: Path, changes: Changes) -> StoreFile:
+    private_folder(path.parent)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _SCHEMA, options=_IPC) as writer:
+        for part in in_parts(changes):
+            writer.write_batch(pa.RecordBatch.from_arrays(list(part), schema=_SCHEMA))
+    raw = sink.getvalue()
+    with open(private_file(path), "wb") as file:
+        file.write(raw)
+    return StoreFile(len(changes), _digest(raw))
+
+
+def _path(folder: Path, task: str, store: str) -> Path:
+    return folder / task / f"{store}.arrow"
+
+
+def _digest(raw: bytes | pa.Buffer | msgspec.Raw) -> str:
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()

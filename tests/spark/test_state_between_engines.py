@@ -1,0 +1,355 @@
+"""State goes from one engine to the other at a step boundary, with its positions: what follows is what would have."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams.app import App, export_state, import_state
+from kstreams.config import Config
+from kstreams.errors import StateError, TopologyError
+from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.runtime.spark.engine import run
+from kstreams.state.bundle import Bundle, TaskRows
+from tests.spark.running import Application, Row, changelog
+
+pytestmark = pytest.mark.spark
+
+TYPES = {"in": (str, int), "other": (str, str), "out": (str, str), "w": (str, int)}
+PARTS = [
+    [
+        Row(topic, "abcdefg"[(n * 5 + part) % 7], value, 10 * n + 1_000 * part - (17 if n % 4 == 0 else 0))
+        for n in range(40)
+        for topic, value in (("in", n), ("other", f"t{n}"))
+    ]
+    for part in range(1, 4)
+]
+
+
+def shown(stream: Any) -> None:
+    stream.map(lambda key, value: (str(key), str(value)), key=str, value=str).to("out")
+
+
+def counts(builder: ks.StreamsBuilder) -> None:
+    shown(builder.stream("in", key=str, value=int).group_by_key().count("counts").to_stream())
+
+
+def regrouped_windows(builder: ks.StreamsBuilder) -> None:
+    grouped = builder.stream("in", key=str, value=int).group_by(lambda key, value: str(value % 5), key=str)
+    shown(grouped.windowed_by(ks.TimeWindows(size=100, grace=50)).count().to_stream())
+
+
+def sessions_suppressed(builder: ks.StreamsBuilder) -> None:
+    grouped = builder.stream("in", key=str, value=int).group_by_key()
+    windows = grouped.windowed_by(ks.SessionWindows(gap=40, grace=20)).count()
+    shown(windows.suppress(ks.Suppressed.until_window_closes()).to_stream())
+
+
+def joined(builder: ks.StreamsBuilder) -> None:
+    other = builder.stream("other", key=str, value=str)
+    windows = ks.JoinWindows(before=30, after=30, grace=20)
+    types = {"key": str, "value": int, "other_value": str}
+    shown(builder.stream("in", key=str, value=int).outer_join(other, lambda a, b: f"{a}/{b}", windows=windows, **types))
+
+
+def tables(builder: ks.StreamsBuilder) -> None:
+    left = builder.stream("in", key=str, value=int).group_by_key().count()
+    versions = ks.Materialized("versions", history_retention=10_000)
+    right = builder.table("other", key=str, value=str, materialized=versions)
+    shown(left.join(right, lambda a, b: f"{a}/{b}").to_stream())
+
+
+def global_table(builder: ks.StreamsBuilder) -> None:
+    other = builder.global_table("other", key=str, value=str)
+    found = builder.stream("in", key=str, value=int).join(other, lambda a, b: f"{a}/{b}", key_selector=lambda k, v: k)
+    shown(found.group_by_key(key=str, value=str).reduce(max).to_stream())
+
+
+def foreign_key(builder: ks.StreamsBuilder) -> None:
+    left, right = builder.table("in", key=str, value=int), builder.table("other", key=str, value=str)
+    shown(left.join(right, lambda a, b: f"{a}/{b}", foreign_key=lambda value: "abcdefg"[value % 7]).to_stream())
+
+
+APPLICATIONS: dict[str, Callable[[ks.StreamsBuilder], None]] = {
+    "counts": counts,
+    "regrouped windows": regrouped_windows,
+    "sessions and suppress": sessions_suppressed,
+    "outer join": joined,
+    "versioned and other tables": tables,
+    "global table": global_table,
+    "foreign key": foreign_key,
+}
+EACH = pytest.mark.parametrize("name", APPLICATIONS)
+ENGINES = pytest.mark.parametrize("engine", ["native", "spark"])
+
+
+class Moving(Application):
+    """An application that runs in parts, each on the engine that the test says; both write to the same topics."""
+
+    def loaded(self) -> App:
+        config = Config.of({**self.settings, "state.dir": str(self.folder / "state"), "spark.kstreams.prefix": ""})
+        return App(self.topology, config, self.folder / "app.py")
+
+    def run_part(self, engine: str, rows: list[Row], *, until_end: bool = False) -> None:
+        self.write(rows)
+        if engine == "spark":
+            self.run(until_end=until_end, **{"spark.kstreams.max.records": 30, "spark.kstreams.prefix": ""})
+            return
+        streams = KafkaStreams(self.topology, self.loaded().config)
+        streams.start(once=not until_end, until_end=until_end)
+        assert streams.wait(60.0)
+
+    def export(self, engine: str, name: str) -> Bundle:
+        return export_state(self.loaded(), self.folder / name, engine)
+
+    def take(self, engine: str, name: str, *, replace: bool = True) -> Bundle:
+        return import_state(self.loaded(), self.folder / name, engine, replace=replace)
+
+    def move(self, source: str, target: str) -> None:
+        name = f"bundle {len(list(self.folder.glob('bundle *')))}"
+        self.export(source, name)
+        self.take(target, name)
+
+    def results(self) -> dict[Any, Any]:
+        """The updates of each key, in order."""
+        return changelog(self.rows("out", prefix=""))
+
+
+def moving(folder: Path, build: Callable[[ks.StreamsBuilder], None], spark: Any = None, partitions: int = 2) -> Moving:
+    folder.mkdir(exist_ok=True)
+    builder = ks.StreamsBuilder()
+    build(builder)
+    application = Moving(spark, folder, builder, TYPES)
+    application.create("in", "other", "out", "w", partitions=partitions)
+    return application
+
+
+def natively(folder: Path, build: Callable[[ks.StreamsBuilder], None]) -> Moving:
+    """One that never leaves the native engine."""
+    alone = moving(folder, build)
+    for rows in PARTS:
+        alone.run_part("native", rows)
+    return alone
+
+
+def same(name: str, found: Moving, expected: Moving) -> bool:
+    assert expected.results()
+    if name == "foreign key":  # the number of its updates depends on how changes and answers interleave
+        return {key: rows[-1] for key, rows in found.results().items()} == {
+            key: rows[-1] for key, rows in expected.results().items()
+        }
+    return found.results() == expected.results()
+
+
+@EACH
+def test_state_that_came_through_spark_goes_on_natively(tmp_path: Path, name: str) -> None:
+    there = moving(tmp_path / "there", APPLICATIONS[name])
+    for rows in PARTS:
+        there.run_part("native", rows)
+        there.move("native", "spark")
+        shutil.rmtree(there.folder / "state")
+        there.move("spark", "native")
+    assert same(name, there, natively(tmp_path / "alone", APPLICATIONS[name]))
+
+
+@pytest.mark.slow
+@EACH
+def test_a_run_that_changes_engines_gives_what_one_engine_gives(spark: Any, tmp_path: Path, name: str) -> None:
+    there = moving(tmp_path / "there", APPLICATIONS[name], spark)
+    there.run_part("spark", PARTS[0])
+    there.move("spark", "native")
+    there.run_part("native", PARTS[1])
+    there.move("native", "spark")
+    there.run_part("spark", PARTS[2])
+    assert same(name, there, natively(tmp_path / "alone", APPLICATIONS[name]))
+
+
+def test_a_backfill_on_spark_goes_on_natively(spark: Any, tmp_path: Path) -> None:
+    there = moving(tmp_path / "there", regrouped_windows, spark)
+    there.run_part("spark", PARTS[0])
+    there.move("spark", "native")
+    there.run_part("native", [*PARTS[1], *PARTS[2]])
+    assert there.results() == natively(tmp_path / "alone", regrouped_windows).results()
+
+
+def test_what_is_open_after_an_import_is_closed_at_the_end_of_input(spark: Any, tmp_path: Path) -> None:
+    alone, there = (moving(tmp_path / name, sessions_suppressed, spark) for name in ("alone", "there"))
+    for application in (alone, there):
+        application.run_part("native", PARTS[0])
+    there.move("native", "spark")
+    alone.run_part("native", [], until_end=True)
+    there.run_part("spark", [], until_end=True)
+    assert there.results() == alone.results()
+    there.move("spark", "native")
+    there.run_part("native", [], until_end=True)  # it is over already
+    assert there.results() == alone.results()
+
+
+def through(builder: ks.StreamsBuilder) -> None:
+    builder.stream("in", key=str, value=int).to("w")
+    shown(builder.stream("w", key=str, value=int).group_by_key().count("counts").to_stream())
+
+
+def test_a_topic_that_is_written_and_read_is_not_read_again(tmp_path: Path) -> None:
+    application = moving(tmp_path / "app", through)
+    application.run_part("native", PARTS[0])
+    application.move("native", "spark")
+    application.move("spark", "native")
+    application.run_part("native", [])
+    last = {key: int(updates[-1][0]) for key, updates in application.results().items()}
+    assert sum(last.values()) == 40
+
+
+@ENGINES
+def test_nothing_was_processed_so_there_is_nothing_to_export(tmp_path: Path, engine: str) -> None:
+    application = moving(tmp_path / "app", counts)
+    with pytest.raises(StateError, match="has processed nothing"):
+        application.export(engine, "to")
+    assert not (application.folder / "checkpoint" / "app").exists()
+
+
+class Keep(ks.Processor):
+    """Counts in a store that memory alone keeps natively."""
+
+    def init(self, context: Any) -> None:
+        self.kept = context.get_state_store("kept")
+
+    def process(self, record: Any) -> None:
+        self.kept.put(record.key, record.value)
+
+
+@pytest.mark.slow
+def test_rows_that_memory_alone_would_keep_are_left_out_with_a_warning(spark: Any, tmp_path: Path, caplog: Any) -> None:
+    def keeping(builder: ks.StreamsBuilder) -> None:
+        builder.add_state_store(ks.Stores.key_value("kept", key=str, value=int, store="memory", logging=False))
+        builder.stream("in", key=str, value=int).process(Keep, stores=["kept"])
+
+    application = moving(tmp_path / "app", keeping, spark)
+    application.run_part("spark", PARTS[0])
+    with caplog.at_level(logging.WARNING):
+        application.move("spark", "native")
+    assert "rows of the store kept are left out" in caplog.text
+
+
+# what is refused: before anything changes
+
+
+def on_both(folder: Path) -> Moving:
+    """An application with state on both engines, and that of the native one in `from`."""
+    application = moving(folder, counts)
+    application.run_part("native", PARTS[0])
+    application.export("native", "from")
+    application.take("spark", "from", replace=False)
+    return application
+
+
+@ENGINES
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
+def test_a_damaged_bundle_changes_nothing(tmp_path: Path, engine: str, damage: str) -> None:
+    application = on_both(tmp_path / "app")
+    before = application.export(engine, "before")
+    path = next(application.folder.glob("from/*_1/*.arrow"))
+    raw = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(raw[:-1] if damage == "cut" else raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(StateError, match=r"is damaged|cannot be read"):
+        application.take(engine, "from")
+    after = application.export(engine, "after")
+    assert (after.origin, after.tasks) == (before.origin, before.tasks)
+
+
+@ENGINES
+def test_state_is_replaced_only_on_request(tmp_path: Path, engine: str) -> None:
+    with pytest.raises(StateError, match="--replace"):
+        on_both(tmp_path / "app").take(engine, "from", replace=False)
+
+
+@ENGINES
+def test_another_topology_is_refused(tmp_path: Path, engine: str) -> None:
+    on_both(tmp_path / "app")
+    other = moving(tmp_path / "other", regrouped_windows)
+    shutil.copytree(tmp_path / "app" / "from", other.folder / "from")
+    with pytest.raises(TopologyError, match="does not fit the state"):
+        other.take(engine, "from", replace=False)
+    assert sorted(other.topics()) == sorted(["in", "other", "out", "w"])
+    assert not (other.folder / "checkpoint" / "app").exists()
+
+
+@ENGINES
+def test_another_number_of_partitions_is_refused(tmp_path: Path, engine: str) -> None:
+    on_both(tmp_path / "app")
+    other = moving(tmp_path / "other", counts, partitions=3)
+    shutil.copytree(tmp_path / "app" / "from", other.folder / "from")
+    with pytest.raises(TopologyError, match="holds 2 tasks of sub-topology 0, but there are 3 here"):
+        other.take(engine, "from", replace=False)
+
+
+@ENGINES
+def test_the_state_of_another_log_is_refused(tmp_path: Path, engine: str) -> None:
+    on_both(tmp_path / "app")
+    other = moving(tmp_path / "other", counts)
+    shutil.copytree(tmp_path / "app" / "from", other.folder / "from")
+    with pytest.raises(StateError, match="it is the state of another log"):
+        other.take(engine, "from", replace=False)
+
+
+@pytest.mark.parametrize("source", ["native", "spark"])
+def test_an_import_that_is_interrupted_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    application = on_both(tmp_path / "app")
+    application.export(source, "again")
+    with monkeypatch.context() as interrupting:
+        interrupting.setattr(Bundle, "rows", raise_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            application.take("spark", "again")
+    with pytest.raises(StateError, match="has processed nothing"):
+        application.export("spark", "after")
+    application.take("spark", "again")
+    assert application.export("spark", "after").tasks.keys() == {"0_0", "0_1"}
+
+
+def raise_interrupt(bundle: Bundle, task: str, rows: Callable[..., TaskRows] = Bundle.rows) -> TaskRows:
+    """What comes in the middle of an import."""
+    if task != "0_0":
+        raise KeyboardInterrupt
+    return rows(bundle, task)
+
+
+def test_windows_whose_state_spark_keeps_are_refused(tmp_path: Path) -> None:
+    def closing(builder: ks.StreamsBuilder) -> None:
+        windows = builder.stream("in", key=str, value=int).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0))
+        shown(windows.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(n=ks.len()).to_stream())
+
+    application = moving(tmp_path / "app", closing)
+    application.run_part("native", PARTS[0])
+    application.export("native", "to")
+    application.settings["spark.kstreams.path"] = "relational"
+    with pytest.raises(TopologyError, match=r"run with spark\.kstreams\.path = auto"):
+        application.take("spark", "to")
+
+
+def test_a_driver_that_runs_is_waited_for(spark: Any, tmp_path: Path) -> None:
+    application = on_both(tmp_path / "app")
+    loaded, stop, steps = application.loaded(), threading.Event(), threading.Event()
+    how = {"stop": stop, "on_progress": lambda progress: steps.set()}
+    driver = threading.Thread(target=lambda: run(loaded.topology, loaded.config, **how))
+    driver.start()
+    try:
+        application.write(PARTS[1])
+        assert steps.wait(60)
+        for move in (application.take, application.export):
+            with pytest.raises(StateError, match="on Spark is in use by process"):
+                move("spark", "from")
+    finally:
+        stop.set()
+        driver.join()
+    assert sum(application.export("spark", "after").origin.positions["in"].values()) == 80
