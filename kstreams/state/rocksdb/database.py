@@ -378,6 +378,7 @@ def _options(limits: StateLimits) -> Any:
     options.set_write_buffer_size(min(32 * MIB, limits.write_buffer_bytes // 2))
     options.set_compression_type(rocksdict.DBCompressionType.lz4())
     options.set_keep_log_file_num(2)
+    options.set_max_file_opening_threads(1)  # by default 16 are started for every family, however few its files
     options.set_level_zero_file_num_compaction_trigger(12)
     options.set_max_open_files(max(_FEWEST_FILES, file_limit() // 16))
     table = rocksdict.BlockBasedOptions()
