@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,11 +24,9 @@ WORDS = TopicPartition("words", 0)
 
 
 def fill(log_dir: Path, topic: str = "words", partitions: int = 2, rows: int = 10, start: int = 0) -> None:
-    log = open_log(log_dir)
-    with log.admin() as admin:
+    with open_log(log_dir) as log, log.admin() as admin, log.producer() as producer:
         if topic not in admin.topics():
             admin.create_topic(topic, partitions, {"retention.ms": "-1"})
-    with log.producer() as producer:
         for i in range(start, start + rows):
             headers = [("n", str(i).encode())] if i % 3 == 0 else []
             producer.send(topic, b"k%d" % i, b"v%d" % i, timestamp=i, partition=i % partitions, headers=headers)
@@ -122,3 +124,22 @@ def test_rows_that_retention_has_taken_are_missed_aloud(source, log_dir: Path) -
 def test_an_unnamed_log_is_refused() -> None:
     with pytest.raises(ConfigError, match='needs the options "path"'):
         TopicReader.of({"topics": "words"})
+
+
+def open_files(folder: Path) -> Iterator[str]:
+    """The files in a folder that this process has open."""
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the one that listed them
+            file = os.readlink(f"/proc/self/fd/{descriptor}")
+            if file.startswith(f"{folder}{os.sep}"):
+                yield file
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_process_that_reads_one_log_after_another_has_few_of_them_open(tmp_path: Path) -> None:
+    for number in range(20):
+        fill(tmp_path / str(number))
+        topics = TopicReader(str(tmp_path / str(number)), ["words"], 100)
+        (part, _) = topics.partitions_between(topics.beginning(), topics.end())
+        assert sum(len(batch) for batch in topics.read(part)) == 5
+    assert 1 <= len({file.removeprefix(f"{tmp_path}/").split(os.sep)[0] for file in open_files(tmp_path)}) <= 5

@@ -7,7 +7,7 @@ of attempts that died, that were run again, or that Spark had run beside another
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -15,8 +15,8 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Admin, Producer
 from kstreams.log.topic_types import TopicTypes, create_typed
+from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
 from kstreams.runtime.spark.io.rows import ranges
-from kstreams.runtime.spark.io.source import log_at
 
 _ROWS = 50_000  # the producer's buffer is bounded
 
@@ -85,7 +85,9 @@ class _TransactionWriter:
     """Begins its transaction with the first row; aborts it when it is left before it is prepared."""
 
     def __init__(self, topics: OutputTopics) -> None:
-        self._topics, self._log = topics, log_at(topics.home, tuple(sorted(topics.settings.items())))
+        self._topics, self._resources = topics, ExitStack()
+        settings = tuple(sorted(topics.settings.items()))
+        self._log = self._resources.enter_context(OPEN_HOMES.log(topics.home, settings))
         self._producer: Producer | None = None
         self._begun, self._known = False, set[str]()
 
@@ -110,14 +112,14 @@ class _TransactionWriter:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._producer is not None:
-            self._producer.close()
+        self._resources.close()
 
     def _opened(self) -> Producer:
         if self._producer is None:
             topics = self._topics
             joined = {"transaction.coordinator": topics.token, "transaction.timeout.ms": topics.timeout_ms}
-            self._producer = self._log.producer({**joined, "linger.ms": -1})
+            producer = self._log.producer({**joined, "linger.ms": -1})
+            self._producer = self._resources.enter_context(producer)
         return self._producer
 
     def _named(self, batch: Batch) -> Batch:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError, ProcessingError
-from kstreams.log import home_at
-from kstreams.log.api import Log
 from kstreams.runtime.spark.coupling import Admission
+from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
 from kstreams.runtime.spark.io.rows import (
     END,
     FAR_FUTURE_MS,
@@ -125,12 +123,6 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         return StreamReader(topics, most, starts, admissions=admissions, ends=ends, latest_ms=latest_ms)
 
 
-@cache
-def log_at(address: str, settings: tuple[tuple[str, Any], ...] = ()) -> Log:
-    """The home with an address, opened once per process: Spark's Python workers live on between tasks."""
-    return home_at(address).open(dict(settings))
-
-
 class LogInputPartition(InputPartition):  # type: ignore[misc]
     """Rows [start, end) of one topic partition."""
 
@@ -157,17 +149,17 @@ class TopicReader:
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions of all topics."""
-        with log_at(self.path).admin() as admin:
+        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
             counts = {name: admin.describe_topic(name).partitions for name in self.names}
         return [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
 
     def beginning(self) -> dict[TopicPartition, int]:
-        with log_at(self.path).admin() as admin:
+        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
             return admin.beginning_offsets(self.partitions())
 
     def end(self) -> dict[TopicPartition, int]:
         """Where a read_committed reader stops now."""
-        with log_at(self.path).admin() as admin:
+        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
             return admin.end_offsets(self.partitions())
 
     def partitions_between(
@@ -189,7 +181,7 @@ class TopicReader:
             When some were deleted since the range was planned, and must not be missing.
         """
         start = min(self._present_from(rows), rows.end)
-        with log_at(self.path).consumer({"auto.offset.reset": "none"}) as consumer:
+        with OPEN_HOMES.log(self.path) as log, log.consumer({"auto.offset.reset": "none"}) as consumer:
             consumer.assign([rows.source])
             consumer.seek(rows.source, start)
             while consumer.position(rows.source) < rows.end:
@@ -200,7 +192,7 @@ class TopicReader:
 
     def _present_from(self, rows: LogInputPartition) -> int:
         """The first offset of a range that is there, or would be."""
-        with log_at(self.path).admin() as admin:
+        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
             begin = admin.beginning_offsets([rows.source])[rows.source]
         if begin > rows.start and rows.source.topic not in self._missing:
             raise LogError(
@@ -275,8 +267,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 "run with --reset to start anew, or with spark.kstreams.path=auto."
             )
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        bounded, log = self._target is not None, log_at(self._topics.path)
-        reached = self._steps.next(log, begin, end, most, bounded=bounded)
+        bounded = self._target is not None
+        with OPEN_HOMES.log(self._topics.path) as log:
+            reached = self._steps.next(log, begin, end, most, bounded=bounded)
         is_done = all(at <= begin.get(source, 0) for source, at in reached.items())
         if self._ends and bounded and is_done:
             ended = min(ended + 1, END_OFFSETS)

@@ -11,10 +11,10 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import StateError
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
+from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports, written_records
 from kstreams.runtime.spark.io.rows import offsets_of, positions_of
-from kstreams.runtime.spark.io.source import log_at
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, Step
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -110,6 +110,6 @@ class TaskSteps:
             return []
         if self._bounded:
             return list(reached)
-        with log_at(self._program.home).admin() as admin:
+        with OPEN_HOMES.log(self._program.home) as log, log.admin() as admin:
             ends = admin.end_offsets(list(reached))
         return [source for source, at in reached.items() if ends[source] > at]
