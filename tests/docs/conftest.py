@@ -15,9 +15,13 @@ from tests.docs.pages import ROOT, Reader
 
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make demo` installs first, in a folder of its own: all that pages without Spark may need."""
+    """What `make demo` installs first, in a folder of its own: all that pages without Spark may need.
+
+    Its packages are linked from the environment of the tests, where pip would take half a minute.
+    """
     venv = tmp_path_factory.mktemp("newcomer") / "venv"
-    _make(ROOT, str(venv / ".demo"), f"VENV={venv}")
+    linking = f"{sys.executable} {Path(__file__).with_name('linked_install.py')} {venv}"
+    _make(ROOT, str(venv / ".demo"), f"VENV={venv}", f"PIP={linking}")
     return venv / "bin"
 
 

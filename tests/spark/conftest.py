@@ -20,9 +20,9 @@ LITTLE_CPU = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """The session, with Delta."""
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    conf = LITTLE_CPU | {"spark.sql.warehouse.dir": str(warehouse)}
+    """The session, with Delta; what its tasks keep lies where tests write, mostly in memory: a disk is waited for."""
+    folders = {"spark.sql.warehouse.dir": "warehouse", "spark.local.dir": "local"}
+    conf = LITTLE_CPU | {key: str(tmp_path_factory.mktemp(name)) for key, name in folders.items()}
     session = spark_session(SparkSettings(conf=conf))
     yield session
     session.stop()
