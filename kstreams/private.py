@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 
@@ -63,10 +64,12 @@ def make_private(folder: Path) -> None:
     """
     for place, folders, files in os.walk(folder):
         for names, mode in ((folders, 0o700), (files, 0o600)):
-            for path in (Path(place, name) for name in names):
-                refuse_link(path)
-                if path.stat().st_mode & 0o777 != mode:
-                    path.chmod(mode)
+            for path in (os.path.join(place, name) for name in names):
+                found = os.lstat(path).st_mode  # asked once: whoever opens a database waits for this
+                if stat.S_ISLNK(found):
+                    raise _refused(path)
+                if found & 0o777 != mode:
+                    os.chmod(path, mode)
 
 
 def make_private_on(filesystem: object, *paths: str) -> None:
@@ -79,6 +82,8 @@ def make_private_on(filesystem: object, *paths: str) -> None:
 def refuse_link(path: Path) -> None:
     """OSError when a path is a symbolic link."""
     if path.is_symlink():
-        raise OSError(
-            errno.ELOOP, "a symbolic link is in the place of a file or folder; put that itself there", str(path)
-        )
+        raise _refused(str(path))
+
+
+def _refused(path: str) -> OSError:
+    return OSError(errno.ELOOP, "a symbolic link is in the place of a file or folder; put that itself there", path)
