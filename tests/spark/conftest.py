@@ -10,11 +10,19 @@ import pytest
 from kstreams.runtime.spark.cluster.session import QUIET, spark_session
 from kstreams.runtime.spark.settings import SparkSettings
 
-# Small data: compiling plans, and compiling what is compiled, takes longer than running them.
+# Small data: compiling plans, and compiling what is compiled, takes longer than running them. At this level of
+# compilation the JVM has room for 48 MB of code, of which Spark needs more: what it drops is interpreted again.
+JVM = "-XX:+UseSerialGC -Xmn600m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 LITTLE_CPU = {
-    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {QUIET}",
+    "spark.driver.extraJavaOptions": f"{JVM} {QUIET}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # For a page that nobody sees: the fewer are kept, the less is copied at each collection of garbage.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.ui.explainMode": "simple",
 }
 
 
