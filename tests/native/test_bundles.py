@@ -78,6 +78,30 @@ def test_what_waits_between_tasks_is_processed_before_an_export_and_nothing_else
     assert world.table("counts", value=int) == counted(70) | {"all": 71}
 
 
+def beside() -> ks.Topology:
+    """Words from a repartition topic, joined with those of another topic: their order counts."""
+    builder = ks.StreamsBuilder()
+    words = builder.stream("lines", key=str, value=str).map(lambda _, line: (line, line), key=str, value=str)
+    others, windows = builder.stream("others", key=str, value=str), ks.JoinWindows(before=10, after=10, grace=0)
+    types = {"key": str, "value": str, "other_value": str}
+    words.left_join(others, lambda a, b: f"{a}{b}", windows=windows, **types).to("out", key=str, value=str)
+    return builder.build()
+
+
+def test_what_waits_beside_other_input_is_left_to_a_run_which_knows_the_order(world: World) -> None:
+    for topic in ("lines", "others"):
+        world.create(topic)
+    world.write("lines", [("a", "a", 0)])
+    world.write("others", [("a", "b", 0)])
+    world.run(beside(), once=True)
+    world.write(repartition_topic(world), [("a", "late", 100)])
+    world.write("others", [("late", "r", 100), ("a", "c", 5)])
+    with pytest.raises(StateError, match=r"wait in .*-repartition-0 and in others-0, .*: run it once with --once"):
+        export(world, beside())
+    world.run(beside(), once=True)
+    assert export(world, beside()).origin.positions == {"lines": {0: 1}, "others": {0: 3}}
+
+
 def repartition_topic(world: World) -> str:
     return next(topic for topic in world.topics() if topic.endswith("-repartition"))
 

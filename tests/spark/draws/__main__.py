@@ -2,8 +2,8 @@
 
 Each draw is run natively with one thread, with four, and with an interruption; and on Spark in one step and in several.
 `--layer steps` runs the tasks of Spark step by step without Spark instead, much faster, in steps of a single record
-too. All must give the same results. A draw is repeated with `--seed S --first N --draws 1`. `--large 5` runs five
-topologies over a million records as well; they take minutes.
+too; `--layer moves` begins on one engine and goes on on the other. All must give the same results. A draw is repeated
+with `--seed S --first N --draws 1`. `--large 5` runs five topologies over a million records as well; they take minutes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tests.spark.draws.attempt import (
 )
 from tests.spark.draws.draw import Draw, draw
 from tests.spark.draws.large import LARGE, compare
+from tests.spark.draws.moves import move_ways
 
 Ways = Callable[[Draw], dict[str, Way]]
 
@@ -39,6 +40,9 @@ def ways(layer: str, resources: ExitStack) -> Ways:
     """How a draw is run on a layer."""
     if layer == "native":
         return native_ways
+    if layer == "moves":
+        session = resources.enter_context(spark_session())
+        return lambda each: move_ways(each, session)
     if layer == "steps":
         return lambda each: native_ways(each) | step_ways(each)
     session = resources.enter_context(spark_session())
@@ -84,7 +88,7 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="number of the first draw")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--layer", choices=["spark", "steps", "native"], default="spark")
+    parser.add_argument("--layer", choices=["spark", "steps", "native", "moves"], default="spark")
     parser.add_argument("--large", type=int, default=0, help="how many of the large topologies to run as well")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)  # of dropped records; they are part of the game

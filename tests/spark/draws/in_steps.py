@@ -5,7 +5,7 @@ A step takes milliseconds here, so that steps of a single record can be drawn by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.io.from_log import from_log
@@ -34,6 +34,7 @@ from kstreams.serdes import serde_of
 from tests.spark.draws.draw import TYPES, Draw
 from tests.spark.draws.engines import application
 from tests.spark.draws.results import Results, record
+from tests.spark.running import Application
 from tests.spark.stepped import Given, run_step
 
 Size = Callable[[], int]
@@ -59,20 +60,29 @@ def late_topics(draw: Draw, folder: Path) -> set[str]:
     return _run(draw, folder, lambda: len(draw.rows), lambda: False).late
 
 
+def ends_after(draw: Draw, app: Application, count: int) -> Mapping[TopicPartition, int]:
+    """Where the first step of so many rows ends in each partition that an application reads in steps."""
+    reader = _Steps(_program(draw, app)).reader()
+    reader.prepareForTriggerAvailableNow()
+    return positions_of(reader.latestOffset(reader.initialOffset(), ReadMaxRows(count)))
+
+
 def _run(draw: Draw, folder: Path, size: Size, forgets: Callable[[], bool]) -> _Steps:
-    app = application(draw, folder)
-    # With Delta tasks give out what they write: it is taken from there, and no topic is written.
-    delta = {"spark.kstreams.delta": str(folder / "delta")}
-    config = Config.of({**app.settings, **delta, "spark.kstreams.snapshot.every": "3"})
-    settings = SparkSettings.of(config)
-    existing = dict.fromkeys(app.topics(), draw.partitions)
-    layout = lay_out(app.topology, "app", existing)
-    program = program_of(app.topology, config, settings, layout, existing, str(folder / "checkpoint"))
-    steps = _Steps(program)
+    steps = _Steps(_program(draw, application(draw, folder)))
     for rows in steps.run(size, forgets):
         steps.keep(rows)
     STATE_CACHE.clear()
     return steps
+
+
+def _program(draw: Draw, app: Application) -> Program:
+    # With Delta tasks give out what they write: it is taken from there, and no topic is written.
+    delta = {"spark.kstreams.delta": str(app.folder / "delta")}
+    config = Config.of({**app.settings, **delta, "spark.kstreams.snapshot.every": "3"})
+    settings = SparkSettings.of(config)
+    existing = dict.fromkeys(app.topics(), draw.partitions)
+    layout = lay_out(app.topology, "app", existing)
+    return program_of(app.topology, config, settings, layout, existing, str(app.folder / "checkpoint"))
 
 
 def _in_this_process(program: Program) -> RunsTask:
@@ -96,7 +106,7 @@ class _Steps:
 
     def run(self, size: Size, forgets: Callable[[], bool]) -> Iterable[pa.Table]:
         """The rows that every step writes to the topics of the user."""
-        reader = self._reader()
+        reader = self.reader()
         reader.prepareForTriggerAvailableNow()
         at, number = reader.initialOffset(), 0
         while (reached := reader.latestOffset(at, ReadMaxRows(size()))) != at:
@@ -118,7 +128,8 @@ class _Steps:
                 kept = self.results.setdefault(topic, [[] for _ in range(self._program.partitions.get(topic, 5))])
                 kept[partition] += _records(batch)
 
-    def _reader(self) -> StreamReader:
+    def reader(self) -> StreamReader:
+        """What cuts the input into steps."""
         topics = sorted({source.topic for source in self._sources})
         cut = self._program.admissions(self._program.tasks.keys())
         return StreamReader(TopicReader(self._program.home, topics, 1 << 60), None, admissions=cut)

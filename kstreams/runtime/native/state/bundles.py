@@ -69,14 +69,32 @@ class StoppedApplication:
         self._resources.close()
 
     def waiting(self) -> list[TopicPartition]:
-        """The partitions that hold records on their way between its tasks."""
-        layout, name = self._layout(), self._config.application_id
-        if name not in self._admin.groups():
+        """The partitions that hold records on their way between its tasks.
+
+        Raises
+        ------
+        StateError
+            When an operator takes them in turn with records of other topics, which are not processed either.
+        """
+        layout = self._layout()
+        if self._config.application_id not in self._admin.groups():
             return []
-        within = [source for plan in layout.tasks for source in plan.inputs if source.topic in _within(layout)]
+        within, behind = _within(layout), self._behind(layout)
+        waiting = [source for source in behind if source.topic in within]
+        beside = [source for source in behind if source.topic not in within]
+        meets = any(len(topics) > 1 and not within.isdisjoint(topics) for topics in layout.inputs.values())
+        if waiting and beside and meets:
+            raise StateError(
+                f"Records wait in {waiting[0]} and in {beside[0]}, and their order may count: run it once with --once, "
+                "then export."
+            )
+        return waiting
+
+    def _behind(self, layout: Layout) -> list[TopicPartition]:
+        """The partitions that hold records which are not processed."""
         existing = self._admin.topics()
-        ends = self._admin.end_offsets([source for source in within if source.topic in existing])
-        done = self._admin.committed(name, list(ends))
+        inputs = [source for plan in layout.tasks for source in plan.inputs if source.topic in existing]
+        ends, done = self._admin.end_offsets(inputs), self._admin.committed(self._config.application_id, inputs)
         return [source for source, end in ends.items() if end > (done[source].offset if source in done else 0)]
 
     def write(self, folder: Path) -> Bundle:
@@ -94,7 +112,7 @@ class StoppedApplication:
         if name not in self._admin.groups():
             raise StateError(f"The application {name!r} has processed nothing: there is no state.")
         if waiting := self.waiting():
-            raise StateError(f"Records wait in {waiting[0]}, between two tasks of {name!r}: run it once with --once.")
+            raise StateError(f"Records still wait in {waiting[0]}: run it once with --once, then export.")
         known = TopologyFile(self._folder)
         known.check(self._shape, name, self._admin)
         layout = prepare_topics(self._topology, self._config, self._admin)
