@@ -207,6 +207,17 @@ def test_the_end_of_input_that_was_processed_stays_processed(world: World) -> No
     assert [row.value for row in world.rows("out", value=int)] == [1]
 
 
+def test_damaged_stores_are_restored_by_a_run_before_they_are_exported(world: World) -> None:
+    exported(world)
+    for path in world.folder.glob("state/app/1_*/rocksdb/CURRENT"):
+        path.unlink()
+    with pytest.raises(StateError, match=r"are damaged: .*: run it once with --once, which restores them, then export"):
+        export(world, word_count(), "later")
+    assert not (world.folder / "later").exists()
+    world.run(word_count(), once=True)
+    assert export(world, word_count(), "later").origin == Bundle(world.folder / "bundle").origin
+
+
 # what is refused: before anything changes
 
 

@@ -13,10 +13,13 @@ import pytest
 
 import kstreams as ks
 from kstreams.app import App, export_state, import_state
+from kstreams.clock import SystemClock
 from kstreams.config import Config
-from kstreams.errors import StateError, TopologyError
+from kstreams.errors import FencedError, StateError, TopologyError
+from kstreams.log import open_log
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.runtime.spark.engine import run
+from kstreams.runtime.spark.runner import SparkRunner
 from kstreams.state.bundle import Bundle, TaskRows
 from tests.spark.running import Application, Row, changelog
 
@@ -121,6 +124,10 @@ class Moving(Application):
         """The updates of each key, in order."""
         return changelog(self.rows("out", prefix=""))
 
+    def last_results(self) -> dict[Any, Any]:
+        """The last update of each key."""
+        return {key: rows[-1] for key, rows in self.results().items()}
+
 
 def moving(folder: Path, build: Callable[[ks.StreamsBuilder], None], spark: Any = None, partitions: int = 2) -> Moving:
     folder.mkdir(exist_ok=True)
@@ -142,9 +149,7 @@ def natively(folder: Path, build: Callable[[ks.StreamsBuilder], None]) -> Moving
 def same(name: str, found: Moving, expected: Moving) -> bool:
     assert expected.results()
     if name == "foreign key":  # the number of its updates depends on how changes and answers interleave
-        return {key: rows[-1] for key, rows in found.results().items()} == {
-            key: rows[-1] for key, rows in expected.results().items()
-        }
+        return found.last_results() == expected.last_results()
     return found.results() == expected.results()
 
 
@@ -370,3 +375,31 @@ def test_a_driver_that_runs_is_waited_for(spark: Any, tmp_path: Path) -> None:
         stop.set()
         driver.join()
     assert sum(application.export("spark", "after").origin.positions["in"].values()) == 80
+
+
+@pytest.mark.slow
+def test_a_driver_elsewhere_can_commit_nothing_more(spark: Any, tmp_path: Path) -> None:
+    application = on_both(tmp_path / "app", spark)
+    errors: list[Exception] = []
+
+    def drive() -> None:
+        """What a driver on another machine does, which does not see the lock."""
+        config = application.loaded().config
+        with open_log(application.folder / "log") as log:
+            runner = SparkRunner(application.topology, config, spark, log, SystemClock(), lambda _: steps.set())
+            try:
+                runner.run()
+            except FencedError as error:
+                errors.append(error)
+
+    steps, driver = threading.Event(), threading.Thread(target=drive, daemon=True)
+    driver.start()
+    application.write(PARTS[1])
+    assert steps.wait(60)
+    application.take("spark", "from")
+    application.write(PARTS[2])
+    driver.join(60)
+    assert errors
+    application.take("spark", "from")  # the driver may have left the plan of a step
+    application.run_part("spark", [])
+    assert application.last_results() == natively(tmp_path / "alone", counts).last_results()

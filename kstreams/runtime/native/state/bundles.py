@@ -12,7 +12,7 @@ import numpy as np
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import SystemClock
 from kstreams.config import Config, MemoryShares
-from kstreams.errors import StateError
+from kstreams.errors import CorruptStateError, StateError
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Delivery, Log, OffsetAndMetadata, Producer
 from kstreams.processor.context.application import Application
@@ -212,19 +212,27 @@ class StoppedApplication:
 
     def _rows(self, layout: Layout, committed: Offsets) -> Iterator[TaskRows]:
         application = Application.of(self._config, SystemClock(), layout.topic_names)
-        limits, caching = StateLimits.of(MemoryShares.of(self._config)), application.settings.caching
         with self._log.consumer() as consumer:
             restorer = StoreRestorer(application, consumer, self._admin, lambda progress: None, lambda: False)
             for plan in layout.tasks:
-                stores, folder = plan.sub_topology.stores, self._folder / str(plan.id)
-                state = open_task_state(stores, folder, limits=limits, caching=caching)
                 try:
-                    restorer.restore(plan, state, committed)
-                    metadata = _without_changelogs(committed_task_metadata(plan, committed))
-                    observe_times(state, metadata)
-                    yield TaskRows(str(plan.id), metadata | observed_times(state), state.snapshot())
-                finally:
-                    state.close()
+                    yield self._read(plan, restorer, committed)
+                except CorruptStateError as damage:
+                    raise StateError(
+                        f"{damage}: run it once with --once, which restores them, then export."
+                    ) from damage
+
+    def _read(self, plan: TaskPlan, restorer: StoreRestorer, committed: Offsets) -> TaskRows:
+        limits, caching = StateLimits.of(MemoryShares.of(self._config)), restorer.application.settings.caching
+        stores, folder = plan.sub_topology.stores, self._folder / str(plan.id)
+        state = open_task_state(stores, folder, limits=limits, caching=caching)
+        try:
+            restorer.restore(plan, state, committed)
+            metadata = _without_changelogs(committed_task_metadata(plan, committed))
+            observe_times(state, metadata)
+            return TaskRows(str(plan.id), metadata | observed_times(state), state.snapshot())
+        finally:
+            state.close()
 
 
 def _within(layout: Layout) -> frozenset[str]:
