@@ -16,7 +16,7 @@ import pytest
 import kstreams as ks
 from kstreams.app import App, export_state, import_state
 from kstreams.config import Config
-from kstreams.errors import StateError, TopologyError
+from kstreams.errors import StateError, TopologyError, UnknownTopicError
 from kstreams.state.bundle import Bundle
 from tests.native.world import World, counted, lines, word_count
 
@@ -226,13 +226,18 @@ def refused(world: World, error: type[Exception], match: str, topology: ks.Topol
     with pytest.raises(error, match=match):
         take(world, topology or word_count(), **how)
     world.write("lines", lines(30, 40))
-    world.run(word_count(), once=True)
+    assert world.run(word_count(), once=True).progress().records_in == 30
     assert world.table("counts", value=int) == counted(70)
 
 
 def test_a_state_is_replaced_only_on_request(world: World) -> None:
     exported(world)
     refused(world, StateError, "has state already: import with --replace", replace=False)
+
+
+def test_a_run_that_could_not_start_is_refused(world: World) -> None:
+    exported(world)
+    refused(world, UnknownTopicError, "no topic 'letters'", errors_deadletterqueue_topic_name="letters")
 
 
 def test_state_of_another_application_is_refused(world: World) -> None:

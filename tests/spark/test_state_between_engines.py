@@ -22,6 +22,7 @@ from kstreams.runtime.spark.engine import run
 from kstreams.runtime.spark.runner import SparkRunner
 from kstreams.state.bundle import Bundle, TaskRows
 from tests.spark.running import Application, Row, changelog
+from tests.spark.s3_server import s3_server
 
 pytestmark = pytest.mark.spark
 
@@ -195,6 +196,19 @@ def test_what_is_open_after_an_import_is_closed_at_the_end_of_input(spark: Any, 
     there.move("spark", "native")
     there.run_part("native", [], until_end=True)  # it is over already
     assert there.results() == alone.results()
+
+
+@pytest.mark.slow
+def test_the_checkpoint_may_lie_in_an_object_store(tmp_path: Path) -> None:
+    there = moving(tmp_path / "there", regrouped_windows)
+    with s3_server() as server:
+        there.settings |= {**server.conf, "spark.kstreams.checkpoint": server.location("checkpoints")}
+        for rows in PARTS:
+            there.run_part("native", rows)
+            there.move("native", "spark")
+            there.move("spark", "native")
+    assert not (there.folder / "checkpoint").exists()
+    assert there.results() == natively(tmp_path / "alone", regrouped_windows).results()
 
 
 def through(builder: ks.StreamsBuilder) -> None:
