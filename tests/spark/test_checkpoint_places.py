@@ -26,17 +26,15 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def words(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
     monkeypatch.chdir(tmp_path)
-    places = {
-        "spark.kstreams.checkpoint": f"file://{tmp_path}/check point",
-        "spark.kstreams.delta": f"file://{tmp_path}/delta",
-    }
-    settings = {"spark.kstreams.max.records": 1, "spark.kstreams.snapshot.every": 2, **places}
+    settings = {"spark.kstreams.max.records": 1, "spark.kstreams.snapshot.every": 2}
+    settings["spark.kstreams.checkpoint"] = f"file://{tmp_path}/check point"
     return Application(spark, tmp_path, word_count(), WORD_TYPES, **settings).create("lines").write(LINES)
 
 
 def test_a_checkpoint_at_a_file_uri_lies_where_it_says(words: Application, tmp_path: Path) -> None:
-    words.run(until_end=False)
-    words.write([Row("lines", "e", "the end", 9)]).run()
+    delta = {"spark.kstreams.delta": f"file://{tmp_path}/delta"}
+    words.run(until_end=False, **delta)
+    words.write([Row("lines", "e", "the end", 9)]).run(**delta)
     assert words.table("counts") == COUNTS | {"the": 4, "end": 1}
     assert {path.name for path in tmp_path.iterdir()} == {"log", "check point", "delta"}
     inside = {path.name for path in (tmp_path / "check point" / "app").iterdir()}
