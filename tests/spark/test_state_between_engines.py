@@ -90,7 +90,10 @@ APPLICATIONS: dict[str, Callable[[ks.StreamsBuilder], None]] = {
     "global table": global_table,
     "foreign key": foreign_key,
 }
-EACH = pytest.mark.parametrize("name", APPLICATIONS)
+FEW = {"regrouped windows", "sessions and suppress", "outer join"}
+EACH = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FEW else [pytest.mark.slow]) for name in APPLICATIONS]
+)
 ENGINES = pytest.mark.parametrize("engine", ["native", "spark"])
 
 
@@ -321,7 +324,7 @@ def test_the_state_of_another_log_is_refused(tmp_path: Path, engine: str) -> Non
         other.take(engine, "from", replace=False)
 
 
-@ENGINES
+@pytest.mark.parametrize("engine", ["native", pytest.param("spark", marks=pytest.mark.slow)])
 def test_an_import_that_is_interrupted_counts_for_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
