@@ -362,28 +362,49 @@ def test_a_running_application_is_refused(world: World) -> None:
 
 KILLED = """
 import os, sys
+from kstreams.log.embedded.producer import EmbeddedProducer
+from kstreams.runtime.native.state.topology_file import TopologyFile
 from tests.native import test_bundles
 from tests.native.world import World, word_count
 from pathlib import Path
 
-calls = []
-rows = test_bundles.Bundle.rows
+_, folder, topology, owner, function, calls = sys.argv
+calls = [None] * int(calls)
+works = getattr(eval(owner), function)
 
-def dies(self, task):
-    calls.append(task)
-    if len(calls) == 4:
-        os._exit(9)
-    return rows(self, task)
+def dies(*arguments):
+    calls.pop()
+    return works(*arguments) if calls else os._exit(9)
 
-test_bundles.Bundle.rows = dies
-test_bundles.take(World(Path(sys.argv[1])), word_count())
+setattr(eval(owner), function, dies)
+test_bundles.take(World(Path(folder)), getattr(test_bundles, topology)())
 """
+
+
+def kill(world: World, topology: str, owner: str, function: str, calls: int = 1) -> None:
+    """Import in another process, which dies when it calls a function, the first time or later."""
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", KILLED, str(world.folder), topology, owner, function, str(calls)]
+    assert subprocess.run(command, env=where, check=False).returncode == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("owner", ["EmbeddedProducer", "TopologyFile"], ids=["before it counts", "after"])
+def test_a_store_without_a_changelog_counts_when_the_import_does(world: World, owner: str) -> None:
+    world.create("in")
+    world.write("in", [("k", "a", 0)])
+    world.run(unlogged(), once=True)
+    export(world, unlogged())
+    kill(world, "unlogged", owner, {"EmbeddedProducer": "commit_transaction", "TopologyFile": "accept"}[owner])
+    world.write("in", [("k", "b", 1)])
+    world.run(unlogged(), once=True)
+    from_the_beginning, going_on = ["None", "None", "a"], ["None", "a"]
+    assert [row.value for row in world.rows("out")] == (going_on if owner == "TopologyFile" else from_the_beginning)
 
 
 def test_of_an_interrupted_import_nothing_counts(world: World) -> None:
     exported(world)
-    where = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    assert subprocess.run([sys.executable, "-c", KILLED, str(world.folder)], env=where, check=False).returncode == 9
+    kill(world, "word_count", "test_bundles.Bundle", "rows", 4)
     copied = World(world.folder / "copy")
     shutil.copytree(world.folder, copied.folder, ignore=shutil.ignore_patterns("copy"))
     with pytest.raises(StateError, match="has state already: import with --replace"):

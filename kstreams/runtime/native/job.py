@@ -126,6 +126,8 @@ def open_job(
     admin = resources.enter_context(log.admin())
     known, shape = TopologyFile(state_folder(config)), fingerprint_of(topology)
     known.check(shape, config.application_id, admin)
+    if config.application_id not in admin.groups():
+        known.drop_waiting()
     layout = prepare_topics(topology, config, admin)
     _report_unmatched(unmatched(topology, layout), config, bounded=end is not RunEnd.NEVER)
     known.accept(shape)

@@ -206,8 +206,9 @@ class StoppedApplication:
         return None
 
     def _write_to_disk(self, plan: TaskPlan, store: StoreBuilder, changes: Changes) -> None:
+        """Write a store that nothing else keeps; its folder is moved into its place when the import counts."""
         stores = [one for one in plan.sub_topology.stores if one.store == "rocksdb"]
-        state = open_task_state(stores, self._folder / str(plan.id))
+        state = open_task_state(stores, TopologyFile(self._folder).waiting(str(plan.id)))
         for part in in_parts(changes):
             state.restore(store.name, _batch(TopicPartition(store.name, plan.partition), part))
         state.close()

@@ -70,6 +70,15 @@ class TopologyFile:
             shutil.rmtree(target, ignore_errors=True)  # of a sub-topology that is gone
             task.rename(target)
 
+    def waiting(self, task: str) -> Path:
+        """The folder in which the state of a task waits until a topology is accepted: then it is in its place."""
+        return self._folder / f"{_MOVING}{task}"
+
+    def drop_waiting(self) -> None:
+        """Delete what waits: an import was interrupted before it counted."""
+        for task in self._folder.glob(f"{_MOVING}*"):
+            shutil.rmtree(task)
+
     def delete(self) -> None:
         """Delete the file: the state is deleted."""
         self._path.unlink(missing_ok=True)
