@@ -6,10 +6,7 @@ plans are compiled and workers start, do not count.
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 import kstreams as ks
+from benchmarks.spark_steps import rate, steps_of, triggers_of, write_topic
 from kstreams.log import open_log
-from kstreams.log.partitioning import partitions_of, split_by_partition
 
 ROWS, KEYS, PER_TRIGGER, WARM_UP = 3_000_000, 10_000, 300_000, 3
-WINDOW_MS, PARTITIONS, AT_ONCE = 10_000, 2, 50_000
+WINDOW_MS, PARTITIONS = 10_000, 2
 
 
 def run() -> dict[str, float]:
@@ -34,8 +31,8 @@ def run() -> dict[str, float]:
         log = Path(folder, "log")
         _write(log)
         own = _spark_own(session, log, Path(folder, "own"))
-        tasks = _kstreams(session, log, Path(folder, "tasks"), "task")
-        relational = _kstreams(session, log, Path(folder, "relational"), "relational")
+        tasks = _kstreams(session, Path(folder), "task")
+        relational = _kstreams(session, Path(folder), "relational")
     return {
         "windowed count: Spark's own": own,
         "windowed count: task path": tasks,
@@ -47,13 +44,9 @@ def run() -> dict[str, float]:
 def _write(log: Path) -> None:
     random = np.random.default_rng(7)
     keys = pa.array([f"key-{i}" for i in range(KEYS)], pa.binary()).take(pa.array(random.integers(0, KEYS, ROWS)))
-    chosen, times = partitions_of(keys, PARTITIONS), pa.array(np.arange(ROWS) // 10)
     with open_log(log) as home, home.admin() as admin, home.producer() as producer:
         admin.create_topic("in", PARTITIONS)
-        for start in range(0, ROWS, AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            for batch, _ in split_by_partition("in", chosen[part], keys[part], keys[part], times[part], None):
-                producer.send_batch(batch)
+        write_topic(producer, "in", PARTITIONS, keys, keys, np.arange(ROWS) // 10)
 
 
 def _spark_own(session: Any, log: Path, checkpoint: Path) -> float:
@@ -64,38 +57,12 @@ def _spark_own(session: Any, log: Path, checkpoint: Path) -> float:
     register(session)
     rows = read_stream(session, log, ["in"], PER_TRIGGER, {}).withColumn("time", F.timestamp_millis("timestamp"))
     windows = rows.withWatermark("time", "10 seconds").groupBy(F.window("time", "10 seconds"), "key").count()
-    writer = windows.writeStream.outputMode("update").format("noop").option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    triggers = [(p["numInputRows"], p["durationMs"]["triggerExecution"] / 1000) for p in query.recentProgress]
-    return _rate([trigger for trigger in triggers if trigger[0]])
+    return rate(triggers_of(windows, "update", str(checkpoint)), WARM_UP)
 
 
-def _kstreams(session: Any, log: Path, checkpoint: Path, path: str) -> float:
-    from kstreams.clock import SystemClock
-    from kstreams.config import Config
-    from kstreams.runtime.spark.runner import SparkRunner
-
-    settings = {
-        "application.id": f"bench-{path}",
-        "log.dir": str(log),
-        "spark.kstreams.checkpoint": str(checkpoint),
-        "spark.kstreams.delta": "none",
-        "spark.kstreams.path": path,
-        "spark.kstreams.max.records": PER_TRIGGER,
-    }
-    steps = [(0, time.perf_counter())]
-    with open_log(log) as home:
-        runner = SparkRunner(
-            _topology(path),
-            Config.of(settings),
-            session,
-            home,
-            SystemClock(),
-            lambda progress: steps.append((progress.records_in, time.perf_counter())),
-        )
-        runner.run(once=True)
-    return _rate([(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(steps)])
+def _kstreams(session: Any, folder: Path, path: str) -> float:
+    limits = {"spark_kstreams_path": path, "spark_kstreams_max_records": PER_TRIGGER}
+    return rate(steps_of(session, _topology(path), folder, path, **limits), WARM_UP)
 
 
 def _topology(path: str) -> ks.Topology:
@@ -106,7 +73,3 @@ def _topology(path: str) -> ks.Topology:
     counted = (grouped.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE) if final else grouped).count()
     counted.to_stream(lambda key, count: key.key).to("out", key=str)
     return builder.build()
-
-
-def _rate(triggers: list[tuple[int, float]]) -> float:
-    return statistics.median(rows / seconds for rows, seconds in triggers[WARM_UP:])

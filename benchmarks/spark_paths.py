@@ -15,8 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kstreams as ks
+from benchmarks.spark_steps import rate, slices, steps_of, triggers_of, write_topic
 from kstreams.log import open_log
-from kstreams.log.partitioning import partitions_of, split_by_partition
+from kstreams.log.partitioning import partitions_of
 from kstreams.serdes import serde_of
 
 PER_TRIGGER, TRIGGERS, WARM_UP = 400_000, 6, 2
-PARTITIONS, AT_ONCE, STEPS = 2, 50_000, 14
+PARTITIONS, STEPS = 2, 14
 WINDOW_MS, JOIN_MS = 10_000, 5_000
 
 
@@ -112,39 +112,9 @@ def _task_rate(session: Any, case: Case, folder: Path, sink: str, per_trigger: i
         results.to("out")
     else:
         results.filter(ks.value.is_null()).to("nothing")
-    steps = _steps(session, builder.build(), folder, f"{sink}-{time.monotonic_ns()}", per_trigger)
-    return _rate(steps)
-
-
-def _steps(
-    session: Any, topology: ks.Topology, folder: Path, name: str, per_trigger: int, **settings: Any
-) -> list[tuple[int, float]]:
-    """Records and seconds of each step."""
-    from kstreams.clock import SystemClock
-    from kstreams.config import Config
-    from kstreams.runtime.spark.runner import SparkRunner
-
-    config = {
-        "application.id": f"bench-{name}",
-        "log.dir": str(folder / "log"),
-        "spark.kstreams.checkpoint": str(folder / "checkpoint"),
-        "spark.kstreams.delta": "none",
-        "spark.kstreams.path": "task",
-        "spark.kstreams.max.records": per_trigger,
-        **{key.replace("_", "."): value for key, value in settings.items()},
-    }
-    seen = [(0, time.perf_counter())]
-    with open_log(folder / "log") as home:
-        runner = SparkRunner(
-            topology,
-            Config.of(config),
-            session,
-            home,
-            SystemClock(),
-            lambda progress: seen.append((progress.records_in, time.perf_counter())),
-        )
-        runner.run(once=True)
-    return [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(seen)]
+    name = f"{sink}-{time.monotonic_ns()}"
+    limits = {"spark_kstreams_path": "task", "spark_kstreams_max_records": per_trigger}
+    return rate(steps_of(session, builder.build(), folder, name, **limits), WARM_UP)
 
 
 # the same by hand
@@ -164,21 +134,12 @@ def _twin_rate(session: Any, case: Case, folder: Path, source: str) -> float:
             files = session.readStream.schema("key binary, value binary, timestamp bigint")
             rows = files.option("maxFilesPerTrigger", PARTITIONS).parquet(str(folder / "parquet" / topic))
         frames[topic] = rows.withColumn("time", F.timestamp_millis("timestamp"))
-    checkpoint = tempfile.mkdtemp(dir=folder)
-    writer = case.twin(frames).writeStream.outputMode(case.mode).format("noop").option("checkpointLocation", checkpoint)
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    triggers = [(p["numInputRows"], p["durationMs"]["triggerExecution"] / 1000) for p in query.recentProgress]
-    return _rate([trigger for trigger in triggers if trigger[0]])
+    return rate(triggers_of(case.twin(frames), case.mode, tempfile.mkdtemp(dir=folder)), WARM_UP)
 
 
 def _from_topic(session: Any, log: Path, topic: str, per_trigger: int) -> Any:
     rows = session.readStream.format("kstreams").option("path", str(log)).option("topics", topic)
     return rows.option("maxRecordsPerTrigger", per_trigger).load()
-
-
-def _rate(triggers: list[tuple[int, float]]) -> float:
-    return statistics.median(rows / seconds for rows, seconds in triggers[WARM_UP:])
 
 
 # what a step costs that reads next to nothing
@@ -195,8 +156,8 @@ def fixed_costs() -> dict[str, float]:
             for delta in ("none", str(Path(folder, "delta"))):
                 builder = ks.StreamsBuilder()
                 tasks(builder).to("out")
-                settings = {"spark_kstreams_delta": delta}
-                steps = _steps(session, builder.build(), Path(folder), f"{time.monotonic_ns()}", 10, **settings)
+                settings = {"spark_kstreams_delta": delta, "spark_kstreams_max_records": 10}
+                steps = steps_of(session, builder.build(), Path(folder), f"{time.monotonic_ns()}", **settings)
                 with_delta = "" if delta == "none" else ", with Delta"
                 found[f"a step, {name}{with_delta} (s)"] = statistics.median(seconds for _, seconds in steps[WARM_UP:])
     return found
@@ -375,11 +336,7 @@ def _write_log(folder: Path, topics: Mapping[str, Rows]) -> None:
     with open_log(folder) as home, home.admin() as admin, home.producer() as producer:
         for topic, rows in topics.items():
             admin.create_topic(topic, PARTITIONS)
-            chosen = partitions_of(rows.keys, PARTITIONS)
-            for part in _slices(len(chosen), AT_ONCE):
-                columns = (rows.keys[part], rows.values[part], pa.array(rows.times[part]))
-                for batch, _ in split_by_partition(topic, chosen[part], *columns, None):
-                    producer.send_batch(batch)
+            write_topic(producer, topic, PARTITIONS, *rows)
 
 
 def _write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, ...]) -> None:
@@ -389,7 +346,7 @@ def _write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, 
         (folder / topic).mkdir(parents=True)
         chosen = partitions_of(rows.keys, PARTITIONS)
         for number, part in enumerate(
-            _slices(len(chosen), len(chosen) // TRIGGERS if topic in streams else len(chosen))
+            slices(len(chosen), len(chosen) // TRIGGERS if topic in streams else len(chosen))
         ):
             for partition in range(PARTITIONS):
                 mine = pa.array(chosen[part] == partition)
@@ -398,10 +355,6 @@ def _write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, 
 
 
 _COLUMNS = ["key", "value", "timestamp"]
-
-
-def _slices(count: int, size: int) -> Iterator[slice]:
-    return (slice(start, start + size) for start in range(0, count, size))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import statistics
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 import kstreams as ks
+from benchmarks.spark_steps import steps_of, write_topic
 from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
 from kstreams.log import open_log
-from kstreams.log.partitioning import partitions_of, split_by_partition
 
-FEW, MANY, PER_STEP, STEPS, NEW_WORKERS, PARTITIONS, AT_ONCE = 1_000, 1_000_000, 10_000, 60, 5, 2, 50_000
+FEW, MANY, PER_STEP, STEPS, NEW_WORKERS, PARTITIONS = 1_000, 1_000_000, 10_000, 60, 5, 2
 
 
 def run() -> dict[str, float]:
@@ -127,40 +126,24 @@ def _take_in_worker(folder: Path, at: tuple[int, int, Any], keys: pa.Array) -> t
 
 
 def _on_spark(count: int) -> dict[str, float]:
-    from kstreams.clock import SystemClock
     from kstreams.runtime.spark.cluster.session import spark_session
-    from kstreams.runtime.spark.runner import SparkRunner
     from kstreams.runtime.spark.settings import SparkSettings
 
     session = spark_session(SparkSettings(delta=None))
     with tempfile.TemporaryDirectory() as folder:
-        settings = {
-            "application.id": f"bench-{count}",
-            "log.dir": f"{folder}/log",
-            "spark.kstreams.checkpoint": f"{folder}/checkpoint",
-            "spark.kstreams.delta": "none",
-        }
         every, *some = _every_key_then_steps(count, STEPS)
-        times: list[float] = []
         with open_log(Path(folder, "log")) as log, log.admin() as admin:
             admin.create_topic("in", PARTITIONS)
-            for given, most in ((every, count), (pa.concat_arrays(some), PER_STEP)):
-                _write(log, given)
-                config = Config.of(settings | {"spark.kstreams.max.records": most})
-                noted = SystemClock(), lambda progress: times.append(time.perf_counter())
-                SparkRunner(_topology(), config, session, log, *noted).run(once=True)
-        taken = [later - earlier for earlier, later in pairwise(times[1:])]
+        for given, most in ((every, count), (pa.concat_arrays(some), PER_STEP)):
+            _write(Path(folder, "log"), given)
+            steps = steps_of(session, _topology(), Path(folder), "state", spark_kstreams_max_records=most)
+        taken = [seconds for _, seconds in steps[1:]]
     return {"step (ms)": 1000 * statistics.mean(taken), "median step (ms)": 1000 * statistics.median(taken)}
 
 
-def _write(log: Any, keys: pa.Array) -> None:
-    chosen = partitions_of(keys, PARTITIONS)
-    with log.producer() as producer:
-        for start in range(0, len(keys), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            given = "in", chosen[part], keys[part], keys[part], pa.nulls(len(keys[part]), pa.int64()).fill_null(0), None
-            for batch, _ in split_by_partition(*given):
-                producer.send_batch(batch)
+def _write(folder: Path, keys: pa.Array) -> None:
+    with open_log(folder) as log, log.producer() as producer:
+        write_topic(producer, "in", PARTITIONS, keys, keys, np.zeros(len(keys), np.int64))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import LogError
+from kstreams.processor.context.encoded_rows import EncodedRows
 
 
 class DriverTopics:
@@ -30,21 +27,10 @@ class DriverTopics:
         self.queues: dict[str, deque[Row]] = defaultdict(deque)
         self.written: set[str] = set()
 
-    def send(
-        self,
-        topic: str,
-        keys: pa.Array,
-        values: pa.Array,
-        timestamps: pa.Array,
-        headers: pa.Array | None,
-        partitions: np.ndarray[Any, Any] | None = None,
-        stream_times: pa.Array | None = None,
-    ) -> None:
+    def send(self, topic: str, rows: EncodedRows) -> None:
         """Append to a topic."""
         self.written.add(topic)
-        first = self._offsets[topic]
-        offsets = np.arange(first, first + len(keys), dtype=np.int64)
-        batch = Batch(TopicPartition(topic, 0), offsets, keys, values, timestamps, headers)
+        batch = rows.as_batch(topic, self._offsets[topic])
         self._offsets[topic] += len(batch)
         self.queues[topic].extend(batch.rows())
         if self._is_input(topic):
@@ -54,7 +40,7 @@ class DriverTopics:
         """One."""
         return 1
 
-    def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
+    def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
         """None: these topics take everything."""
         return {}
 

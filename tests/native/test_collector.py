@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kstreams.batch import Batch, TopicPartition, headers_column
 from kstreams.clock import ManualClock
 from kstreams.murmur2 import partition_of
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
@@ -49,7 +50,7 @@ def sink_buffer(sent: Sent, partitions: int) -> SinkBuffer:
 def send(collector: TaskCollector, rows: list[Row], partitions: Any = None, headers: Any = None) -> None:
     keys = pa.array([key for key, _ in rows], pa.binary())
     times = pa.array([time for _, time in rows], pa.int64())
-    collector.send("out", keys, keys, times, headers, partitions)
+    collector.send("out", EncodedRows(keys, keys, times, headers, partitions))
 
 
 keys = st.one_of(st.none(), st.binary(max_size=9))

@@ -14,7 +14,7 @@ import pytest
 
 from kstreams.errors import ConfigError, EngineUnavailableError
 from kstreams.runtime.spark.cluster import jars
-from kstreams.runtime.spark.cluster.session import QUIET, session_conf
+from kstreams.runtime.spark.cluster.session import session_conf
 from kstreams.runtime.spark.settings import SparkSettings
 
 pytestmark = pytest.mark.spark
@@ -84,10 +84,6 @@ def test_a_new_worker_has_imported_what_every_task_needs(spark: Any) -> None:
         yield from (pa.RecordBatch.from_pydict({"before": [before] * len(batch)}) for batch in batches)
 
     assert spark.range(1).mapInArrow(imported, "before boolean").collect()[0].before
-
-
-def test_the_log_settings_that_every_session_names_exist() -> None:
-    assert Path(QUIET.partition("=")[2]).is_file()
 
 
 MANY_FILES = """

@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from kstreams.errors import LogError
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.chain import Statement
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.task.collector import Collector
 from kstreams.processor.task.partition_choice import chosen_partitions
-from kstreams.processor.task.sink_rows import Columns, Side, SinkRows, described, encoded, unencodable, unwritable
+from kstreams.processor.task.sink_rows import Side, SinkRows, described, encoded, unencodable, unwritable
 from kstreams.processor.task.written_times import Longs, WrittenTimes
 from kstreams.processor.topology.nodes import SinkNode
 from kstreams.processor.topology.operator import Forward
@@ -148,22 +148,14 @@ class OutputBuffers:
         if topic not in self._exclusive:
             buffer.parts.clear()
 
-    def send_columns(
-        self,
-        topic: str,
-        keys: pa.Array,
-        values: pa.Array,
-        timestamps: pa.Array,
-        headers: pa.Array | None,
-        reached: Longs | None,
-    ) -> None:
+    def send_columns(self, topic: str, columns: EncodedRows, reached: Longs | None) -> None:
         """Hand over rows that are encoded already, after those of the topic that wait here."""
-        if not len(keys):
+        if not len(columns.keys):
             return
         self.drain(topic)
         name = self._topic_names.get(topic, topic)
         times = None if reached is None else self._written_times.of_columns(name, reached)
-        self._collector.send(name, keys, values, timestamps, headers, None, times)
+        self._collector.send(name, columns._replace(stream_times=times))
 
     def _send_rows(self, topic: str, rows: SinkRows) -> None:
         accepted = self._accepted(topic, rows)
@@ -171,11 +163,11 @@ class OutputBuffers:
             partitions = self._partitions(topic, rows)  # may copy rows
             columns = accepted if rows.sink.partitioner is None else encoded(rows, topic)
             merges = self._collector.merges(topic)
-            times = self._written_times.of_rows(topic, columns[2], rows.reached) if merges else None
-            self._collector.send(topic, *columns, partitions, times)
+            times = self._written_times.of_rows(topic, columns.timestamps, rows.reached) if merges else None
+            self._collector.send(topic, columns._replace(partitions=partitions, stream_times=times))
         rows.clear()
 
-    def _accepted(self, topic: str, rows: SinkRows) -> Columns:
+    def _accepted(self, topic: str, rows: SinkRows) -> EncodedRows:
         """What is written of some rows, without the rows that cannot be written or that the topic refuses."""
         try:
             columns = encoded(rows, topic)
@@ -199,11 +191,11 @@ class OutputBuffers:
         if failed:
             rows.keep([row for row in range(len(rows.keys)) if row not in failed])
 
-    def _leave_out_refused(self, topic: str, rows: SinkRows, columns: Columns) -> bool:
+    def _leave_out_refused(self, topic: str, rows: SinkRows, columns: EncodedRows) -> bool:
         """Ask the handler about each row that the topic refuses; the rows that it leaves out go. Whether some went."""
-        refused = self._collector.refused(topic, *columns)
+        refused = self._collector.refused(topic, columns)
         for row, error in refused.items():
-            key, value = columns[0][row].as_py(), columns[1][row].as_py()
+            key, value = columns.keys[row].as_py(), columns.values[row].as_py()
             record = ProducerRecord(topic, key, value, *rows.record(row)[2:])
             origin = self._current.error_context_of(rows.origin(row), rows.sink.name, record.timestamp)
             self._failures.refused(origin, record, error)
@@ -211,12 +203,9 @@ class OutputBuffers:
             rows.keep([row for row in range(len(rows.keys)) if row not in refused])
         return bool(refused)
 
-    def takes(
-        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
-    ) -> bool:
+    def takes(self, topic: str, columns: EncodedRows) -> bool:
         """Whether `send_columns` may be given these rows: a refused one is a matter for the record path."""
-        name = self._topic_names.get(topic, topic)
-        return not (self._guards and self._collector.refused(name, keys, values, timestamps, headers))
+        return not (self._guards and self._collector.refused(self._topic_names.get(topic, topic), columns))
 
     def _partitions(self, topic: str, rows: SinkRows) -> np.ndarray[Any, Any] | None:
         if rows.sink.partitioner is not None:

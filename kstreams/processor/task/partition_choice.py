@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kstreams.errors import ProcessingError
-from kstreams.processor.task.collector import BY_KEY
+from kstreams.processor.context.encoded_rows import BY_KEY
 from kstreams.processor.task.sink_rows import SinkRows, shown
 
 

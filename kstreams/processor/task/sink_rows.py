@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kstreams.batch import headers_column
 from kstreams.errors import SerdeError
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.context.record_cursor import Origin
 from kstreams.processor.topology.nodes import SinkNode
 from kstreams.record import Headers
@@ -17,7 +18,6 @@ from kstreams.serdes.failing import failing_rows
 from kstreams.source_line import operator_at
 
 Side: TypeAlias = Literal["key", "value"]
-Columns: TypeAlias = tuple[pa.Array, pa.Array, pa.Array, pa.Array | None]
 
 _NOWHERE: Origin = (None, 0, ())
 
@@ -69,9 +69,9 @@ class SinkRows:
         self.reached.clear()
 
 
-def encoded(rows: SinkRows, topic: str) -> Columns:
-    """Keys, values, timestamps and headers as they are written."""
-    return (
+def encoded(rows: SinkRows, topic: str) -> EncodedRows:
+    """The rows as they are written."""
+    return EncodedRows(
         _encoded_side(rows, topic, "key", rows.sink.key, rows.keys),
         _encoded_side(rows, topic, "value", rows.sink.value, rows.values),
         pa.array(rows.timestamps, pa.int64()),

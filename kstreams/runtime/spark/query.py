@@ -19,11 +19,10 @@ from kstreams.errors import KStreamsError, StateError
 from kstreams.runtime.spark.io.batch_offsets import batch_end
 from kstreams.runtime.spark.io.deleted_input import DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink
-from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, raise_first, written_records
 from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
+from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 
@@ -37,21 +36,10 @@ _TOO_SLOW = "Python worker failed to connect back"
 class StepExecutor(Protocol):
     """What runs a step: tasks, or a windowed relational query."""
 
-    def run(
-        self,
-        step: int,
-        parent: AppliedStep,
-        rows: DataFrame | None,
-        ranges: OffsetRanges,
-        output: OutputTopics,
-        resources: ExitStack,
-    ) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+    def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Have executors read, work and write.
 
         The rows that they hand to Spark, reports of what they did, and the step with the manifest of its state.
-
-        `rows` are the new records and `ranges` their offsets; None and nothing at the end of input. `resources` is
-        closed when the step is over.
         """
         ...
 
@@ -86,7 +74,8 @@ class AppliedOnce:
         before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
         with ExitStack() as resources:
-            made, reports, done = self._work.run(step, parent, rows, ranges, self.sink.output(), resources)
+            given = StepInput(step, parent, rows, ranges, self.sink.output(), resources)
+            made, reports, done = self._work.run(given)
             raise_first(reports)
             if self._delta is not None:
                 self._delta.apply(step, made, written_records(reports))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from kstreams.batch import headers_column
 from kstreams.config import Config
 from kstreams.errors import UnknownTopicError
 from kstreams.log.naming import did_you_mean
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.record import ProducerRecord
 
 
@@ -39,12 +39,12 @@ class DeadLetters:
     Parameters
     ----------
     send : callable
-        `send(topic, keys, values, timestamps, headers, partitions)` of the task's collector.
+        `send` of the task's collector.
     """
 
     __slots__ = ("_send", "_waiting", "topics")
 
-    def __init__(self, send: Callable[..., None]) -> None:
+    def __init__(self, send: Callable[[str, EncodedRows], None]) -> None:
         self._send = send
         self._waiting: list[ProducerRecord] = []
         self.topics: set[str] = set()
@@ -59,15 +59,15 @@ class DeadLetters:
         waiting, self._waiting = self._waiting, []
         for topic, letters in groupby(sorted(waiting, key=_topic), _topic):
             self.topics.add(topic)
-            self._send(topic, *_columns(list(letters)), None)
+            self._send(topic, _encoded(list(letters)))
 
 
 def _topic(letter: ProducerRecord) -> str:
     return letter.topic
 
 
-def _columns(letters: Sequence[ProducerRecord]) -> tuple[Any, ...]:
-    return (
+def _encoded(letters: Sequence[ProducerRecord]) -> EncodedRows:
+    return EncodedRows(
         pa.array([letter.key for letter in letters], pa.binary()),
         pa.array([letter.value for letter in letters], pa.binary()),
         pa.array([letter.timestamp for letter in letters], pa.int64()),

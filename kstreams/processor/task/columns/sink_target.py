@@ -13,6 +13,7 @@ from kstreams.processor.columns.projected_rows import ProjectedRows
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.nodes import SinkNode, SourceNode
 from kstreams.serdes import BytesSerde, Serde
@@ -45,13 +46,12 @@ class SinkTarget:
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
         """Encode what arrives; the answer hands it over. Raises when something does not encode."""
-        keys = _encoded(self._key, selected.of(self._view.key))
-        values, topic = self._values(selected), str(self._sink.topic)
-        timestamps, headers = selected.of_timestamps(), selected.headers()
-        if not self._outputs.takes(topic, keys, values, timestamps, headers):
+        topic, keys = str(self._sink.topic), _encoded(self._key, selected.of(self._view.key))
+        columns = EncodedRows(keys, self._values(selected), selected.of_timestamps(), selected.headers())
+        if not self._outputs.takes(topic, columns):
             raise Inexact("a record that its topic refuses")
         reached = selected.stream_times(self._current.stream_time) if self._merges else None
-        return lambda: self._outputs.send_columns(topic, keys, values, timestamps, headers, reached)
+        return lambda: self._outputs.send_columns(topic, columns, reached)
 
     def complete(self) -> None:
         """Nothing is held back."""

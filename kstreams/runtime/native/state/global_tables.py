@@ -7,15 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
-import pyarrow as pa
+from typing import TypeVar
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptStateError, LogError, TopologyError
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.context.application import Application
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.topology import SubTopology
@@ -146,20 +144,11 @@ class _NoSinks:
     def partitions(self, topic: str) -> int:
         raise TopologyError(f"a global table cannot write to {topic}")
 
-    def refused(self, topic: str, *columns: pa.Array | None) -> dict[int, LogError]:
+    def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
         raise TopologyError(f"a global table cannot write to {topic}")
 
     def merges(self, topic: str) -> bool:
         raise TopologyError(f"a global table cannot write to {topic}")
 
-    def send(
-        self,
-        topic: str,
-        keys: pa.Array,
-        values: pa.Array,
-        timestamps: pa.Array,
-        headers: pa.Array | None,
-        partitions: np.ndarray[Any, Any] | None,
-        stream_times: pa.Array | None = None,
-    ) -> None:
+    def send(self, topic: str, rows: EncodedRows) -> None:
         raise TopologyError(f"a global table cannot write to {topic}")

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
-
-from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError
-from kstreams.log.partitioning import partitions_of
-from kstreams.runtime.native.thread.encoded_rows import EncodedRows
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 
 
@@ -32,30 +25,11 @@ class TaskCollector:
         """Whether what several tasks write to a topic is put in order of their stream times."""
         return self._sink_buffer.merges(topic)
 
-    def refused(
-        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
-    ) -> dict[int, LogError]:
+    def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
         """The rows that the topic refuses for good, with the error of each."""
-        offsets = np.arange(len(keys), dtype=np.int64)
-        return self._sink_buffer.refused(
-            Batch(TopicPartition(topic, self._own), offsets, keys, values, timestamps, headers)
-        )
+        return self._sink_buffer.refused(rows.as_batch(topic))
 
-    def send(
-        self,
-        topic: str,
-        keys: pa.Array,
-        values: pa.Array,
-        timestamps: pa.Array,
-        headers: pa.Array | None,
-        partitions: np.ndarray[Any, Any] | None,
-        stream_times: pa.Array | None = None,
-    ) -> None:
+    def send(self, topic: str, rows: EncodedRows) -> None:
         """Take encoded rows of one topic, in order."""
-        count = self._sink_buffer.partitions(topic)
-        if partitions is None:
-            chosen = partitions_of(keys, count)
-        else:
-            chosen = np.where(partitions >= 0, partitions, partitions_of(keys, count))
-        chosen = np.where(chosen < 0, self._own % count, chosen)
-        self._sink_buffer.add(topic, EncodedRows(keys, values, timestamps, headers, chosen, stream_times), self._own)
+        chosen = rows.chosen(self._sink_buffer.partitions(topic), self._own)
+        self._sink_buffer.add(topic, rows._replace(partitions=chosen), self._own)

@@ -9,7 +9,7 @@ from kstreams.batch import Batch
 from kstreams.errors import LogError
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import split_by_partition
-from kstreams.runtime.native.thread.encoded_rows import EncodedRows, concatenated
+from kstreams.processor.context.encoded_rows import EncodedRows, concatenated
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.time_merge import TimeMerge
 
@@ -99,6 +99,7 @@ class SinkBuffer:
 
     def _send(self, topic: str, parts: list[EncodedRows]) -> None:
         keys, values, timestamps, headers, partitions, _ = concatenated(parts)
+        assert partitions is not None, "collectors choose them"
         self._rows.pop(topic, None)
         if topic not in self._internal:
             self.records_out[topic] += len(keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kstreams.runtime.native.thread.encoded_rows import EncodedRows, concatenated
+from kstreams.processor.context.encoded_rows import EncodedRows, concatenated
 
 
 class TimeMerge:
@@ -39,7 +39,7 @@ class TimeMerge:
         if len(found) < 2:
             return found
         whole = concatenated(found)
-        assert whole.stream_times is not None, "a topic that merges is told them"
+        assert whole.stream_times is not None and whole.partitions is not None, "a topic that merges is told them"
         rows = pa.array(np.argsort(whole.stream_times.to_numpy(), kind="stable"))
         key, value, time = (column.take(rows) for column in (whole.keys, whole.values, whole.timestamps))
         headers = None if whole.headers is None else whole.headers.take(rows)

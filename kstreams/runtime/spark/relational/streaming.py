@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,8 +10,6 @@ from pyspark.sql import functions as F
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
-from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, taken_reports
 from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.source import read_stream
@@ -23,6 +20,7 @@ from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.relational.windowed_query import window_of
 from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import AppliedStep
 
 
@@ -40,24 +38,15 @@ class WindowedSteps:
     def __init__(self, plan: PathPlan, number: int, program: Program) -> None:
         self._plan, self._number, self._program = plan, number, program
 
-    def run(
-        self,
-        step: int,
-        parent: AppliedStep,
-        rows: DataFrame | None,
-        ranges: OffsetRanges,
-        output: OutputTopics,
-        resources: ExitStack,
-    ) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+    def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows; the end of input came as data."""
-        assert rows is not None
-        written = written_rows(rows, self._plan, self._number, self._program, output)
+        assert given.rows is not None
+        written = written_rows(given.rows, self._plan, self._number, self._program, given.output)
         if self._program.delta:
-            resources.callback(written.unpersist)
-            written = written.persist()
-        topics = sorted({source.topic for source in ranges})
-        read = reports_of_reading(rows.sparkSession, self._program.home, topics, ranges, topics)
-        return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(step)
+            written = given.persisted(written)
+        topics = sorted({source.topic for source in given.ranges})
+        read = reports_of_reading(given.rows.sparkSession, self._program.home, topics, given.ranges, topics)
+        return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(given.number)
 
 
 def windowed_stream(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.batch import HEADERS_TYPE
 from kstreams.errors import LogError
-from kstreams.log.partitioning import partitions_of, split_by_partition
-from kstreams.processor.task.collector import BY_KEY
+from kstreams.log.partitioning import split_by_partition
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.io.output_topics import RowWriter
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, Longs
 from kstreams.runtime.spark.program import Program
@@ -46,61 +45,37 @@ class RowCollector:
         """How many partitions a topic has, or will have."""
         return self._program.partitions_of(topic)
 
-    def refused(
-        self, topic: str, keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None
-    ) -> Mapping[int, LogError]:
+    def refused(self, topic: str, rows: EncodedRows) -> Mapping[int, LogError]:
         """The rows that a topic of the user's would never take; repartition topics take all."""
-        if not self._routes.to_log(topic):
-            return {}
-        numbers = np.arange(len(keys), dtype=np.int64)
-        return self._writer.refused(Batch(TopicPartition(topic, 0), numbers, keys, values, timestamps, headers))
+        return self._writer.refused(rows.as_batch(topic)) if self._routes.to_log(topic) else {}
 
     def merges(self, topic: str) -> bool:
         """Whether the rows of several tasks meet in a shuffle: what goes to the log alone is in no order among them."""
         return topic in self._routes.internal
 
-    def send(
-        self,
-        topic: str,
-        keys: pa.Array,
-        values: pa.Array,
-        timestamps: pa.Array,
-        headers: pa.Array | None,
-        partitions: np.ndarray[Any, Any] | None,
-        stream_times: pa.Array | None = None,
-    ) -> None:
+    def send(self, topic: str, rows: EncodedRows) -> None:
         """Take rows of one topic."""
-        chosen = self._chosen(topic, keys, partitions)
+        chosen = rows.chosen(self.partitions(topic), self._own)
         if self._routes.to_spark(topic):
-            times = timestamps if stream_times is None else stream_times
-            self._keep(topic, keys, values, timestamps, headers, chosen, times)
-        self._sent[topic] += len(keys)
+            self._keep(topic, rows, chosen)
+        self._sent[topic] += len(rows.keys)
         if self._routes.to_log(topic):
-            for batch, _ in split_by_partition(topic, chosen, keys, values, timestamps, headers):
+            for batch, _ in split_by_partition(topic, chosen, *rows[:4]):
                 self._writer.send(batch)
 
-    def _keep(
-        self,
-        topic: str,
-        keys: pa.Array,
-        values: pa.Array,
-        timestamps: pa.Array,
-        headers: pa.Array | None,
-        partitions: Longs,
-        stream_times: pa.Array,
-    ) -> None:
+    def _keep(self, topic: str, rows: EncodedRows, partitions: Longs) -> None:
         """Keep rows for Spark, numbered in the order in which they come."""
-        first, count = self._first + self._sent[topic], len(keys)
+        first, count = self._first + self._sent[topic], len(rows.keys)
         columns = [
             pa.repeat(pa.scalar(topic, pa.string()), count),
             pa.array(partitions, pa.int32()),
             pa.array(np.arange(first, first + count, dtype=np.int64)),
-            timestamps,
-            keys,
-            values,
-            pa.nulls(count, HEADERS_TYPE) if headers is None else headers,
+            rows.timestamps,
+            rows.keys,
+            rows.values,
+            pa.nulls(count, HEADERS_TYPE) if rows.headers is None else rows.headers,
             pa.repeat(pa.scalar(self._origin, pa.int64()), count),
-            stream_times,
+            rows.timestamps if rows.stream_times is None else rows.stream_times,
         ]
         self._rows.append(pa.RecordBatch.from_arrays(columns, schema=ARROW_OUT_SCHEMA))
 
@@ -118,9 +93,3 @@ class RowCollector:
         """The rows since the last call."""
         rows, self._rows = self._rows, []
         return rows
-
-    def _chosen(self, topic: str, keys: pa.Array, given: np.ndarray[Any, Any] | None) -> Longs:
-        count = self.partitions(topic)
-        by_key = partitions_of(keys, count)
-        chosen = by_key if given is None else np.where(given == BY_KEY, by_key, given)
-        return np.where(chosen < 0, self._own % count, chosen)

@@ -9,7 +9,6 @@ is needed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 from functools import reduce
 from typing import NamedTuple
 
@@ -26,38 +25,11 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
 from kstreams.runtime.spark.relational.written_rows import written_rows
+from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
-
-
-class StepInput(NamedTuple):
-    """What one step is made of.
-
-    Parameters
-    ----------
-    rows : DataFrame or None
-        The new rows of all source topics, for what is relational; None when there are none.
-    ranges : mapping
-        The offsets of those rows, for tasks: each reads its own partitions itself.
-    step : Step
-    output : OutputTopics
-        Where executors write.
-    resources : ExitStack
-        Closed when the step is over.
-    """
-
-    rows: DataFrame | None
-    ranges: OffsetRanges
-    step: Step
-    output: OutputTopics
-    resources: ExitStack
-
-    def persisted(self, frame: DataFrame) -> DataFrame:
-        """The frame, kept on the executors until the step is over."""
-        self.resources.callback(frame.unpersist)
-        return frame.persist()
 
 
 class StepFrames(NamedTuple):
@@ -93,30 +65,30 @@ class SubTopologyChain:
         self.past_tasks = [t for number in relational for t in program.inputs[number] if t not in repartition]
         """The user's topics whose records no task reads, one entry for each sub-topology that reads them."""
 
-    def outputs(self, given: StepInput) -> StepFrames:
+    def outputs(self, given: StepInput, step: Step) -> StepFrames:
         """What one step hands to Spark, and what its tasks report."""
         if given.rows is not None and self._several_read:
             given = given._replace(rows=given.persisted(given.rows))
         written: dict[int, DataFrame] = {}
         for stage in self._stages:
             if self._circles.isdisjoint(stage):
-                written[stage[0]] = self._once(stage[0], given, written)
+                written[stage[0]] = self._once(stage[0], given, step, written)
             else:
-                taken = self._in_rounds(stage, given, written)
+                taken = self._in_rounds(stage, given, step, written)
                 written |= {number: _united(frames) for number, frames in taken.items()}
         read = reports_of_reading(self._session, self._program.home, self.past_tasks, given.ranges, self.past_tasks)
         return StepFrames(_united(written.values()), _united([*written.values(), *read]))
 
-    def _once(self, number: int, given: StepInput, written: Mapping[int, DataFrame]) -> DataFrame:
+    def _once(self, number: int, given: StepInput, step: Step, written: Mapping[int, DataFrame]) -> DataFrame:
         handed_over = self._handed_over(number, written)
         if number in self._plan.nodes:
             frame = self._relational(number, given, handed_over)
         else:
-            frame = self._in_tasks(number, given.ranges, handed_over, given.step, given.output)
+            frame = self._in_tasks(number, given.ranges, handed_over, step, given.output)
         return given.persisted(frame) if number in self._read_twice or self._program.delta else frame
 
     def _in_rounds(
-        self, members: list[int], given: StepInput, written: Mapping[int, DataFrame]
+        self, members: list[int], given: StepInput, step: Step, written: Mapping[int, DataFrame]
     ) -> dict[int, list[DataFrame]]:
         """The rows of sub-topologies that feed each other, round by round."""
         first = {number: self._handed_over(number, written) for number in members}
@@ -125,8 +97,8 @@ class SubTopologyChain:
         def run(number: int, round_number: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
             mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]
             handed_over, read = ([*mine, *first[number]], given.ranges) if round_number == 0 else (mine, {})
-            step = given.step._replace(round_number=round_number, states={**given.step.states, **made})
-            frame = given.persisted(self._in_tasks(number, read, handed_over, step, given.output))
+            this = step._replace(round_number=round_number, states={**step.states, **made})
+            frame = given.persisted(self._in_tasks(number, read, handed_over, this, given.output))
             reports = taken_reports(frame)
             raise_first(reports)
             made.update(newest(report.states for report in reports))

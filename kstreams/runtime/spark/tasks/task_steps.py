@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 
@@ -12,16 +11,16 @@ from kstreams.clock import Clock
 from kstreams.errors import StateError
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
-from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports, written_records
 from kstreams.runtime.spark.io.rows import offsets_of, positions_of
 from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, Step
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest, newest
 from kstreams.runtime.spark.tasks.step_plans import StepPlan, StepPlans
-from kstreams.runtime.spark.tasks.sub_topology_chain import StepInput, SubTopologyChain
+from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 
 
 class TaskSteps:
@@ -54,27 +53,20 @@ class TaskSteps:
         self._globals, self._program, self._clock, self._bounded = global_tables, program, clock, bounded
         self._newest: int | None = None
 
-    def run(
-        self,
-        step: int,
-        parent: AppliedStep,
-        rows: DataFrame | None,
-        ranges: OffsetRanges,
-        output: OutputTopics,
-        resources: ExitStack,
-    ) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
+    def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Run all tasks once, those that feed themselves round by round."""
-        before = self._manifests.get(parent)
+        step, before = given.number, self._manifests.get(given.parent)
         before.require_tasks(self._program.tasks)
-        plan = self._planned(step, before, ranges)
+        plan = self._planned(step, before, given.ranges)
         loaded, behind = self._globals.load(step, plan, before), frozenset(plan.behind)
-        work = Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind)
-        made = self._chain.outputs(StepInput(rows, ranges, work, output, resources))
+        made = self._chain.outputs(
+            given, Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind)
+        )
         reports = taken_reports(made.reports)
         raise_first(reports)
-        states = newest([work.states, *(report.states for report in reports)])
-        applied = self._manifests.publish(StepManifest(step, parent, states, plan.globals))
-        return made.rows, [*reports, self._read_past_tasks(reports, ranges)], applied
+        states = newest([before.states | loaded, *(report.states for report in reports)])
+        applied = self._manifests.publish(StepManifest(step, given.parent, states, plan.globals))
+        return made.rows, [*reports, self._read_past_tasks(reports, given.ranges)], applied
 
     def planned_ends(self, step: int, parent: AppliedStep) -> Mapping[TopicPartition, int] | None:
         """Where a step ends that was planned before it was interrupted; None for a new one.
