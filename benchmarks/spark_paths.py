@@ -29,7 +29,7 @@ from kstreams.log import open_log
 from kstreams.log.partitioning import partitions_of
 from kstreams.serdes import serde_of
 
-PER_TRIGGER, TRIGGERS, WARM_UP = 400_000, 6, 2
+PER_TRIGGER, TRIGGERS, WARM_UP = 400_000, 7, 3
 PARTITIONS, STEPS = 2, 14
 WINDOW_MS, JOIN_MS = 10_000, 5_000
 
@@ -85,17 +85,15 @@ def _figures(session: Any, name: str, case: Case, folder: Path) -> dict[str, flo
     rows = case.rows()
     _write_log(folder / "log", rows)
     _write_parquet(folder / "parquet", rows, case.tables)
-    given = {topic: len(of_topic.times) for topic, of_topic in rows.items() if topic not in case.tables}
-    per_trigger = PER_TRIGGER + sum(len(rows[topic].times) for topic in case.tables)
-    from_topics = _twin_rate(session, case, folder, "kstreams")
+    in_tables = sum(len(rows[topic].times) for topic in case.tables)
+    per_trigger = (sum(len(of_topic.times) for of_topic in rows.values()) - in_tables) // TRIGGERS
     found = {
-        f"{name}: tasks": _task_rate(session, case, folder, "nowhere", per_trigger),
-        f"{name}: tasks, to a topic": _task_rate(session, case, folder, "topic", per_trigger),
-        f"{name}: Spark's own": from_topics,
-        f"{name}: Spark's own, from Parquet": _twin_rate(session, case, folder, "parquet"),
+        f"{name}: Spark's own": _twin_rate(session, case, folder, "kstreams", per_trigger),
+        f"{name}: Spark's own, from Parquet": _twin_rate(session, case, folder, "parquet", per_trigger),
+        f"{name}: tasks": _task_rate(session, case, folder, "nowhere", per_trigger + in_tables),
+        f"{name}: tasks, to a topic": _task_rate(session, case, folder, "topic", per_trigger + in_tables),
     }
-    tasks, written, _, from_parquet = found.values()
-    assert given
+    from_topics, from_parquet, tasks, written = found.values()
     found[f"{name} to Spark's own (ratio)"] = tasks / from_topics
     found[f"{name} to Spark's own, from Parquet (ratio)"] = tasks / from_parquet
     found[f"{name} to a topic, to Spark's own (ratio)"] = written / from_topics
@@ -120,7 +118,7 @@ def _task_rate(session: Any, case: Case, folder: Path, sink: str, per_trigger: i
 # the same by hand
 
 
-def _twin_rate(session: Any, case: Case, folder: Path, source: str) -> float:
+def _twin_rate(session: Any, case: Case, folder: Path, source: str, per_trigger: int) -> float:
     from pyspark.sql import functions as F
 
     frames = {}
@@ -129,7 +127,7 @@ def _twin_rate(session: Any, case: Case, folder: Path, source: str) -> float:
         if topic in case.tables:
             rows = session.read.parquet(str(folder / "parquet" / topic)).cache()
         elif source == "kstreams":
-            rows = _from_topic(session, folder / "log", topic, PER_TRIGGER // (len(topics) - len(case.tables)))
+            rows = _from_topic(session, folder / "log", topic, per_trigger // (len(topics) - len(case.tables)))
         else:
             files = session.readStream.schema("key binary, value binary, timestamp bigint")
             rows = files.option("maxFilesPerTrigger", PARTITIONS).parquet(str(folder / "parquet" / topic))
