@@ -18,6 +18,7 @@ from kstreams.errors import StateError, UnknownTopicError
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.built import built
@@ -277,7 +278,7 @@ class TopologyTestDriver:
         for store, rows in changes.items():
             topic = f"{store}-changelog"
             if topic in self._names:
-                self._driver_topics.send(self._names[topic], rows.keys, rows.values, rows.timestamps, None)
+                self._driver_topics.send(self._names[topic], EncodedRows(*rows))
         task.state.persist(changes, {})
 
     def _is_read(self, topic: str) -> bool:
