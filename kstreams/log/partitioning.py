@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,15 +57,26 @@ def split_by_partition(
     """
     columns = [keys, values, timestamps] + ([] if headers is None else [headers])
     found = []
-    for partition in np.unique(partitions):
-        places = np.flatnonzero(partitions == partition)
+    for partition, places in places_by_partition(partitions):
         taken = columns if len(places) == len(keys) else [column.take(pa.array(places)) for column in columns]
-        source = TopicPartition(topic, int(partition))
+        source = TopicPartition(topic, partition)
         offsets = np.arange(len(places), dtype=np.int64)
         found.append(
             (Batch(source, offsets, taken[0], taken[1], taken[2], taken[3] if headers is not None else None), places)
         )
     return found
+
+
+def places_by_partition(partitions: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each partition that occurs, with the places of its rows.
+
+    Examples
+    --------
+    >>> [(partition, places.tolist()) for partition, places in places_by_partition(np.array([1, 0, 1]))]
+    [(0, [1]), (1, [0, 2])]
+    """
+    for partition in np.flatnonzero(np.bincount(partitions)).tolist():
+        yield partition, np.flatnonzero(partitions == partition)
 
 
 def _murmur2_column(keys: pa.Array) -> Ints:

@@ -16,6 +16,7 @@ from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.io.blocks import rows_of
 from kstreams.runtime.spark.io.reports import TaskReport, raise_first, split_reports
 from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.program import Program, program_of
@@ -149,7 +150,7 @@ def load_globals(program: Program, step: Step, given: Given) -> Step:
     for sub in program.sub_topologies:
         if sub.is_global:
             made = run_task(program, sub, 0, step, by_source(given(sub.id, 0)))
-            _, reports = split_reports(pa.Table.from_batches(list(made)))  # else only its state matters
+            _, reports = split_reports(made)  # else only its state matters
             states |= newest(report.states for report in reports)
     return step._replace(states=states)
 
@@ -199,10 +200,10 @@ def _run(
         handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
         batches = [*given(number, partition), *batches_of(handed_over)]
         made += run_task(program, sub, partition, step, by_source(batches))
-    rows, reports = split_reports(pa.Table.from_batches(made))
+    blocks, reports = split_reports(made)
     raise_first(reports)
     gathered += reports
-    return rows
+    return rows_of(blocks)
 
 
 def _of_task(rows: pa.Table, topics: Iterable[str], partition: int) -> pa.Table:

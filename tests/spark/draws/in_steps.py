@@ -88,7 +88,7 @@ def _program(draw: Draw, app: Application) -> Program:
 def _in_this_process(program: Program) -> RunsTask:
     def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
         made = run_task(program, program.sub_topology(number), 0, step, from_log(program.home, ranges))
-        return split_reports(pa.Table.from_batches(list(made)))[1]
+        return split_reports(made)[1]
 
     return run
 

@@ -39,7 +39,8 @@ class TimeMerge:
         if len(found) < 2:
             return found
         whole = concatenated(found)
-        assert whole.stream_times is not None and whole.partitions is not None, "a topic that merges is told them"
+        assert whole.partitions is not None, "collectors choose them"
+        assert whole.stream_times is not None, "a topic that merges is told them"
         rows = pa.array(np.argsort(whole.stream_times.to_numpy(), kind="stable"))
         key, value, time = (column.take(rows) for column in (whole.keys, whole.values, whole.timestamps))
         headers = None if whole.headers is None else whole.headers.take(rows)

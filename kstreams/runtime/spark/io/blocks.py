@@ -6,8 +6,10 @@ row of its own costs on the way through the JVM, to and fro, was nine tenths of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA
+from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.log.partitioning import places_by_partition
+from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs, batch_of, merge_order
 
 CONTROL_TOPIC = ""
 """The topic of control blocks: each task gets one, so that it runs without input too, and returns one: its report."""
@@ -45,75 +50,83 @@ ARROW_BLOCK_SCHEMA = pa.schema(
 """The same as an Arrow schema."""
 
 MOST_ROWS = 50_000
-"""In a block: a task holds a few blocks of each of its writers at a time."""
+"""In a block."""
 
-_SAME = ("topic", "partition", "origin")
-_CONTENT = pa.schema([field for field in ARROW_OUT_SCHEMA if field.name not in _SAME])
+_CONTENT = pa.schema(
+    [ARROW_OUT_SCHEMA.field(name) for name in ("offset", "timestamp", "key", "value", "headers", "stream_time")]
+)
 
 
 class Block(NamedTuple):
-    """Rows of one topic partition by one writer; of a control block, its content."""
+    """Rows of one topic partition by one writer; of a control block, a report, or None as the call to run."""
 
     topic: str
     partition: int
     origin: int
     number: int
     stream_time: int
-    rows: bytes | pa.Buffer
+    rows: bytes | pa.Buffer | None
+
+    def content(self) -> pa.RecordBatch:
+        """What differs from row to row."""
+        return pa.ipc.read_record_batch(self.rows, _CONTENT)
 
     def table(self) -> pa.Table:
         """The rows, columns as in `ARROW_OUT_SCHEMA`."""
-        content = pa.ipc.read_record_batch(self.rows, _CONTENT)
-        count = len(content)
-        same = {
-            name: pa.repeat(pa.scalar(getattr(self, name), ARROW_OUT_SCHEMA.field(name).type), count) for name in _SAME
+        content = self.content()
+        same = {"topic": self.topic, "partition": self.partition, "origin": self.origin}
+        columns = {
+            field.name: pa.repeat(pa.scalar(same[field.name], field.type), len(content))
+            if field.name in same
+            else content[field.name]
+            for field in ARROW_OUT_SCHEMA
         }
-        columns = [same[name] if name in same else content[name] for name in ARROW_OUT_SCHEMA.names]
-        return pa.Table.from_arrays(columns, schema=ARROW_OUT_SCHEMA)
+        return pa.Table.from_pydict(columns, schema=ARROW_OUT_SCHEMA)
 
 
-def blocks_of(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows (columns as in `ARROW_OUT_SCHEMA`) as blocks; control rows as control blocks.
+def blocks_of(topic: str, origin: int, offsets: Longs, rows: EncodedRows, partitions: Longs) -> Iterator[Block]:
+    """Rows of one writer as blocks, a few for each partition.
+
+    Parameters
+    ----------
+    topic : str
+    origin : int
+        Names the writer.
+    offsets : numpy int64 array, shape (n,)
+        The rows of a writer are in order of them.
+    rows : EncodedRows
+    partitions : numpy int64 array, shape (n,)
 
     Examples
     --------
-    >>> row = dict.fromkeys(ARROW_OUT_SCHEMA.names, 0) | dict(topic="t", key=b"k", value=b"v", headers=[])
-    >>> rows = [row | {"partition": p, "offset": offset} for offset, p in enumerate([1, 0, 1])]
-    >>> blocks = blocks_of(pa.RecordBatch.from_pylist(rows, schema=ARROW_OUT_SCHEMA))
-    >>> [(block.partition, block.table()["offset"].to_pylist()) for block in blocks_in([blocks])]
-    [(0, [1]), (1, [0, 2])]
+    >>> keys, times = pa.array([b"a", b"b", b"c"], pa.binary()), pa.array([1, 2, 3])
+    >>> made = list(blocks_of("t", 0, np.arange(3), EncodedRows(keys, keys, times), np.array([1, 0, 1])))
+    >>> [(block.partition, block.number, block.content()["key"].to_pylist()) for block in made]
+    [(0, 1, [b'b']), (1, 0, [b'a', b'c'])]
     """
-    order, bounds = _groups(rows)
-    if order is not None:
-        rows = rows.take(order)
-    content = rows.select(_CONTENT.names)
-    made = [_block(rows, content, start, stop) for start, stop in pairwise(bounds)]
-    columns = [
-        pa.array(column, field.type) for column, field in zip(zip(*made, strict=True), ARROW_BLOCK_SCHEMA, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=ARROW_BLOCK_SCHEMA)
+    headers = pa.nulls(len(offsets), HEADERS_TYPE) if rows.headers is None else rows.headers
+    times = rows.timestamps if rows.stream_times is None else rows.stream_times
+    columns = [pa.array(offsets, pa.int64()), rows.timestamps, rows.keys, rows.values, headers, times]
+    content = pa.RecordBatch.from_arrays(columns, schema=_CONTENT)
+    for partition, places in places_by_partition(partitions):
+        mine = content if len(places) == len(content) else content.take(pa.array(places))
+        for start in range(0, len(mine), MOST_ROWS):
+            piece = mine.slice(start, MOST_ROWS)
+            number, time = piece["offset"][0].as_py(), piece["stream_time"][0].as_py()
+            yield Block(topic, partition, origin, number, time, piece.serialize())
 
 
-def _groups(rows: pa.RecordBatch) -> tuple[pa.Array | None, list[int]]:
-    """An order in which the rows of a block lie together (None: they do), and where blocks begin and end."""
-    codes = rows["topic"].dictionary_encode().indices.to_numpy()
-    keys = np.stack([codes, rows["partition"].to_numpy(), rows["origin"].to_numpy()])
-    order = np.lexsort(keys[::-1])
-    sorted_keys = keys[:, order]
-    starts = np.flatnonzero((sorted_keys[:, 1:] != sorted_keys[:, :-1]).any(axis=0)) + 1
-    bounds = [0, *starts.tolist(), len(order)] if len(order) else [0]
-    return (None if len(bounds) == 2 else pa.array(order)), bounds
+def in_arrow(blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+    """Blocks as Spark takes them from a Python function."""
+    for *place, rows in blocks:
+        columns = [pa.array([item], field.type) for item, field in zip(place, ARROW_BLOCK_SCHEMA, strict=False)]
+        yield pa.RecordBatch.from_arrays([*columns, _one_binary(rows)], schema=ARROW_BLOCK_SCHEMA)
 
 
-def _block(rows: pa.RecordBatch, content: pa.RecordBatch, start: int, stop: int) -> Block:
-    topic, partition, origin = (rows[name][start].as_py() for name in _SAME)
-    first = content.slice(start, 1)
-    if topic == CONTROL_TOPIC:
-        return Block(topic, partition, origin, 0, 0, first["value"][0].as_py())
-    number, stream_time = first["offset"][0].as_py(), first["stream_time"][0].as_py()
-    return Block(
-        topic, partition, origin, number, stream_time, content.slice(start, stop - start).serialize().to_pybytes()
-    )
+def _one_binary(content: bytes | pa.Buffer) -> pa.Array:
+    """A column of one row, without a copy of it."""
+    buffer = pa.py_buffer(content)
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, buffer.size], np.int32)), buffer])
 
 
 def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
@@ -124,16 +137,24 @@ def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
             yield Block(**place, rows=rows[index].as_buffer())
 
 
+def batches_in(blocks: Iterable[Block]) -> Iterator[Batch]:
+    """The rows of every topic partition as one batch each, in the order in which they are to be read."""
+    for (topic, partition), mine in groupby(sorted(blocks, key=_by_writer), attrgetter("topic", "partition")):
+        found = list(mine)
+        content = [block.content() for block in found]
+        rows = pa.Table.from_batches(content)
+        lengths = Counter[int]()
+        for block, part in zip(found, content, strict=True):
+            lengths[block.origin] += len(part)
+        if len(lengths) > 1:
+            starts = np.cumsum([0, *lengths.values()])[:-1]
+            rows = rows.take(pa.array(merge_order(starts, rows["stream_time"].to_numpy())))
+        yield batch_of(TopicPartition(topic, partition), rows)
+
+
 def rows_of(blocks: Iterable[Block]) -> pa.Table:
     """The rows of some blocks, columns as in `ARROW_OUT_SCHEMA`."""
     return pa.concat_tables([ARROW_OUT_SCHEMA.empty_table(), *(block.table() for block in blocks)])
-
-
-def in_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a Python function yields as rows, as blocks."""
-    for batch in batches:
-        for start in range(0, len(batch), MOST_ROWS):
-            yield blocks_of(batch.slice(start, MOST_ROWS))
 
 
 def as_rows(blocks: DataFrame) -> DataFrame:
@@ -144,3 +165,6 @@ def as_rows(blocks: DataFrame) -> DataFrame:
 def _rows_in_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for block in blocks_in(batches):
         yield from block.table().to_batches()
+
+
+_by_writer = attrgetter("topic", "partition", "origin", "number")

@@ -1,13 +1,14 @@
-"""Control blocks: what the driver hands to tasks instead of records, so that each runs, with input or without."""
+"""Control blocks: what tasks are handed beside records: the driver's call to run, and reports of tasks before them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, blocks_in, in_blocks
+from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_in, in_arrow
 from kstreams.runtime.spark.io.from_log import LogRecords
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
 from kstreams.runtime.spark.io.reports import TaskReport, report
@@ -25,6 +26,27 @@ _COLUMNS = (
 def control_blocks(session: SparkSession, count: int, slots: int) -> DataFrame:
     """A control block for every task of a sub-topology, in as many Spark partitions as there are slots."""
     return session.range(0, count, 1, min(slots, count)).selectExpr(*_COLUMNS)
+
+
+class TaskBlocks(NamedTuple):
+    """The blocks of one partition number: whether its task runs, its records, and the reports that pass through it."""
+
+    runs: bool
+    records: list[Block]
+    reports: list[Block]
+
+    @classmethod
+    def of(cls, blocks: Iterable[Block]) -> TaskBlocks:
+        """Blocks that came together. Where a sub-topology has fewer tasks than one before it, none may run for them."""
+        runs, records, reports = False, list[Block](), list[Block]()
+        for block in blocks:
+            if block.topic != CONTROL_TOPIC:
+                records.append(block)
+            elif block.rows is not None:
+                reports.append(block)
+            else:
+                runs = True
+        return cls(runs, records, reports)
 
 
 def reports_of_reading(
@@ -50,9 +72,9 @@ def reports_of_reading(
 def _counted_in_arrow(
     home: str, wanted: Sequence[OffsetRange], missing: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for control in blocks_in(batches):
             found = LogRecords(home, wanted[control.partition], missing)
             yield report(control.partition, TaskReport(records_in=sum(map(len, found))))
 
-    return lambda batches: in_blocks(count(batches))
+    return lambda batches: in_arrow(count(batches))

@@ -7,13 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from kstreams import errors
-from kstreams.runtime.spark.io.blocks import CONTROL_TOPIC
-from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
+from kstreams.runtime.spark.io.blocks import CONTROL_TOPIC, Block
 from kstreams.runtime.spark.steps import StateVersion
 from kstreams.source_line import operator_in
 
@@ -64,11 +61,9 @@ class TaskReport(msgspec.Struct, frozen=True):
     states: dict[str, StateVersion] = {}
 
 
-def report(partition: int, said: TaskReport) -> pa.RecordBatch:
-    """The control row with the report of a task."""
-    zeros = dict.fromkeys(("offset", "timestamp", "origin", "stream_time"), 0)
-    row = {"topic": CONTROL_TOPIC, "partition": partition, "value": msgspec.json.encode(said), **zeros}
-    return pa.RecordBatch.from_pylist([row], schema=ARROW_OUT_SCHEMA)
+def report(partition: int, said: TaskReport) -> Block:
+    """The control block with the report of a task."""
+    return Block(CONTROL_TOPIC, partition, 0, 0, 0, msgspec.json.encode(said))
 
 
 def one_dropped(operator: str, reason: str) -> bytes:
@@ -76,17 +71,22 @@ def one_dropped(operator: str, reason: str) -> bytes:
     return msgspec.json.encode(TaskReport([(operator, reason, 1)]))
 
 
-def split_reports(rows: pa.Table) -> tuple[pa.Table, list[TaskReport]]:
-    """The rows to be written to topics, and the reports of the tasks."""
-    is_control = pc.equal(rows["topic"], CONTROL_TOPIC)
-    encoded = rows.filter(is_control)["value"].to_pylist()
-    return rows.filter(pc.invert(is_control)), [msgspec.json.decode(value, type=TaskReport) for value in encoded]
+def split_reports(blocks: Iterable[Block]) -> tuple[list[Block], list[TaskReport]]:
+    """The blocks with records, and the reports of the tasks."""
+    found = list(blocks)
+    reports = [reported(block.rows) for block in found if block.topic == CONTROL_TOPIC and block.rows is not None]
+    return [block for block in found if block.topic != CONTROL_TOPIC], reports
+
+
+def reported(encoded: bytes) -> TaskReport:
+    """A report that travelled."""
+    return msgspec.json.decode(encoded, type=TaskReport)
 
 
 def taken_reports(blocks: DataFrame) -> list[TaskReport]:
     """The reports of the tasks that a frame is made of: they run for it. Only control blocks come to the driver."""
     encoded = blocks.where(f"topic = '{CONTROL_TOPIC}'").select("rows").toArrow()["rows"].to_pylist()
-    return [msgspec.json.decode(value, type=TaskReport) for value in encoded]
+    return [reported(value) for value in encoded]
 
 
 def merged(reports: Iterable[TaskReport]) -> TaskReport:

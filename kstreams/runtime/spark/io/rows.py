@@ -80,46 +80,49 @@ def batches_of(rows: pa.Table) -> Iterator[Batch]:
         of_topic = rows.filter(pc.equal(rows["topic"], topic))
         for partition in sorted(pc.unique(of_topic["partition"]).to_pylist()):
             of_partition = of_topic.filter(pc.equal(of_topic["partition"], partition))
-            yield _batch(TopicPartition(topic, partition), _sorted(of_partition))
+            yield batch_of(TopicPartition(topic, partition), _sorted(of_partition))
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    offsets, origins = rows["offset"].to_numpy(), rows["origin"].to_numpy()
-    if len(rows) and np.all(origins == origins[0]):
-        if np.all(offsets[1:] >= offsets[:-1]):
-            return rows
-        return rows.take(pa.array(np.argsort(offsets, kind="stable")))
-    return rows.take(pa.array(merge_order(origins, offsets, rows["stream_time"].to_numpy())))
+    by_origin = np.lexsort((rows["offset"].to_numpy(), rows["origin"].to_numpy()))
+    origins = rows["origin"].to_numpy()[by_origin]
+    starts = np.flatnonzero(np.diff(origins, prepend=origins[:1] - 1))
+    return rows.take(pa.array(by_origin[merge_order(starts, rows["stream_time"].to_numpy()[by_origin])]))
 
 
-def merge_order(origins: Longs, offsets: Longs, stream_times: Longs) -> Longs:
+def merge_order(starts: Longs, stream_times: Longs) -> Longs:
     """Positions of rows by the stream times at which they were written; the rows of one writer keep their order.
 
     In a circle of sub-topologies, a task writes in several rounds: what waited for the end of one round stands at
     earlier times than what came before it.
 
+    Parameters
+    ----------
+    starts : numpy int64 array
+        Where the rows of each writer begin.
+    stream_times : numpy int64 array
+
     Examples
     --------
-    >>> merge_order(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([5, 9, 7, 1])).tolist()
+    >>> merge_order(np.array([0, 2]), np.array([5, 9, 7, 1])).tolist()
     [0, 2, 3, 1]
     """
-    by_origin = np.lexsort((offsets, origins))
-    reached = stream_times[by_origin].copy()
-    starts = np.flatnonzero(np.diff(origins[by_origin], prepend=origins[by_origin[:1]] - 1))
+    reached = stream_times.copy()
     for start, stop in pairwise([*starts.tolist(), len(reached)]):
         np.maximum.accumulate(reached[start:stop], out=reached[start:stop])
-    order: Longs = by_origin[np.argsort(reached, kind="stable")]
-    return order
+    return np.argsort(reached, kind="stable")
 
 
-def _batch(source: TopicPartition, rows: pa.Table) -> Batch:
+def batch_of(source: TopicPartition, rows: pa.Table) -> Batch:
+    """Rows of one topic partition."""
     rows = rows.combine_chunks()
-    keys, values, timestamps, headers = (_whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))
+    keys, values, timestamps, headers = (whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))
     bare = headers.null_count == len(headers)
     return Batch(source, rows["offset"].to_numpy(), keys, values, timestamps, None if bare else headers)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
     array = column.combine_chunks()
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from kstreams.dsl import graph as g
-from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, in_blocks
+from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_of, in_arrow
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.reports import TaskReport, merged, report, split_reports
-from kstreams.runtime.spark.io.rows import batches_of, table_of
+from kstreams.runtime.spark.io.reports import TaskReport, merged, report, reported
+from kstreams.runtime.spark.io.rows import batches_of, table_of, whole
 from kstreams.runtime.spark.program import Program, RowRoutes
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 
@@ -59,21 +60,31 @@ def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
 def _written_in_arrow(routes: RowRoutes, output: OutputTopics, *, mixed: bool) -> RunsOverArrow:
     """The function that writes; rows that come mixed are put in order all together."""
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         written, reports = Counter[str](), list[TaskReport]()
         with output.writer() as writer:
             for given in [table_of(batches)] if mixed else (table_of([batch]) for batch in batches):
-                rows, reported = split_reports(given)
-                reports += reported
-                topics = pc.unique(rows["topic"]).to_pylist()
-                for batch in batches_of(_of_topics(rows, filter(routes.to_log, topics))):
+                reports += [reported(said) for said in _of_topics(given, [CONTROL_TOPIC])["value"].to_pylist()]
+                topics = [topic for topic in pc.unique(given["topic"]).to_pylist() if topic != CONTROL_TOPIC]
+                for batch in batches_of(_of_topics(given, filter(routes.to_log, topics))):
                     writer.send(batch)
                     written[batch.source.topic] += len(batch)
-                yield from _of_topics(rows, filter(routes.to_spark, topics)).to_batches()
+                for topic in filter(routes.to_spark, topics):
+                    yield from _blocks(topic, _of_topics(given, [topic]))
             said = merged(reports)
             yield report(0, msgspec.structs.replace(said, written=dict(written), transaction=writer.prepare()))
 
-    return lambda batches: in_blocks(write(batches))
+    return lambda batches: in_arrow(write(batches))
+
+
+def _blocks(topic: str, rows: pa.Table) -> Iterator[Block]:
+    """Rows of one topic as blocks, writer by writer."""
+    for origin in pc.unique(rows["origin"]).to_pylist():
+        mine = rows.filter(pc.equal(rows["origin"], origin)).combine_chunks()
+        columns = (whole(mine[name]) for name in ("key", "value", "timestamp", "headers"))
+        yield from blocks_of(
+            topic, origin, mine["offset"].to_numpy(), EncodedRows(*columns), mine["partition"].to_numpy()
+        )
 
 
 def _of_topics(rows: pa.Table, topics: Iterable[str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""`RowCollector`: what a task's sinks write goes to the log at once, or to other tasks of the step as Spark's rows."""
+"""`RowCollector`: what a task's sinks write goes to the log at once, or to other tasks of the step in blocks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
-import pyarrow as pa
 
-from kstreams.batch import HEADERS_TYPE
 from kstreams.errors import LogError
 from kstreams.log.partitioning import split_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.runtime.spark.io.blocks import Block, blocks_of
 from kstreams.runtime.spark.io.output_topics import RowWriter
-from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, Longs
 from kstreams.runtime.spark.program import Program
 
 
@@ -39,7 +37,7 @@ class RowCollector:
         self._origin = sub_topology << 20 | partition
         self._first = round_number << 40
         self._sent: Counter[str] = Counter()
-        self._rows: list[pa.RecordBatch] = []
+        self._blocks: list[Block] = []
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has, or will have."""
@@ -55,29 +53,14 @@ class RowCollector:
 
     def send(self, topic: str, rows: EncodedRows) -> None:
         """Take rows of one topic."""
-        chosen = rows.chosen(self.partitions(topic), self._own)
+        chosen, first = rows.chosen(self.partitions(topic), self._own), self._first + self._sent[topic]
         if self._routes.to_spark(topic):
-            self._keep(topic, rows, chosen)
-        self._sent[topic] += len(rows.keys)
+            offsets = np.arange(first, first + len(chosen), dtype=np.int64)
+            self._blocks += blocks_of(topic, self._origin, offsets, rows, chosen)
+        self._sent[topic] += len(chosen)
         if self._routes.to_log(topic):
             for batch, _ in split_by_partition(topic, chosen, *rows[:4]):
                 self._writer.send(batch)
-
-    def _keep(self, topic: str, rows: EncodedRows, partitions: Longs) -> None:
-        """Keep rows for Spark, numbered in the order in which they come."""
-        first, count = self._first + self._sent[topic], len(rows.keys)
-        columns = [
-            pa.repeat(pa.scalar(topic, pa.string()), count),
-            pa.array(partitions, pa.int32()),
-            pa.array(np.arange(first, first + count, dtype=np.int64)),
-            rows.timestamps,
-            rows.keys,
-            rows.values,
-            pa.nulls(count, HEADERS_TYPE) if rows.headers is None else rows.headers,
-            pa.repeat(pa.scalar(self._origin, pa.int64()), count),
-            rows.timestamps if rows.stream_times is None else rows.stream_times,
-        ]
-        self._rows.append(pa.RecordBatch.from_arrays(columns, schema=ARROW_OUT_SCHEMA))
 
     @property
     def written(self) -> dict[str, int]:
@@ -89,7 +72,7 @@ class RowCollector:
         """The topics whose rows other tasks of the step read."""
         return sorted(self._routes.internal & self._sent.keys())
 
-    def drain(self) -> list[pa.RecordBatch]:
-        """The rows since the last call."""
-        rows, self._rows = self._rows, []
-        return rows
+    def drain(self) -> list[Block]:
+        """What was handed over since the last call."""
+        blocks, self._blocks = self._blocks, []
+        return blocks

@@ -58,7 +58,11 @@ class SubTopologyChain:
         self._circles = in_cycles(program.upstream)
         self._slots = session.sparkContext.defaultParallelism
         self._globals = [sub.id for sub in program.sub_topologies if sub.is_global]
-        self._read_twice = frozenset().union(*program.upstream.values())
+        self._controls = {
+            number: control_blocks(session, count, min(self._slots, count)) for number, count in program.tasks.items()
+        }
+        self._read = frozenset().union(*program.upstream.values())
+        self._carried = frozenset() if program.delta else self._only_read_by_tasks()
         relational = [number for stage in self._stages for number in stage if number in plan.nodes]
         self._several_read = sum(bool(self._external(number)) for number in relational) > 1
         repartition = frozenset(program.topic_names.values())
@@ -77,7 +81,16 @@ class SubTopologyChain:
                 taken = self._in_rounds(stage, given, step, written)
                 written |= {number: _united(frames) for number, frames in taken.items()}
         read = reports_of_reading(self._session, self._program.home, self.past_tasks, given.ranges, self.past_tasks)
-        return StepFrames(_united(written.values()), _united([*written.values(), *read]))
+        ends = [frame for number, frame in written.items() if number not in self._carried]
+        return StepFrames(_united(ends), _united([*ends, *read]))
+
+    def _only_read_by_tasks(self) -> frozenset[int]:
+        """The sub-topologies with a single reader, which passes their reports on: their frames run as part of its."""
+        upstream = self._program.upstream
+        readers = {number: [other for other, writers in upstream.items() if number in writers] for number in upstream}
+        runs_once = {stage[0] for stage in self._stages} - self._circles
+        of_tasks = runs_once - self._plan.nodes.keys()
+        return frozenset(w for w, of_w in readers.items() if w in runs_once and len(of_w) == 1 and of_w[0] in of_tasks)
 
     def _once(self, number: int, given: StepInput, step: Step, written: Mapping[int, DataFrame]) -> DataFrame:
         handed_over = self._handed_over(number, written)
@@ -85,7 +98,8 @@ class SubTopologyChain:
             frame = self._relational(number, given, handed_over)
         else:
             frame = self._in_tasks(number, given.ranges, handed_over, step, given.output)
-        return given.persisted(frame) if number in self._read_twice or self._program.delta else frame
+        is_read_again = number in self._read - self._carried
+        return given.persisted(frame) if is_read_again or self._program.delta else frame
 
     def _in_rounds(
         self, members: list[int], given: StepInput, step: Step, written: Mapping[int, DataFrame]
@@ -121,7 +135,7 @@ class SubTopologyChain:
     ) -> DataFrame:
         count, topics = self._program.tasks[number], self._external(number)
         slots, read = min(self._slots, count), [ranges_of_task(ranges, topics, p) for p in range(count)]
-        given = control_blocks(self._session, count, slots)
+        given = self._controls[number]
         if handed_over:
             given = _united([given, *handed_over]).repartitionById(slots, F.col("partition") % slots)
             given = given.sortWithinPartitions("partition", "stream_time", "origin", "number")
@@ -129,10 +143,13 @@ class SubTopologyChain:
         return given.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
-        """The blocks of repartition topics that sub-topologies before this one wrote in this step."""
-        internal = self._program.read_within(number)
+        """The blocks of repartition topics that sub-topologies before this one wrote in this step.
+
+        Where it is the only reader, all blocks, reports included.
+        """
+        internal = F.col("topic").isin(*self._program.read_within(number))
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
-        return [written[writer].where(F.col("topic").isin(*internal)) for writer in writers]
+        return [written[one] if one in self._carried else written[one].where(internal) for one in writers]
 
     def _external(self, number: int) -> list[str]:
         return [topic for topic in self._program.inputs[number] if topic not in self._program.internal]

@@ -24,12 +24,12 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
-from kstreams.runtime.spark.io.blocks import blocks_in, in_blocks, rows_of
+from kstreams.runtime.spark.io.blocks import Block, batches_in, blocks_in, in_arrow
+from kstreams.runtime.spark.io.control_blocks import TaskBlocks
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
 from kstreams.runtime.spark.io.reports import TaskReport, describe, report
-from kstreams.runtime.spark.io.rows import batches_of
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
@@ -61,14 +61,17 @@ def tasks_in_arrow(
         By task: what it reads from the log.
     """
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
         program: Program = unpack(packed)
-        for partition, (_, *blocks) in groupby(blocks_in(batches), lambda block: block.partition):
-            feeds: Feeds = {**from_log(program.home, ranges[partition]), **by_source(batches_of(rows_of(blocks)))}
-            yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
+        for partition, blocks in groupby(blocks_in(batches), lambda block: block.partition):
+            given = TaskBlocks.of(blocks)
+            yield from given.reports
+            if given.runs:
+                feeds: Feeds = {**from_log(program.home, ranges[partition]), **by_source(batches_in(given.records))}
+                yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
 
-    return lambda batches: in_blocks(run(batches))
+    return lambda batches: in_arrow(run(batches))
 
 
 def run_task(
@@ -78,7 +81,7 @@ def run_task(
     step: Step,
     feeds: Feeds,
     writer: OpensWriter = NoTopics,
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[Block]:
     """Run one task in one step.
 
     Parameters
@@ -90,8 +93,8 @@ def run_task(
 
     Yields
     ------
-    pyarrow RecordBatch
-        Its output for Spark, columns as in `ARROW_OUT_SCHEMA`, and one row with its report.
+    Block
+        What it hands over to Spark, and its report.
     """
     num_given_out = 0
     try:
@@ -110,7 +113,7 @@ def run_task(
 
 def _attempt(
     program: Program, sub: SubTopology, partition: int, step: Step, feeds: Feeds, writer: OpensWriter
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[Block]:
     """The output of a task in one step: the same whenever it is run."""
     files, version = state_files(program, sub.id, partition), step.state_of(sub.id, partition)
     place = task_place(program.state_dir, program.checkpoint, program.checkpoint_id, str(TaskId(sub.id, partition)))
@@ -144,7 +147,7 @@ class _Run:
         resources = TaskResources(opened.stores, self._collector, global_stores)
         self._task = Task(sub, partition, application, resources, ResumePoint(self._metadata, self._metadata))
 
-    def outputs(self, feeds: Feeds, files: StateFiles) -> Iterator[pa.RecordBatch]:
+    def outputs(self, feeds: Feeds, files: StateFiles) -> Iterator[Block]:
         """Process, commit, and yield the output."""
         waiting = self._program.awake(self._id.sub_topology, self._partition, self._step.behind)
         self._task.pass_time(awake=waiting.union(source.topic for source in feeds))
