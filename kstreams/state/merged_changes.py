@@ -13,16 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers
 from kstreams.state.rows.byte_order import last_of_each
 from kstreams.state.segments import segment_ms
 
+MOST_BYTES = 2**31 - 1
 _TIME_BYTES = 8
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def merged(builder: StoreBuilder, parts: Sequence[Changes]) -> Changes:
+def merged(builder: StoreBuilder, parts: Sequence[Changes], most_bytes: int = MOST_BYTES) -> Changes:
     """Of every key the last record, in the order in which they were written; no deletions, nothing expired.
 
     Parameters
@@ -30,6 +32,13 @@ def merged(builder: StoreBuilder, parts: Sequence[Changes]) -> Changes:
     builder : StoreBuilder
     parts : sequence of Changes
         All records of the store, oldest first; the first part may be a snapshot.
+    most_bytes : int
+        Of keys, and of values.
+
+    Raises
+    ------
+    StateError
+        When there is more: a column of Arrow holds no more than that.
 
     Examples
     --------
@@ -41,6 +50,12 @@ def merged(builder: StoreBuilder, parts: Sequence[Changes]) -> Changes:
     >>> list(zip(found.keys.to_pylist(), found.values.to_pylist()))
     [(b'b', b'1'), (b'a', b'2')]
     """
+    for column in ([part.keys for part in parts], [part.values for part in parts]):
+        if (size := sum(array.nbytes for array in column)) > most_bytes:
+            raise StateError(
+                f"The store {builder.name!r} has {size:,} bytes of records in one task; at most {most_bytes:,} are "
+                "merged. Give the topics more partitions, so that each task holds less."
+            )
     together = Changes(*(pa.concat_arrays(columns) for columns in zip(*parts, strict=True)))
     if builder.history_retention_ms is not None:
         return _histories(together, builder.history_retention_ms)

@@ -17,6 +17,7 @@ from kstreams.log.api import Log
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.runtime.spark.cluster.session import session_for_steps
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
@@ -108,7 +109,8 @@ class SparkRunner:
 
     def _tasks(self, *, bounded: bool) -> StepLoop:
         numbers = self._prepared.in_tasks
-        session, packed, storage = self._session, pack(self._program), self._checkpoint.storage
+        session = self._session if self._program.delta else session_for_steps(self._session)
+        packed, storage = pack(self._program), self._checkpoint.storage
         chain = SubTopologyChain(session, self._program, packed, self._plan)
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
         work = TaskSteps(chain, storage, tables, self._program, self._clock, bounded=bounded)

@@ -106,6 +106,17 @@ def _listen_for_calls(session: SparkSession) -> None:
         )
 
 
+def session_for_steps(session: SparkSession) -> SparkSession:
+    """A session beside another one in which plans run as they are made.
+
+    Adaptive execution runs each shuffle as a job of its own, to plan anew what follows. The plan of a step has nothing
+    to learn from that: it costs a third of a small step.
+    """
+    own = session.newSession()
+    own.conf.set("spark.sql.adaptive.enabled", "false")
+    return own
+
+
 def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say = quiet) -> dict[str, str]:
     """The settings of a new session; those under `spark.*` in the configuration win.
 
