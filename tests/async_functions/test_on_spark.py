@@ -16,8 +16,8 @@ from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.io.blocks import batches_in
 from kstreams.runtime.spark.io.reports import raise_first, split_reports
-from kstreams.runtime.spark.io.rows import batches_of
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.relational.support import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
@@ -61,10 +61,9 @@ def test_a_task_in_a_worker_gives_the_same(use: Use, expected: list[str], tmp_pa
     shipped: Program = unpack(pack(made))
     records = [Row(b"k", value, time, ()) for time, value in enumerate([b"x", b"yy", b"x"])]
     given = [Batch.of_rows(TopicPartition("in", 0), records)]
-    found = list(run_task(shipped, shipped.sub_topologies[0], 0, Step(0), by_source(given)))
-    out, reports = split_reports(pa.Table.from_batches(found))
+    out, reports = split_reports(run_task(shipped, shipped.sub_topologies[0], 0, Step(0), by_source(given)))
     raise_first(reports)
-    assert [(row.value or b"").decode() for batch in batches_of(out) for row in batch.rows()] == expected
+    assert [(row.value or b"").decode() for batch in batches_in(out) for row in batch.rows()] == expected
 
 
 @pytest.mark.parametrize(("use", "why"), [(USES["async"][0], "async functions"), (USES["batch"][0], "batches are cut")])
