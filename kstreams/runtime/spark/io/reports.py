@@ -85,8 +85,8 @@ def reported(encoded: bytes) -> TaskReport:
 
 def taken_reports(blocks: DataFrame) -> list[TaskReport]:
     """The reports of the tasks that a frame is made of: they run for it. Only control blocks come to the driver."""
-    encoded = blocks.where(f"topic = '{CONTROL_TOPIC}'").select("rows").toArrow()["rows"].to_pylist()
-    return [reported(value) for value in encoded]
+    rows = blocks.where(f"topic = '{CONTROL_TOPIC}'").select("rows").collect()
+    return [reported(row["rows"]) for row in rows]
 
 
 def merged(reports: Iterable[TaskReport]) -> TaskReport:

@@ -61,6 +61,7 @@ class SubTopologyChain:
         self._controls = {
             number: control_blocks(session, count, min(self._slots, count)) for number, count in program.tasks.items()
         }
+        self._partition, *_ = self._order = [F.col(c) for c in ("partition", "stream_time", "origin", "number")]
         self._read = frozenset().union(*program.upstream.values())
         self._carried = frozenset() if program.delta else self._only_read_by_tasks()
         relational = [number for stage in self._stages for number in stage if number in plan.nodes]
@@ -109,7 +110,7 @@ class SubTopologyChain:
         made: dict[str, StateVersion] = {}
 
         def run(number: int, round_number: int, waiting: Sequence[DataFrame]) -> tuple[DataFrame, set[str]]:
-            mine = [frame.where(F.col("topic").isin(*self._program.read_within(number))) for frame in waiting]
+            mine = [self._of_topics(frame, number) for frame in waiting]
             handed_over, read = ([*mine, *first[number]], given.ranges) if round_number == 0 else (mine, {})
             this = step._replace(round_number=round_number, states={**step.states, **made})
             frame = given.persisted(self._in_tasks(number, read, handed_over, this, given.output))
@@ -137,8 +138,8 @@ class SubTopologyChain:
         slots, read = min(self._slots, count), [ranges_of_task(ranges, topics, p) for p in range(count)]
         given = self._controls[number]
         if handed_over:
-            given = _united([given, *handed_over]).repartitionById(slots, F.col("partition") % slots)
-            given = given.sortWithinPartitions("partition", "stream_time", "origin", "number")
+            given = _united([given, *handed_over]).repartitionById(slots, self._partition % slots)
+            given = given.sortWithinPartitions(self._order)
         needed = step.only({number, *self._globals})
         return given.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
 
@@ -147,9 +148,12 @@ class SubTopologyChain:
 
         Where it is the only reader, all blocks, reports included.
         """
-        internal = F.col("topic").isin(*self._program.read_within(number))
         writers = [writer for writer in sorted(self._program.upstream[number]) if writer in written]
-        return [written[one] if one in self._carried else written[one].where(internal) for one in writers]
+        return [written[one] if one in self._carried else self._of_topics(written[one], number) for one in writers]
+
+    def _of_topics(self, frame: DataFrame, number: int) -> DataFrame:
+        """The blocks of the topics that a sub-topology reads within the step."""
+        return frame.where(F.col("topic").isin(*self._program.read_within(number)))
 
     def _external(self, number: int) -> list[str]:
         return [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
