@@ -90,10 +90,10 @@ def _figures(session: Any, name: str, case: Case, folder: Path) -> dict[str, flo
     found = {
         f"{name}: Spark's own": _twin_rate(session, case, folder, "kstreams", per_trigger),
         f"{name}: Spark's own, from Parquet": _twin_rate(session, case, folder, "parquet", per_trigger),
-        f"{name}: tasks": _task_rate(session, case, folder, "nowhere", per_trigger + in_tables),
         f"{name}: tasks, to a topic": _task_rate(session, case, folder, "topic", per_trigger + in_tables),
+        f"{name}: tasks": _task_rate(session, case, folder, "nowhere", per_trigger + in_tables),
     }
-    from_topics, from_parquet, tasks, written = found.values()
+    from_topics, from_parquet, written, tasks = found.values()
     found[f"{name} to Spark's own (ratio)"] = tasks / from_topics
     found[f"{name} to Spark's own, from Parquet (ratio)"] = tasks / from_parquet
     found[f"{name} to a topic, to Spark's own (ratio)"] = written / from_topics

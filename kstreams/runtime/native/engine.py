@@ -10,12 +10,12 @@ from pathlib import Path
 
 from kstreams.clock import SystemClock
 from kstreams.config import Config
+from kstreams.garbage_collection import infrequent_garbage_collection
 from kstreams.log import home_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.explain import explain
-from kstreams.runtime.native.garbage_collection import infrequent_garbage_collection
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
 from kstreams.runtime.native.state.forgetting import forget

@@ -17,6 +17,7 @@ import pyarrow as pa
 from kstreams.batch import Batch
 from kstreams.clock import ManualClock
 from kstreams.errors import CorruptStateError, KStreamsError
+from kstreams.garbage_collection import spare_worker
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.settings import TaskSettings
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
@@ -70,6 +71,7 @@ def tasks_in_arrow(
             if given.runs:
                 feeds: Feeds = {**from_log(program.home, ranges[partition]), **by_source(batches_in(given.records))}
                 yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
+        spare_worker()
 
     return lambda batches: in_arrow(run(batches))
 

@@ -1,10 +1,11 @@
-"""Garbage collection while an application runs: less often, since live state is large and makes no cycles."""
+"""Garbage collection in processes that run an application: less often, since live state makes no cycles."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 _THRESHOLDS = 50_000, 20, 100
 """With a million live objects Python's own (700, 10, 10) cost as much as half of the work itself."""
@@ -19,3 +20,14 @@ def infrequent_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*usual)
+
+
+@cache
+def spare_worker() -> None:
+    """The same for good, once, in a worker process of Spark; what it has loaded is looked at no more.
+
+    PySpark collects garbage after every task, and looking through all modules takes longer than a small task.
+    """
+    gc.set_threshold(*_THRESHOLDS)
+    gc.collect()
+    gc.freeze()
