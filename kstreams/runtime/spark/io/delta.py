@@ -48,6 +48,7 @@ class DeltaSink:
     def __init__(self, settings: DeltaSettings, program: Program, application: str) -> None:
         self._settings, self._application = settings, application
         self._serdes: dict[str, Serdes] = {}
+        self._forms: dict[str, tuple[bytes, StructType]] = {}  # serdes as workers take them, and what they make
         for sub in program.sub_topologies:
             for sink in sub.sinks:
                 self._learn(sink)
@@ -101,8 +102,11 @@ class DeltaSink:
                 self._serdes[sink.topic] = (None, None)
 
     def _typed(self, topic: str, rows: DataFrame) -> DataFrame:
-        serdes = self._serdes.get(topic, (None, None))
-        typed = rows.mapInArrow(_typed_in_arrow(pack(serdes)), _schema(serdes))
+        if topic not in self._forms:
+            serdes = self._serdes.get(topic, (None, None))
+            self._forms[topic] = pack(serdes), _schema(serdes)
+        packed, schema = self._forms[topic]
+        typed = rows.mapInArrow(_typed_in_arrow(packed), schema)
         by_day = "date" in self._settings.partition_by
         return typed.withColumn("date", F.to_date("timestamp")) if by_day else typed
 
