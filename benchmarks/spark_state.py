@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import kstreams as ks
-from benchmarks.spark_steps import steps_of, write_topic
+from benchmarks.spark_steps import steps_of, worker_memory, write_topic
 from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
 from kstreams.log import open_log
@@ -138,7 +138,12 @@ def _on_spark(count: int) -> dict[str, float]:
             _write(Path(folder, "log"), given)
             steps = steps_of(session, _topology(), Path(folder), "state", spark_kstreams_max_records=most)
         taken = [seconds for _, seconds in steps[1:]]
-    return {"step (ms)": 1000 * statistics.mean(taken), "median step (ms)": 1000 * statistics.median(taken)}
+        memory = worker_memory()
+    return {
+        "step (ms)": 1000 * statistics.mean(taken),
+        "median step (ms)": 1000 * statistics.median(taken),
+        "memory of a worker (MB)": memory,
+    }
 
 
 def _write(folder: Path, keys: pa.Array) -> None:

@@ -56,6 +56,19 @@ def steps_of(session: Any, topology: ks.Topology, folder: Path, name: str, **set
     return [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(seen)]
 
 
+def worker_memory() -> float:
+    """Most memory that one Python worker of Spark has taken so far, in MB: resident, what it shares with others too."""
+    found = [0]
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            is_worker = b"worker_daemon" in (status.parent / "cmdline").read_bytes()
+            lines = status.read_text().splitlines() if is_worker else []
+        except OSError:
+            continue  # it has ended
+        found += [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    return max(found) / 1024
+
+
 def triggers_of(results: Any, mode: str, checkpoint: str) -> list[tuple[int, float]]:
     """Records and seconds of each trigger of a query whose results go nowhere."""
     writer = results.writeStream.outputMode(mode).format("noop").option("checkpointLocation", checkpoint)

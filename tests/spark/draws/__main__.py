@@ -67,6 +67,8 @@ def run(numbers: range, seed: int, ways_of: Ways) -> list[Outcome]:
             done.append(attempt(drawn, Path(folder), ways_of(drawn)))
         if done[-1].verdict != EQUAL:
             print(done[-1], flush=True)
+        if len(done) % 10 == 0:
+            print(f"{len(done)} of {len(numbers)} draws", file=sys.stderr, flush=True)
     return done
 
 
