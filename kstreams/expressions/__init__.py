@@ -1,13 +1,16 @@
 """Expressions: what to compute of a record as data, with one meaning for records, for columns and for Spark."""
 
 from kstreams.expressions.aggregation import Aggregation, aggregation, counting
-from kstreams.expressions.expression import (
-    Expr,
+from kstreams.expressions.expression import Expr, literal
+from kstreams.expressions.merging import merging
+from kstreams.expressions.operations import Operation
+from kstreams.expressions.python import as_function
+from kstreams.expressions.types import Schema, Typed, fields_of, type_of
+from kstreams.expressions.vocabulary import (
     coalesce,
     col,
     key,
     left,
-    literal,
     right,
     rows,
     struct,
@@ -17,10 +20,6 @@ from kstreams.expressions.expression import (
     window_end,
     window_start,
 )
-from kstreams.expressions.merging import merging
-from kstreams.expressions.operations import Operation
-from kstreams.expressions.python import as_function
-from kstreams.expressions.types import Schema, Typed, fields_of, type_of
 
 lit = literal
 len = rows

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import TopologyError
-from kstreams.expressions.expression import Expr, rows
+from kstreams.expressions.expression import Expr
 from kstreams.expressions.functions import with_member
 from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import Body
 from kstreams.expressions.types import Schema, type_of
+from kstreams.expressions.vocabulary import rows
 
 State = Any
 """A tuple with one slot per aggregation; for `counting()` the bare number."""

@@ -71,40 +71,40 @@ class Expr(Generic[T_co]):
     # ---- arithmetic
 
     def __add__(self, other: object) -> Expr:
-        return _of(Operation.ADD, self, other)
+        return applied(Operation.ADD, self, other)
 
     def __radd__(self, other: object) -> Expr:
-        return _of(Operation.ADD, other, self)
+        return applied(Operation.ADD, other, self)
 
     def __sub__(self, other: object) -> Expr:
-        return _of(Operation.SUBTRACT, self, other)
+        return applied(Operation.SUBTRACT, self, other)
 
     def __rsub__(self, other: object) -> Expr:
-        return _of(Operation.SUBTRACT, other, self)
+        return applied(Operation.SUBTRACT, other, self)
 
     def __mul__(self, other: object) -> Expr:
-        return _of(Operation.MULTIPLY, self, other)
+        return applied(Operation.MULTIPLY, self, other)
 
     def __rmul__(self, other: object) -> Expr:
-        return _of(Operation.MULTIPLY, other, self)
+        return applied(Operation.MULTIPLY, other, self)
 
     def __truediv__(self, other: object) -> Expr[float]:
-        return _of(Operation.DIVIDE, self, other)
+        return applied(Operation.DIVIDE, self, other)
 
     def __rtruediv__(self, other: object) -> Expr[float]:
-        return _of(Operation.DIVIDE, other, self)
+        return applied(Operation.DIVIDE, other, self)
 
     def __floordiv__(self, other: object) -> Expr:
-        return _of(Operation.FLOOR_DIVIDE, self, other)
+        return applied(Operation.FLOOR_DIVIDE, self, other)
 
     def __rfloordiv__(self, other: object) -> Expr:
-        return _of(Operation.FLOOR_DIVIDE, other, self)
+        return applied(Operation.FLOOR_DIVIDE, other, self)
 
     def __mod__(self, other: object) -> Expr:
-        return _of(Operation.MODULO, self, other)
+        return applied(Operation.MODULO, self, other)
 
     def __rmod__(self, other: object) -> Expr:
-        return _of(Operation.MODULO, other, self)
+        return applied(Operation.MODULO, other, self)
 
     def __neg__(self) -> Expr[T_co]:
         return Expr(Operation.NEGATE, (self,))
@@ -112,34 +112,34 @@ class Expr(Generic[T_co]):
     # ---- comparison and logic
 
     def __eq__(self, other: object) -> Expr[bool]:  # type: ignore[override]
-        return _of(Operation.EQUAL, self, other)
+        return applied(Operation.EQUAL, self, other)
 
     def __ne__(self, other: object) -> Expr[bool]:  # type: ignore[override]
-        return _of(Operation.NOT_EQUAL, self, other)
+        return applied(Operation.NOT_EQUAL, self, other)
 
     def __lt__(self, other: object) -> Expr[bool]:
-        return _of(Operation.LESS, self, other)
+        return applied(Operation.LESS, self, other)
 
     def __le__(self, other: object) -> Expr[bool]:
-        return _of(Operation.LESS_EQUAL, self, other)
+        return applied(Operation.LESS_EQUAL, self, other)
 
     def __gt__(self, other: object) -> Expr[bool]:
-        return _of(Operation.GREATER, self, other)
+        return applied(Operation.GREATER, self, other)
 
     def __ge__(self, other: object) -> Expr[bool]:
-        return _of(Operation.GREATER_EQUAL, self, other)
+        return applied(Operation.GREATER_EQUAL, self, other)
 
     def __and__(self, other: object) -> Expr[bool]:
-        return _of(Operation.AND, self, other)
+        return applied(Operation.AND, self, other)
 
     def __rand__(self, other: object) -> Expr[bool]:
-        return _of(Operation.AND, other, self)
+        return applied(Operation.AND, other, self)
 
     def __or__(self, other: object) -> Expr[bool]:
-        return _of(Operation.OR, self, other)
+        return applied(Operation.OR, self, other)
 
     def __ror__(self, other: object) -> Expr[bool]:
-        return _of(Operation.OR, other, self)
+        return applied(Operation.OR, other, self)
 
     def __invert__(self) -> Expr[bool]:
         return Expr(Operation.NOT, (self,))
@@ -174,7 +174,7 @@ class Expr(Generic[T_co]):
 
     def fill_null(self, value: object) -> Expr[T_co]:
         """`value`, a literal or an expression, where there is none."""
-        return _of(Operation.FILL_NULL, self, value)
+        return applied(Operation.FILL_NULL, self, value)
 
     def is_nan(self) -> Expr[bool]:
         """Whether it is a float that is not a number; null stays null."""
@@ -355,51 +355,6 @@ class Nested:
         return Expr(Operation.MEMBER, (self.of,), name)
 
 
-class Then(Expr[T_co]):
-    """What `ks.when(...).then(...)` gives: null where the condition does not hold, unless `otherwise` says more."""
-
-    __slots__ = ()
-
-    def otherwise(self, other: object) -> Expr:
-        """`other`, a literal or an expression, where the condition does not hold."""
-        return _of(Operation.CHOOSE, *self.inputs, other)
-
-
-@dataclass(frozen=True, slots=True)
-class When:
-    """A condition that waits for what follows of it; see `when`."""
-
-    condition: Expr
-
-    def then(self, value: object) -> Then:
-        """`value`, a literal or an expression, where the condition holds."""
-        return Then(Operation.WHEN, _of(Operation.WHEN, self.condition, value).inputs)
-
-
-def when(condition: Expr) -> When:
-    """A choice: `when(condition).then(value).otherwise(other)`; a condition that is null does not hold.
-
-    Examples
-    --------
-    >>> when(col("amount") > 100).then("large").otherwise("small")
-    ks.when((ks.col('amount') > 100)).then('large').otherwise('small')
-    """
-    return When(condition)
-
-
-def coalesce(first: Expr[T2], *others: object) -> Expr[T2]:
-    """The first that is not null, of expressions and literals of one type.
-
-    Examples
-    --------
-    >>> coalesce(col("nick"), col("name"), "nobody")
-    ks.col('nick').fill_null(ks.col('name')).fill_null('nobody')
-    """
-    for other in others:
-        first = first.fill_null(other)
-    return first
-
-
 def literal(value: T2) -> Expr[T2]:
     """A constant; raises TypeError for what cannot be one.
 
@@ -419,81 +374,6 @@ def literal(value: T2) -> Expr[T2]:
     return Expr(Operation.LITERAL, (), value)
 
 
-def _of(operation: Operation, *inputs: Any) -> Expr:
+def applied(operation: Operation, *inputs: Any) -> Expr:
+    """An operation on expressions and literals."""
     return Expr(operation, tuple(node if isinstance(node, Expr) else literal(node) for node in inputs))
-
-
-def col(field: str) -> Expr:
-    """A field of the value.
-
-    Parameters
-    ----------
-    field : str
-        Name of a field of the value's Struct, dataclass or TypedDict, or key of its dict.
-
-    Examples
-    --------
-    >>> col("amount") * 2
-    (ks.col('amount') * 2)
-    """
-    if not isinstance(field, str):
-        raise TypeError(f"ks.col takes the name of a field, not {field!r}")
-    return Expr(Operation.FIELD, (), field)
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a join: `ks.left` or `ks.right`.
-
-    Examples
-    --------
-    >>> right.col("rate") * left.col("amount")
-    (ks.right.col('rate') * ks.col('amount'))
-    """
-
-    value: Expr
-    field: Operation
-
-    def col(self, field: str) -> Expr:
-        """A field of this side's value."""
-        return Expr(self.field, (), col(field).detail)
-
-
-def struct(**fields: Any) -> Expr:
-    """A value with these fields, each an expression or a literal: what `map_values` makes a new value of.
-
-    Examples
-    --------
-    >>> struct(origin=key, late=col("delay") > 60)
-    ks.struct(origin=ks.key, late=(ks.col('delay') > 60))
-    """
-    if not fields:
-        raise TypeError("ks.struct needs at least one field")
-    return Expr(Operation.STRUCT, _of(Operation.STRUCT, *fields.values()).inputs, tuple(fields))
-
-
-def rows() -> Expr[int]:
-    """The number of records (`ks.len()`), whatever their values.
-
-    Examples
-    --------
-    >>> rows()
-    ks.len()
-    """
-    return Expr(Operation.ROWS)
-
-
-value = Expr(Operation.VALUE)
-"""The record's value."""
-key = Expr(Operation.KEY)
-"""The record's key; of a windowed key, the key inside."""
-timestamp: Expr[int] = Expr(Operation.TIMESTAMP)
-"""The record's event time, milliseconds since the epoch."""
-left = Side(value, Operation.FIELD)
-"""In a join, the left value, which is also `ks.value` and `ks.col(...)` there."""
-right = Side(Expr(Operation.RIGHT), Operation.RIGHT_FIELD)
-"""In a join, the right value: the other stream's, or the table's row."""
-window_start: Expr[int] = Expr(Operation.WINDOW_START)
-"""Start of a windowed key's window, milliseconds since the epoch."""
-window_end: Expr[int] = Expr(Operation.WINDOW_END)
-"""End of a windowed key's window, milliseconds since the epoch."""

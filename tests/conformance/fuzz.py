@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.conformance.generate import FAMILIES, random_case
+from tests.conformance.families import FAMILIES
+from tests.conformance.generate import random_case
 from tests.conformance.recorded import Case, replay
 
 RECORDER = Path(__file__).parent / "recorder"

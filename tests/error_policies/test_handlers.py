@@ -10,19 +10,10 @@ import pytest
 import kstreams as ks
 from kstreams import ErrorHandlerContext, ProducerRecord, PunctuationType, Response
 from kstreams.errors import ConfigError, ProcessingError, SerdeError
-from tests.error_policies.engines import ENGINES, LETTERS, Seen, row
+from tests.error_policies.engines import Seen, row
+from tests.error_policies.failing import MAPPER, MISTYPED, mistyped, numbers
 
-MAPPER = "KSTREAM-MAPVALUES-0000000001"
 SOURCE = "KSTREAM-SOURCE-0000000000"
-
-
-@pytest.fixture(params=ENGINES)
-def run(request: pytest.FixtureRequest) -> Any:
-    return ENGINES[request.param]
-
-
-def headers_of(letter: Any) -> dict[str, Any]:
-    return {name.removeprefix("__streams.errors."): value for name, value in letter.headers}
 
 
 class Asked:
@@ -103,29 +94,24 @@ class TestDeserialization:
 class TestProcessing:
     ROWS = (row(b"1"), row(b"x", timestamp=3), row(b"2"))
 
-    def topology(self) -> ks.Topology:
-        builder = ks.StreamsBuilder()
-        builder.stream("in", key=str, value=str).map_values(int, value=int).to("out")
-        return builder.build()
-
-    def numbers(self, seen: Seen) -> list[int]:
+    def written(self, seen: Seen) -> list[int]:
         return [int.from_bytes(value) for value in seen.values() if value is not None]
 
     def test_fail_names_operator_line_and_record(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, processing_exception_handler="fail")
+        seen = run(numbers, self.ROWS, processing_exception_handler="fail")
         assert isinstance(seen.error, ProcessingError)
         assert (seen.error.operator, seen.error.record) == (MAPPER, "in-0@1")
 
     def test_continue_leaves_the_record_out(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, processing_exception_handler="continue")
+        seen = run(numbers, self.ROWS, processing_exception_handler="continue")
         assert seen.error is None
-        assert self.numbers(seen) == [1, 2]
+        assert self.written(seen) == [1, 2]
         assert seen.dropped == {(MAPPER, "failed with ValueError"): 1}
 
     def test_a_function_is_told_everything_and_may_resume(self, run: Any) -> None:
         handler = Asked(Response.resume())
-        seen = run(self.topology, self.ROWS, processing_exception_handler=handler)
-        assert self.numbers(seen) == [1, 2]
+        seen = run(numbers, self.ROWS, processing_exception_handler=handler)
+        assert self.written(seen) == [1, 2]
         ((context, record, error),) = handler.calls
         assert (context.topic, context.partition, context.offset, context.timestamp) == ("in", 0, 1, 3)
         assert (context.processor_node_id, context.task_id) == (MAPPER, "0_0")
@@ -135,7 +121,7 @@ class TestProcessing:
 
     @pytest.mark.parametrize("response", [Response.fail(), Response.retry()])
     def test_a_function_may_fail(self, run: Any, response: Response) -> None:
-        seen = run(self.topology, self.ROWS, processing_exception_handler=Asked(response))
+        seen = run(numbers, self.ROWS, processing_exception_handler=Asked(response))
         assert isinstance(seen.error, ProcessingError)
         assert isinstance(seen.error.cause, ValueError)
 
@@ -143,12 +129,12 @@ class TestProcessing:
         def broken(context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
             raise OSError("no connection")
 
-        seen = run(self.topology, self.ROWS, processing_exception_handler=broken)
+        seen = run(numbers, self.ROWS, processing_exception_handler=broken)
         assert isinstance(seen.error, ProcessingError)
         assert isinstance(seen.error.cause, OSError)
 
     def test_a_handler_that_does_not_answer_is_told_how(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, processing_exception_handler=lambda context, record, error: None)
+        seen = run(numbers, self.ROWS, processing_exception_handler=lambda context, record, error: None)
         assert isinstance(seen.error, ProcessingError)
         assert isinstance(seen.error.cause, ConfigError)
         assert "Response.resume()" in str(seen.error)
@@ -191,7 +177,7 @@ class TestProcessing:
             return builder.build()
 
         seen = run(total, self.ROWS, processing_exception_handler="continue")
-        assert self.numbers(seen) == [1, 3]
+        assert self.written(seen) == [1, 3]
 
     @pytest.mark.parametrize("windows", [None, ks.TimeWindows(size=10), ks.SessionWindows(gap=10)], ids=str)
     def test_an_aggregate_that_its_store_cannot_hold_belongs_to_its_record(self, run: Any, windows: Any) -> None:
@@ -207,7 +193,7 @@ class TestProcessing:
         seen = run(total, self.ROWS, processing_exception_handler="continue")
         assert seen.error is None
         assert [reason for _, reason in seen.dropped] == ["failed with SerdeError"]
-        assert self.numbers(seen)[0] == 1
+        assert self.written(seen)[0] == 1
 
     def test_a_joiner_and_a_table_function_are_asked_about_too(self, run: Any) -> None:
         def doubled() -> ks.Topology:
@@ -217,7 +203,7 @@ class TestProcessing:
             return builder.build()
 
         seen = run(doubled, self.ROWS, processing_exception_handler="continue")
-        assert self.numbers(seen) == [1, 2]
+        assert self.written(seen) == [1, 2]
 
     def test_a_processor_and_its_punctuator(self, run: Any) -> None:
         handler = Asked(Response.resume())
@@ -261,37 +247,28 @@ class TestProcessing:
 
 
 class TestProduction:
-    ROWS = (row(b"ab"), row(b"x", timestamp=3), row(b"abc"))
-
-    def topology(self) -> ks.Topology:
-        """Writes lengths as text, where they are even: a wrong type for some records."""
-        builder = ks.StreamsBuilder()
-        stream = builder.stream("in", key=str, value=str)
-        stream.map_values(lambda v: len(v) if v == "x" else v, value=str).to("out")
-        return builder.build()
-
     def test_fail_names_sink_topic_and_record(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, production_exception_handler="fail")
+        seen = run(mistyped, MISTYPED, production_exception_handler="fail")
         assert isinstance(seen.error, SerdeError)
         assert "topic out" in str(seen.error)
 
     def test_continue_leaves_the_record_out(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, production_exception_handler="continue")
+        seen = run(mistyped, MISTYPED, production_exception_handler="continue")
         assert seen.values() == [b"ab", b"abc"]
         assert seen.dropped == {("KSTREAM-SINK-0000000002", "failed with SerdeError"): 1}
 
     def test_later_records_keep_their_headers(self, run: Any) -> None:
-        rows = [record._replace(headers=(("h", record.value),)) for record in self.ROWS]
-        seen = run(self.topology, rows, production_exception_handler="continue")
+        rows = [record._replace(headers=(("h", record.value),)) for record in MISTYPED]
+        seen = run(mistyped, rows, production_exception_handler="continue")
         assert [found.headers for found in seen.rows["out"]] == [(("h", b"ab"),), (("h", b"abc"),)]
 
     def test_retry_is_fail_for_what_can_never_be_written(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, production_exception_handler="retry")
+        seen = run(mistyped, MISTYPED, production_exception_handler="retry")
         assert isinstance(seen.error, SerdeError)
 
     def test_a_function_is_told_the_origin_and_the_input_record(self, run: Any) -> None:
         handler = Asked(Response.resume())
-        seen = run(self.topology, self.ROWS, production_exception_handler=handler)
+        seen = run(mistyped, MISTYPED, production_exception_handler=handler)
         assert seen.values() == [b"ab", b"abc"]
         ((context, record, error),) = handler.calls
         assert (context.origin, context.topic, context.offset, context.source_raw_value) == ("value", "in", 1, b"x")
@@ -305,11 +282,11 @@ class TestProduction:
             return builder.build()
 
         handler = Asked(Response.resume())
-        run(keyed, self.ROWS[:1], production_exception_handler=handler)
+        run(keyed, MISTYPED[:1], production_exception_handler=handler)
         assert [context.origin for context, _, _ in handler.calls] == ["key"]
 
     def test_a_function_may_fail(self, run: Any) -> None:
-        seen = run(self.topology, self.ROWS, production_exception_handler=Asked(Response.fail()))
+        seen = run(mistyped, MISTYPED, production_exception_handler=Asked(Response.fail()))
         assert isinstance(seen.error, SerdeError)
 
     def test_a_repartition_topic_is_a_topic_too(self, run: Any) -> None:
@@ -320,114 +297,5 @@ class TestProduction:
             bad.group_by_key().count().to_stream().to("out", value=int)
             return builder.build()
 
-        seen = run(counted, self.ROWS, production_exception_handler="continue")
+        seen = run(counted, MISTYPED, production_exception_handler="continue")
         assert sorted(row.key or b"" for row in seen.rows["out"]) == [b"ab", b"abc"]
-
-
-class TestDeadLetters:
-    def topology(self) -> ks.Topology:
-        builder = ks.StreamsBuilder()
-        builder.stream("in", key=str, value=str).map_values(int, value=int).to("out")
-        return builder.build()
-
-    def test_the_input_record_goes_there_as_it_was_read_with_what_happened(self, run: Any) -> None:
-        rows = [row(b"1"), row(b"x", key=b"raw", timestamp=3)]
-        seen = run(
-            self.topology,
-            rows,
-            processing_exception_handler="continue",
-            errors_deadletterqueue_topic_name=LETTERS,
-        )
-        (letter,) = seen.letters
-        assert (letter.key, letter.value, letter.timestamp) == (b"raw", b"x", 3)
-        headers = headers_of(letter)
-        assert list(headers) == ["exception", "message", "stacktrace", "topic", "partition", "offset"]
-        assert headers["exception"] == b"ValueError: " + headers["message"]
-        assert b"invalid literal for int()" in headers["message"]
-        assert headers["stacktrace"].startswith(b"Traceback")
-        assert (headers["topic"], headers["partition"], headers["offset"]) == (b"in", b"0", b"1")
-
-    def test_what_does_not_decode_goes_there(self, run: Any) -> None:
-        settings = {"deserialization_exception_handler": "continue", "errors_deadletterqueue_topic_name": LETTERS}
-        seen = run(self.topology, [row(b"1"), row(b"\xff"), row(b"\xfe")], **settings)
-        assert [letter.value for letter in seen.letters] == [b"\xff", b"\xfe"]
-        assert headers_of(seen.letters[0])["exception"].startswith(b"SerdeError: ")
-
-    def test_what_does_not_encode_goes_there(self, run: Any) -> None:
-        settings = {"production_exception_handler": "continue", "errors_deadletterqueue_topic_name": LETTERS}
-        topology = TestProduction().topology
-        seen = run(topology, TestProduction.ROWS, **settings)
-        assert [letter.value for letter in seen.letters] == [b"x"]
-        assert headers_of(seen.letters[0])["offset"] == b"1"
-
-    def test_the_record_that_ends_the_run_goes_there_first(self, run: Any) -> None:
-        seen = run(self.topology, [row(b"1"), row(b"x")], errors_deadletterqueue_topic_name=LETTERS)
-        assert isinstance(seen.error, ProcessingError)
-        assert [letter.value for letter in seen.letters] == [b"x"]
-
-    def test_a_handler_of_the_users_writes_its_own(self, run: Any) -> None:
-        def handler(context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
-            own = ProducerRecord(LETTERS, b"own", repr(record.value).encode(), 9)
-            return Response.resume([own, context.dead_letter(LETTERS, error)])
-
-        seen = run(self.topology, [row(b"x", timestamp=4)], processing_exception_handler=handler)
-        assert [(letter.key, letter.value, letter.timestamp) for letter in seen.letters] == [
-            (b"own", b"'x'", 9),
-            (b"k", b"x", 4),
-        ]
-
-    def test_without_a_topic_there_are_none(self, run: Any) -> None:
-        seen = run(self.topology, [row(b"x")], processing_exception_handler="continue")
-        assert not seen.letters
-
-
-class TestDroppedRecords:
-    SETTINGS = {"errors_deadletterqueue_topic_name": LETTERS, "errors_deadletterqueue_dropped_records": True}
-
-    def counts(self) -> ks.Topology:
-        builder = ks.StreamsBuilder()
-        windows = ks.TimeWindows(size=10, advance=5, grace=0)
-        counts = builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count()
-        counts.to_stream(lambda window, _: window.key, key=str).to("out", value=int)
-        return builder.build()
-
-    def test_late_records_and_those_without_a_key_go_there_once_with_reason_and_operator(self, run: Any) -> None:
-        rows = [row(b"a", timestamp=100), row(b"late", timestamp=1), row(b"unkeyed", key=None, timestamp=101)]
-        seen = run(self.counts, rows, **self.SETTINGS)
-        assert [letter.value for letter in seen.letters] == [b"late", b"unkeyed"]
-        told = [(headers_of(letter)["reason"], headers_of(letter)["offset"]) for letter in seen.letters]
-        assert told == [(b"late: its window is closed", b"1"), (b"null key", b"2")]
-        assert headers_of(seen.letters[0])["operator"].startswith(b"KSTREAM-AGGREGATE")
-
-    def test_negative_times_and_tables_without_a_key(self, run: Any) -> None:
-        def table() -> ks.Topology:
-            builder = ks.StreamsBuilder()
-            early = lambda record, _: -1 if record.value == "early" else record.timestamp  # noqa: E731
-            builder.table("in", key=str, value=str, timestamp_extractor=early).to_stream().to("out")
-            return builder.build()
-
-        seen = run(table, [row(b"early"), row(b"a"), row(b"unkeyed", key=None)], **self.SETTINGS)
-        told = [(letter.value, headers_of(letter)["reason"]) for letter in seen.letters]
-        assert told == [(b"early", b"negative timestamp"), (b"unkeyed", b"null key")]
-
-    def test_a_null_key_before_a_repartition(self, run: Any) -> None:
-        def repartitioned() -> ks.Topology:
-            builder = ks.StreamsBuilder()
-            stream = builder.stream("in", key=str, value=str).select_key(lambda k, v: None if v == "x" else v, key=str)
-            stream.repartition().to("out")
-            return builder.build()
-
-        seen = run(repartitioned, [row(b"a"), row(b"x")], **self.SETTINGS)
-        assert [letter.value for letter in seen.letters] == [b"x"]
-        assert list(seen.dropped.values()) == [1]
-
-    def test_a_record_that_failed_has_one_letter_with_both(self, run: Any) -> None:
-        seen = run(TestDeadLetters().topology, [row(b"x")], processing_exception_handler="continue", **self.SETTINGS)
-        (letter,) = seen.letters
-        headers = headers_of(letter)
-        assert headers["exception"].startswith(b"ValueError")
-        assert (headers["operator"], headers["reason"]) == (MAPPER.encode(), b"failed with ValueError")
-
-    def test_it_needs_a_topic(self, run: Any) -> None:
-        with pytest.raises(ConfigError, match=r"errors\.deadletterqueue\.topic\.name"):
-            raise run(self.counts, [], errors_deadletterqueue_dropped_records=True).error

@@ -16,7 +16,7 @@ from kstreams.errors import ProcessingError
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 from tests.columns.both_paths import cut
 from tests.columns.both_paths import run as on_path
-from tests.error_policies.engines import ENGINES, LETTERS, row
+from tests.error_policies.engines import LETTERS, row
 
 CONTINUE = {f"{kind}_exception_handler": "continue" for kind in ("deserialization", "processing", "production")}
 FOREVER = timedelta(days=999_999_999)
@@ -136,11 +136,6 @@ def test_no_time_ends_an_application_whose_handlers_continue(name: str, rows: li
     out_of_range = sum(not 0 <= each.timestamp <= LATEST_MS for each in rows)
     dropped = {reason: count for (node, reason), count in found[0].dropped.items() if "SOURCE" in node}
     assert dropped.get(INVALID, 0) == out_of_range
-
-
-@pytest.fixture(params=ENGINES)
-def run(request: pytest.FixtureRequest) -> Any:
-    return ENGINES[request.param]
 
 
 def counts() -> ks.Topology:

@@ -1,0 +1,13 @@
+"""The logs that tests of several files damage, each in a copy of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.log.embedded.killed_log import write_killed_log
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log whose writer was killed."""
+    return write_killed_log(tmp_path_factory.mktemp("killed"))

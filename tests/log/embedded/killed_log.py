@@ -1,0 +1,50 @@
+"""A log whose writer was killed, and what a user may see of its catalogue."""
+
+import shutil
+from pathlib import Path
+
+from kstreams.batch import TopicPartition
+from kstreams.log import open_log
+from tests.log.contract.reading import values_of
+from tests.log.embedded.files import run
+
+SOURCE = TopicPartition("words", 0)
+WRITER = """
+import os, sys
+from kstreams.batch import TopicPartition
+from kstreams.log import open_log
+from kstreams.log.api import OffsetAndMetadata
+log = open_log(sys.argv[1])
+source = TopicPartition("words", 0)
+producer = log.producer({"transactional.id": "app"})
+for i in range(int(sys.argv[2]), int(sys.argv[3])):
+    producer.begin_transaction()
+    producer.send("words", b"k", b"%d" % i)
+    producer.commit_transaction({source: OffsetAndMetadata(i + 1, f"to {i}")}, "g")
+os._exit(0)  # as a process that is killed: nothing is closed
+"""
+State = tuple[object, ...]
+
+
+def write_killed_log(folder: Path) -> Path:
+    """A log whose writer was killed: its last two transactions are in the write-ahead log alone."""
+    with open_log(folder) as log:
+        log.admin().create_topic("words")
+        log.admin().create_topic("gone")
+        log.admin().delete_topic("gone")
+    run(WRITER, folder, 0, 3)
+    open_log(folder).close()
+    run(WRITER, folder, 3, 5)
+    return folder
+
+
+def copy(folder: Path, to: Path) -> Path:
+    shutil.rmtree(to, ignore_errors=True)
+    return Path(shutil.copytree(folder, to))
+
+
+def state(folder: Path) -> State:
+    """All that a user may see of the catalogue."""
+    with open_log(folder) as log, log.admin() as admin:
+        topics = {name: (topic.partitions, dict(topic.config)) for name, topic in admin.topics().items()}
+        return topics, admin.groups(), admin.committed("g", [SOURCE]), values_of(log, "words")
