@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kstreams.app import load_app
+from kstreams.cli import main
 from kstreams.clock import SystemClock
 from kstreams.config import Config
 from kstreams.log import open_log
@@ -52,10 +53,13 @@ every_example = pytest.mark.parametrize("example", EXAMPLE_APPS, ids=lambda exam
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a log that holds the sample data, in topics of one partition."""
     folder = tmp_path_factory.mktemp("patterns")
-    terminal = Terminal(folder)
-    for data in sorted((EXAMPLES / "data").glob("*.jsonl")):
-        terminal.run("kstreams", "topics", "create", data.stem)
-        terminal.run("bash", "-c", f"kstreams produce {data.stem} --json < {data}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for data in sorted((EXAMPLES / "data").glob("*.jsonl")):
+            with data.open() as rows:
+                patch.setattr("sys.stdin", rows)
+                assert main(["topics", "create", data.stem]) == 0
+                assert main(["produce", data.stem, "--json"]) == 0
     return folder
 
 
