@@ -1,8 +1,7 @@
 """Reports the size of functions, files and folders of `kstreams`, and fails when one is over its limit.
 
-A function has at most 40 lines (docstring aside). A file has at most 400, or 600 when no more than 300 of them are
-code, as in façades with long docstrings and overloads. A folder has at most 20 modules, without counting `__init__`.
-No name stands for two classes, private ones included.
+A file has at most 400 lines, in the other folders too. A function has at most 40 (docstring aside). A folder has at
+most 20 modules, without counting `__init__`. No name stands for two classes, private ones included.
 """
 
 from __future__ import annotations
@@ -16,17 +15,25 @@ from statistics import median
 
 FUNCTION_LINES = 40
 FILE_LINES = 400
-FACADE_LINES = 600
-FACADE_CODE_LINES = 300
 FOLDER_FILES = 20
+PACKAGE = Path("kstreams")
+OTHERS = tuple(Path(name) for name in ("tests", "tools", "benchmarks", "examples"))
 NAMES_THAT_SAY_NOTHING = frozenset({"utils", "util", "helpers", "common", "misc"})
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def main(root: Path) -> int:
-    """Print the breaches and the medians; the exit status is 1 when there is a breach."""
-    sources = {path: path.read_text() for path in sorted(root.rglob("*.py"))}
+def main(root: Path, others: Iterable[Path] = ()) -> int:
+    """Print the breaches and the medians; the exit status is 1 when there is a breach.
+
+    Parameters
+    ----------
+    root : Path
+        A folder for which all limits hold.
+    others : iterable of Path
+        Folders for which that of files holds.
+    """
+    sources = read(root)
     trees = {path: ast.parse(text) for path, text in sources.items()}
     functions = [(path, node, body_lines(node)) for path, tree in trees.items() for node in definitions(tree)]
     breaches = [
@@ -35,7 +42,8 @@ def main(root: Path) -> int:
             for path, node, lines in functions
             if lines > FUNCTION_LINES
         ),
-        *(f"{path} has {length(text)} lines" for path, text in sources.items() if too_long(text, trees[path])),
+        *long_files(sources),
+        *(breach for folder in others for breach in long_files(read(folder))),
         *(f"{path}: a name that says nothing" for path in sources if path.stem in NAMES_THAT_SAY_NOTHING),
         *(f"{folder} has {count} modules" for folder, count in modules(sources).items() if count > FOLDER_FILES),
         *(
@@ -46,6 +54,15 @@ def main(root: Path) -> int:
     ]
     print(*breaches, summary([*sources.values()], [lines for *_, lines in functions]), sep="\n")
     return 1 if breaches else 0
+
+
+def read(folder: Path) -> dict[Path, str]:
+    return {path: path.read_text() for path in sorted(folder.rglob("*.py"))}
+
+
+def long_files(sources: Mapping[Path, str]) -> Iterator[str]:
+    lengths = ((path, length(text)) for path, text in sources.items())
+    return (f"{path} has {lines} lines" for path, lines in lengths if lines > FILE_LINES)
 
 
 def summary(texts: list[str], functions: list[int]) -> str:
@@ -80,28 +97,6 @@ def body_lines(function: Definition) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def too_long(text: str, tree: ast.Module) -> bool:
-    is_facade = code_lines(text, tree) <= FACADE_CODE_LINES
-    return length(text) > (FACADE_LINES if is_facade else FILE_LINES)
-
-
-def code_lines(text: str, tree: ast.Module) -> int:
-    """Lines that are neither blank, nor comment, nor part of a docstring or an overload."""
-    told = (node for node in ast.walk(tree) if is_text(node) or is_overload(node))
-    said = {line for node in told for line in range(node.lineno - is_overload(node), (node.end_lineno or 0) + 1)}
-    lines = enumerate(text.splitlines(), 1)
-    return sum(1 for number, line in lines if number not in said and line.strip() and not line.lstrip().startswith("#"))
-
-
-def is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def is_overload(node: ast.AST) -> bool:
-    decorators = getattr(node, "decorator_list", [])
-    return any(isinstance(decorator, ast.Name) and decorator.id == "overload" for decorator in decorators)
-
-
 def length(text: str) -> int:
     return text.count("\n")
 
@@ -111,4 +106,4 @@ def median_of(numbers: list[int]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "kstreams")))
+    sys.exit(main(Path(sys.argv[1])) if len(sys.argv) > 1 else main(PACKAGE, OTHERS))
