@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import chdir, redirect_stdout
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from kstreams.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -34,8 +38,11 @@ class Terminal:
         return self.run(sys.executable, str(EXAMPLES / example), *arguments, status=status)
 
     def rows(self, topic: str, *options: str) -> list[dict[str, Any]]:
-        printed = self.run("kstreams", "consume", topic, "--from-beginning", "--until-end", "--json", *options)
-        return [json.loads(line) for line in printed.splitlines()]
+        """What `kstreams consume` prints; in this process, as there is nothing to see of another."""
+        printed = io.StringIO()
+        with chdir(self.folder), redirect_stdout(printed):
+            assert main(["consume", topic, "--from-beginning", "--until-end", "--json", *options]) == 0
+        return [json.loads(line) for line in printed.getvalue().splitlines()]
 
 
 @pytest.fixture
