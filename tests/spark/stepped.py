@@ -24,6 +24,7 @@ from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
+from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
@@ -48,18 +49,28 @@ class Stepped:
     inputs : collection of str
         The topics that it reads.
     folder : Path
-        For the state files.
+        For what workers keep, and for the state files.
+    checkpoint : str, optional
+        Where the state files lie instead, a path or URI.
     **settings
         Of the application; the record cache is off.
     """
 
-    def __init__(self, topology: Any, types: Types, inputs: Collection[str], folder: Path, **settings: Any) -> None:
+    def __init__(
+        self,
+        topology: Any,
+        types: Types,
+        inputs: Collection[str],
+        folder: Path,
+        checkpoint: str | None = None,
+        **settings: Any,
+    ) -> None:
         self.topology = topology if isinstance(topology, Topology) else topology.build()
         self.config = Config.of({"application.id": "app", "statestore.cache.max.bytes": 0, **settings})
         existing = dict.fromkeys(inputs, 1)
         layout = lay_out(self.topology, "app", existing)
         spark = SparkSettings(snapshot_every=3, state_dir=str(folder / "local"))
-        self.program = program_of(self.topology, self.config, spark, layout, existing, str(folder))
+        self.program = program_of(self.topology, self.config, spark, layout, existing, checkpoint or str(folder))
         self.types, self._number = types, -2
         self._states: Mapping[str, StateVersion] = {}
         self._offsets = dict.fromkeys(inputs, 0)
@@ -200,6 +211,7 @@ def _run(
         handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
         batches = [*given(number, partition), *batches_of(handed_over)]
         made += run_task(program, sub, partition, step, by_source(batches))
+        SNAPSHOTS.wait()  # else the next task's is left out, or not, as the clock has it
     blocks, reports = split_reports(made)
     raise_first(reports)
     gathered += reports

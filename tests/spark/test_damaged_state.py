@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 import kstreams as ks
 from kstreams.errors import StateError
-from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from tests.spark.running import Row
+from tests.spark.s3_server import S3Server, s3_server
 from tests.spark.stepped import Stepped
 
 pytestmark = pytest.mark.spark
@@ -42,57 +43,80 @@ def counts(windows: ks.TimeWindows | None = None) -> ks.StreamsBuilder:
     return builder
 
 
-def run(folder: Path, builder: ks.StreamsBuilder | None = None) -> Stepped:
-    """An application after `STEPS` steps, with snapshots of some of them."""
-    app = Stepped(builder or counts(), TYPES, ["in"], folder)
-    for step in range(STEPS):
-        app.step(ROWS[step * 4 : step * 4 + 4])
-        SNAPSHOTS.wait()
-    return app
+class Place(NamedTuple):
+    """Where applications of a test have their checkpoints, and what reaches it."""
+
+    folder: Path
+    location: Callable[[str], str]
+    conf: Mapping[str, Any] = {}
+
+    def run(self, name: str, builder: ks.StreamsBuilder | None = None) -> Stepped:
+        """An application after `STEPS` steps, with snapshots of some of them."""
+        settings = {"folder": self.folder / name, "checkpoint": self.location(name), **self.conf}
+        app = Stepped(builder or counts(), TYPES, ["in"], **settings)
+        for step in range(STEPS):
+            app.step(ROWS[step * 4 : step * 4 + 4])
+        return app
 
 
-def files_of(folder: Path, task: str, kind: str) -> list[Path]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    pytest.importorskip("moto", reason="needs the dev extra")
+    with s3_server() as running:
+        yield running
+
+
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "folder":
+        return Place(tmp_path, lambda name: str(tmp_path / name))
+    running: S3Server = request.getfixturevalue("server")
+    return Place(tmp_path, lambda name: running.location(f"{tmp_path.name}/{name}"), running.conf)
+
+
+def files_of(app: Stepped, task: str, kind: str) -> list[str]:
     """The state files of a task, oldest first."""
-    return sorted((folder / "state" / task).glob(f"*{kind}"))
+    folder = f"state/{task}"
+    return [f"{folder}/{name}" for name in sorted(app.program.storage.names(folder)) if name.endswith(kind)]
 
 
-Harm = Callable[[Path, Path], bytes | None]
-"""What stands in the place of a file of a folder afterwards; the second folder is of another application."""
+Harm = Callable[[Stepped, str, Stepped], bytes | None]
+"""What stands in the place of a file of an application afterwards; the second one is another."""
 
 
-def flipped(path: Path, _: Path) -> bytes:
-    raw = bytearray(path.read_bytes())
+def flipped(app: Stepped, name: str, _: Stepped) -> bytes:
+    raw = bytearray(app.program.storage.read(name))
     raw[len(raw) // 2] ^= 4
     return bytes(raw)
 
 
-def shortened(path: Path, _: Path) -> bytes:
-    return path.read_bytes()[:-3]
+def shortened(app: Stepped, name: str, _: Stepped) -> bytes:
+    return app.program.storage.read(name)[:-3]
 
 
-def missing(path: Path, _: Path) -> None:
+def missing(app: Stepped, name: str, _: Stepped) -> None:
     return None
 
 
-def of_another_task(path: Path, _: Path) -> bytes:
-    return files_of(path.parents[2], "0_0", path.suffix)[-1].read_bytes()
+def of_another_task(app: Stepped, name: str, _: Stepped) -> bytes:
+    return app.program.storage.read(files_of(app, "0_0", Path(name).suffix)[-1])
 
 
-def of_another_store(path: Path, other: Path) -> bytes:
-    return files_of(other, "1_0", path.suffix)[-1].read_bytes()
+def of_another_store(app: Stepped, name: str, other: Stepped) -> bytes:
+    return other.program.storage.read(files_of(other, "1_0", Path(name).suffix)[-1])
 
 
-def of_an_earlier_step(path: Path, _: Path) -> bytes:
-    return files_of(path.parents[2], "1_0", path.suffix)[-2].read_bytes()
+def of_an_earlier_step(app: Stepped, name: str, _: Stepped) -> bytes:
+    return app.program.storage.read(files_of(app, "1_0", Path(name).suffix)[-2])
 
 
-def harmed(folder: Path, kind: str, harm: Harm) -> tuple[Path, bytes]:
-    """Do harm to the newest file of the second task; its path, and what it was."""
-    run(folder / "other", counts(ks.TimeWindows(size=1_000, grace=0)))
-    path = files_of(folder / "app", "1_0", kind)[-1]
-    whole, instead = path.read_bytes(), harm(path, folder / "other")
-    path.unlink() if instead is None else path.write_bytes(instead)
-    return path, whole
+def harmed(app: Stepped, kind: str, harm: Harm, place: Place) -> tuple[str, bytes]:
+    """Do harm to the newest file of the second task; its name, and what it was."""
+    other, storage = place.run("other", counts(ks.TimeWindows(size=1_000, grace=0))), app.program.storage
+    name = files_of(app, "1_0", kind)[-1]
+    whole, instead = storage.read(name), harm(app, name, other)
+    storage.delete([name]) if instead is None else storage.write(name, instead)
+    return name, whole
 
 
 @pytest.mark.parametrize(
@@ -106,20 +130,20 @@ def harmed(folder: Path, kind: str, harm: Harm) -> tuple[Path, bytes]:
         (of_an_earlier_step, "holds changes of step 14, round 0, not changes of step 16"),
     ],
 )
-def test_changes_that_are_not_what_was_written_are_refused(harm: Harm, said: str, tmp_path: Path) -> None:
-    expected = run(tmp_path / "undisturbed").step(ROWS[36:], forget=True)
-    app = run(tmp_path / "app")
-    path, whole = harmed(tmp_path, ".changes", harm)
+def test_changes_that_are_not_what_was_written_are_refused(harm: Harm, said: str, place: Place) -> None:
+    expected = place.run("undisturbed").step(ROWS[36:], forget=True)
+    app = place.run("app")
+    name, whole = harmed(app, ".changes", harm, place)
     with pytest.raises(StateError, match=said) as caught:
         app.step(ROWS[36:], forget=True)
-    assert str(path) in str(caught.value)
-    path.write_bytes(whole)
+    assert app.program.storage.place(name) in str(caught.value)
+    app.program.storage.write(name, whole)
     assert app.step(ROWS[36:], forget=True) == expected
 
 
 @pytest.mark.parametrize("harm", [flipped, shortened, missing, of_another_task, of_another_store, of_an_earlier_step])
-def test_a_snapshot_that_is_not_what_was_written_is_made_up_for(harm: Harm, tmp_path: Path) -> None:
-    expected = run(tmp_path / "undisturbed").step(ROWS[36:], forget=True)
-    app = run(tmp_path / "app")
-    harmed(tmp_path, ".snapshot", harm)
+def test_a_snapshot_that_is_not_what_was_written_is_made_up_for(harm: Harm, place: Place) -> None:
+    expected = place.run("undisturbed").step(ROWS[36:], forget=True)
+    app = place.run("app")
+    harmed(app, ".snapshot", harm, place)
     assert app.step(ROWS[36:], forget=True) == expected
