@@ -7,6 +7,7 @@ plan its input.
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -22,6 +23,8 @@ from kstreams.runtime.spark.io.rows import Offsets, offsets_of, positions_of
 from kstreams.runtime.spark.io.source import StreamReader
 from kstreams.runtime.spark.query import AppliedOnce
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step, end_step
+
+logger = logging.getLogger(__name__)
 
 PlannedEnds = Callable[[int, AppliedStep], Mapping[TopicPartition, int] | None]
 """Where a step ends that was planned before, by its number and its parent; None for a new one."""
@@ -111,9 +114,30 @@ class StepLoop:
             ends = positions_of(self._reader.latestOffset(start, self._limit))
         if all(ends[source] <= at for source, at in begin.items()):
             return False
-        self._steps.apply(step, last, self._rows(start, offsets_of(ends)), ends)
+        self._apply(step, last, start, ends)
         return True
 
+    def _apply(self, step: int, last: AppliedStep, start: Offsets, ends: Mapping[TopicPartition, int]) -> None:
+        """Run a step; again where Spark has given up because it would have to do all of it again.
+
+        A lost executor takes rows along that other tasks have partly read. Its tasks run again, and what they write then
+        differs at least in the transactions that reports name: so Spark does not let the rest be read.
+        """
+        for attempts_left in reversed(range(MOST_ATTEMPTS)):
+            try:
+                return self._steps.apply(step, last, self._rows(start, offsets_of(ends)), ends)
+            except KStreamsError:
+                raise
+            except Exception as error:
+                if not attempts_left or _GIVEN_UP not in str(error):
+                    raise
+                logger.warning("An executor was lost with rows that others had partly read: step %d is run again", step)
+
+
+MOST_ATTEMPTS = 4
+"""Of a step, as many as Spark makes at a task by default."""
+
+_GIVEN_UP = "stage with indeterminate output was failed and retried"
 
 CANCEL_SECONDS = 0.5
 """Between two attempts to end the jobs of a step: one may just be starting."""
