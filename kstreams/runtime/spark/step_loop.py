@@ -131,7 +131,7 @@ class StepLoop:
             except Exception as error:
                 if not attempts_left or _GIVEN_UP not in str(error):
                     raise
-                logger.warning("An executor was lost whose rows had been read in part: step %d is run again", step)
+                logger.warning("A lost executor had rows that were read in part: step %d is run again", step)
 
 
 MOST_ATTEMPTS = 4
