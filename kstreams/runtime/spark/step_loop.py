@@ -120,8 +120,8 @@ class StepLoop:
     def _apply(self, step: int, last: AppliedStep, start: Offsets, ends: Mapping[TopicPartition, int]) -> None:
         """Run a step; again where Spark has given up because it would have to do all of it again.
 
-        A lost executor takes rows along that other tasks have partly read. Its tasks run again, and what they write then
-        differs at least in the transactions that reports name: so Spark does not let the rest be read.
+        A lost executor takes rows along that other tasks have partly read. Its tasks run again, and what they write
+        differs, at least in the transactions that reports name: so Spark does not let the rest be read.
         """
         for attempts_left in reversed(range(MOST_ATTEMPTS)):
             try:
