@@ -22,7 +22,7 @@ ALWAYS, NEVER = 0, 10**9
 class Sink:
     """Takes what the task writes, and forgets it."""
 
-    def send(self, *written: Any) -> None:
+    def send(self, topic: str, rows: Any) -> None:
         """Nothing is kept."""
 
     def partitions(self, topic: str) -> int:

@@ -11,6 +11,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.processor.context.application import Application
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
@@ -30,10 +31,10 @@ class Seen:
     metadata: dict[str, int] = field(default_factory=dict)
     dropped: dict[Any, int] = field(default_factory=dict)
 
-    def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, *places: Any) -> None:
-        names = [None] * len(keys) if headers is None else headers.to_pylist()
-        rows = zip(keys.to_pylist(), values.to_pylist(), timestamps.to_pylist(), names, strict=True)
-        self.outputs.setdefault(topic, []).extend(rows)
+    def send(self, topic: str, rows: EncodedRows) -> None:
+        names = [None] * len(rows.keys) if rows.headers is None else rows.headers.to_pylist()
+        columns = (column.to_pylist() for column in (rows.keys, rows.values, rows.timestamps))
+        self.outputs.setdefault(topic, []).extend(zip(*columns, names, strict=True))
 
     def partitions(self, topic: str) -> int:
         return 1
@@ -46,7 +47,7 @@ class Seen:
         known = {key for changes in self.changelogs for key, value, _ in changes.get(store, ()) if value is not None}
         return [row for row in rows if row[1] is not None or row[0] in known]
 
-    def refused(self, topic: str, *columns: Any) -> dict[int, Any]:
+    def refused(self, topic: str, rows: EncodedRows) -> dict[int, Any]:
         return {}
 
 

@@ -10,6 +10,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
 from kstreams.processor.context.application import Application
+from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.parameters import TaskResources
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import SubTopology
@@ -41,9 +42,10 @@ class Waiting:
         self.read[topic] = first + len(some)
         return Batch.of_rows(TopicPartition(topic, 0), some, first)
 
-    def send(self, topic: str, keys: Any, values: Any, timestamps: Any, headers: Any, *places: Any) -> None:
-        rows = zip(keys.to_pylist(), values.to_pylist(), timestamps.to_pylist(), strict=True)
-        self.rows.setdefault(topic, []).extend(Row(key, value, at, ()) for key, value, at in rows)
+    def send(self, topic: str, rows: EncodedRows) -> None:
+        columns = (column.to_pylist() for column in (rows.keys, rows.values, rows.timestamps))
+        written = zip(*columns, strict=True)
+        self.rows.setdefault(topic, []).extend(Row(key, value, at, ()) for key, value, at in written)
 
     def partitions(self, topic: str) -> int:
         return 1
@@ -51,7 +53,7 @@ class Waiting:
     def merges(self, topic: str) -> bool:
         return False
 
-    def refused(self, topic: str, *columns: Any) -> dict[int, Any]:
+    def refused(self, topic: str, rows: EncodedRows) -> dict[int, Any]:
         return {}
 
 

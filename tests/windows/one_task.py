@@ -20,9 +20,9 @@ class Collected:
     def __init__(self):
         self.rows = []
 
-    def send(self, topic, keys, values, timestamps, headers, partitions, stream_times=None):
-        key, value = StringSerde().decode_rows(keys), IntSerde().decode_rows(values)
-        self.rows += zip(key, value, timestamps.to_pylist(), strict=True)
+    def send(self, topic, rows):
+        key, value = StringSerde().decode_rows(rows.keys), IntSerde().decode_rows(rows.values)
+        self.rows += zip(key, value, rows.timestamps.to_pylist(), strict=True)
 
     def partitions(self, topic):
         return 1
@@ -30,7 +30,7 @@ class Collected:
     def merges(self, topic):
         return False
 
-    def refused(self, topic, *columns):
+    def refused(self, topic, rows):
         return {}
 
 
