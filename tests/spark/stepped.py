@@ -24,7 +24,6 @@ from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
-from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
@@ -211,7 +210,6 @@ def _run(
         handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
         batches = [*given(number, partition), *batches_of(handed_over)]
         made += run_task(program, sub, partition, step, by_source(batches))
-        SNAPSHOTS.wait()  # else the next task's is left out, or not, as the clock has it
     blocks, reports = split_reports(made)
     raise_first(reports)
     gathered += reports

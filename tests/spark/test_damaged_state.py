@@ -10,6 +10,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.errors import StateError
+from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from tests.spark.running import Row
 from tests.spark.s3_server import S3Server, s3_server
@@ -56,6 +57,7 @@ class Place(NamedTuple):
         app = Stepped(builder or counts(), TYPES, ["in"], **settings)
         for step in range(STEPS):
             app.step(ROWS[step * 4 : step * 4 + 4])
+            SNAPSHOTS.wait()
         return app
 
 

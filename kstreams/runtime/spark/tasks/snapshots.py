@@ -27,10 +27,10 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "kstreams-snapshots")
-        self._last: Future[None] | None = None
+        self._last: dict[str, Future[None]] = {}  # by task
 
     def offer(self, files: StateFiles, version: StateVersion, builders: Sequence[StoreBuilder]) -> None:
-        """Make one of a version that counts, if it is due; none where the one before is not done yet.
+        """Make one of a version that counts, if it is due; none where the task's one before is not done yet.
 
         Parameters
         ----------
@@ -40,13 +40,14 @@ class Snapshots:
         builders : sequence of StoreBuilder
             Its stores.
         """
-        if self._last is None or self._last.done():
-            self._last = self._thread.submit(_take, files, version, builders)
+        last = self._last.get(files.name)
+        if last is None or last.done():
+            self._last[files.name] = self._thread.submit(_take, files, version, builders)
 
     def wait(self) -> None:
-        """Wait for the one that is being made."""
-        if self._last is not None:
-            self._last.result()
+        """Wait for those that are still to be made."""
+        for last in self._last.values():
+            last.result()
 
 
 def _take(files: StateFiles, version: StateVersion, builders: Sequence[StoreBuilder]) -> None:

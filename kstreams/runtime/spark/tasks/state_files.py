@@ -100,6 +100,11 @@ class StateFiles:
         self._storage, self._owner = storage, owner
         self._folder = f"state/{owner.task}"
 
+    @property
+    def name(self) -> str:
+        """Names checkpoint and task."""
+        return f"{self._owner.checkpoint}/{self._owner.task}"
+
     def write_changes(
         self, number: int, parent: StateVersion, metadata: TaskMetadata, changes: Mapping[str, Changes]
     ) -> StateVersion:
