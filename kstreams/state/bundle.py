@@ -85,12 +85,12 @@ class Origin(msgspec.Struct, frozen=True):
         }
 
 
-def positions_of(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[int, int]]:
+def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[int, int]]:
     """What an `Origin` says of offsets.
 
     Examples
     --------
-    >>> positions_of({TopicPartition("in", 0): 7, TopicPartition("in", 1): 5})
+    >>> by_topic({TopicPartition("in", 0): 7, TopicPartition("in", 1): 5})
     {'in': {0: 7, 1: 5}}
     """
     found: dict[str, dict[int, int]] = {}

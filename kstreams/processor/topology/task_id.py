@@ -13,3 +13,15 @@ class TaskId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.sub_topology}_{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TaskId:
+        """The task that a text names.
+
+        Examples
+        --------
+        >>> TaskId.parse("1_3")
+        TaskId(sub_topology=1, partition=3)
+        """
+        sub_topology, _, partition = text.partition("_")
+        return cls(int(sub_topology), int(partition))

@@ -11,11 +11,12 @@ from kstreams.errors import StateError, TopologyError
 from kstreams.log.api import Admin, Log
 from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
+from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.forgetting import forget
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
-from kstreams.runtime.spark.io.rows import positions_of as offsets_in
+from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.prepared import LaidOut, Prepared, laid_out, prepare
 from kstreams.runtime.spark.program import group_of
 from kstreams.runtime.spark.settings import SparkSettings
@@ -23,10 +24,9 @@ from kstreams.runtime.spark.steps import EMPTY, AppliedStep, StateVersion, batch
 from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.runtime.spark.tasks.manifests import MANIFESTS, Manifests, StepManifest
 from kstreams.runtime.spark.tasks.snapshots import merged_stores
-from kstreams.runtime.spark.tasks.state_files import state_files
-from kstreams.state.bundle import Bundle, Origin, TaskRows, positions_of, require_free, write_bundle
+from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, state_files
+from kstreams.state.bundle import Bundle, Origin, TaskRows, by_topic, require_free, write_bundle
 
-_COUNTED = "next_offset:"
 _FIRST = batch_step(0)
 """What is imported counts as the first step."""
 
@@ -56,7 +56,7 @@ def write(topology: Topology, config: Config, log: Log, folder: Path) -> Bundle:
         )
     shape = encode_fingerprint(fingerprint_of(topology)).decode()
     ended = last.number == end_step(last.number)
-    origin = Origin(name, "spark", shape, positions_of(steps.positions()), ended)
+    origin = Origin(name, "spark", shape, by_topic(steps.positions()), ended)
     return write_bundle(folder, origin, _rows(prepared, last))
 
 
@@ -85,7 +85,7 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
     with log.coordinator(group_of(config.application_id)) as coordinator:  # a driver that still runs is fenced
         forget(config, log)
         prepared = prepare(topology, config, log)
-        starts = offsets_in(starting_offsets(prepared.program, log, SystemClock()))
+        starts = positions_of(starting_offsets(prepared.program, log, SystemClock()))
         steps = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id, starts)
         begin, offsets = steps.positions(), bundle.origin.offsets
         positions = {source: offsets.get(source, at) for source, at in begin.items()}
@@ -116,7 +116,7 @@ def _require_new(config: Config, admin: Admin) -> None:
 def _states(prepared: Prepared, bundle: Bundle, step: int) -> Iterator[tuple[str, StateVersion]]:
     """All rows of each task as the first changes of its history."""
     for task in bundle.tasks:
-        sub, partition = _numbers(task)
+        sub, partition = TaskId.parse(task)
         if sub in prepared.program.tasks.keys() - prepared.plan.nodes.keys():
             rows, files = bundle.rows(task), state_files(prepared.program, sub, partition)
             yield task, files.write_changes(version_number(step), EMPTY, rows.metadata, rows.stores)
@@ -125,13 +125,8 @@ def _states(prepared: Prepared, bundle: Bundle, step: int) -> Iterator[tuple[str
 def _rows(prepared: Prepared, last: AppliedStep) -> Iterator[TaskRows]:
     program = prepared.program
     for task, version in Manifests(prepared.checkpoint.storage).get(last).states.items():
-        sub, partition = _numbers(task)
+        sub, partition = TaskId.parse(task)
         part, files = program.sub_topology(sub), state_files(program, sub, partition)
         if not part.is_global:
-            metadata = {name: at for name, at in files.metadata_at(version).items() if not name.startswith(_COUNTED)}
+            metadata = {name: at for name, at in files.metadata_at(version).items() if not name.startswith(NEXT_OFFSET)}
             yield TaskRows(task, metadata, merged_stores(part.stores, files.rebuild(version)) if part.stores else {})
-
-
-def _numbers(task: str) -> tuple[int, int]:
-    sub, _, partition = task.partition("_")
-    return int(sub), int(partition)

@@ -237,6 +237,11 @@ def group_of(application_id: str) -> str:
     return f"{application_id}-spark"
 
 
+def windowed_group_of(application_id: str, number: int) -> str:
+    """The same of a windowed sub-topology that is a query of its own."""
+    return f"{group_of(application_id)}-{number}"
+
+
 def source_partitions(program: Program, sub_topologies: Collection[int]) -> list[TopicPartition]:
     """All partitions of the topics that some sub-topologies read from the log."""
     topics = {

@@ -28,7 +28,7 @@ from kstreams.runtime.spark.io.rows import Offsets, positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicReader, register, rows_between
 from kstreams.runtime.spark.prepared import prepare
-from kstreams.runtime.spark.program import fixed_sinks, source_partitions
+from kstreams.runtime.spark.program import fixed_sinks, source_partitions, windowed_group_of
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import AppliedOnce, StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
@@ -119,7 +119,7 @@ class SparkRunner:
         cut, starts = self._program.admissions(numbers), positions_of(self._starts)
         reader = StreamReader(topics, None, starts, admissions=cut)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
-        steps = self._steps(work, numbers, f"{self._config.application_id}-spark")
+        steps = self._steps(work, numbers, self._prepared.group)
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
 
@@ -127,7 +127,7 @@ class SparkRunner:
         register(self._session)
         parts = self._session, self._plan, number, self._program, self._settings, self._starts
         rows = windowed_stream(*parts, until_end=until_end)
-        group = f"{self._config.application_id}-spark-{number}"
+        group = windowed_group_of(self._config.application_id, number)
         work = WindowedSteps(self._plan, number, self._program)
         return StepQuery(self._checkpoint.storage, f"query-{number}", rows, self._steps(work, {number}, group))
 
@@ -173,13 +173,13 @@ class SparkRunner:
         sources = source_partitions(self._program, self._program.tasks.keys())
         with self._log.admin() as admin:
             ends = admin.end_offsets(sources)
-            groups = [f"{self._config.application_id}-spark", *self._windowed_groups()]
+            groups = [self._prepared.group, *self._windowed_groups()]
             done = [admin.committed(group, sources) for group in groups]
         positions = {source: max((of[source].offset for of in done if source in of), default=0) for source in sources}
         return sum(max(0, ends[source] - at) for source, at in positions.items())
 
     def _windowed_groups(self) -> list[str]:
-        return [f"{self._config.application_id}-spark-{number}" for number in self._plan.streaming]
+        return [windowed_group_of(self._config.application_id, number) for number in self._plan.streaming]
 
 
 def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:

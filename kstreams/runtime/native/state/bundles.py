@@ -21,7 +21,7 @@ from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
+from kstreams.runtime.native.state.changelog_check import decode_changelog_ends, encode_changelog_ends
 from kstreams.runtime.native.state.forgetting import forget
 from kstreams.runtime.native.state.locks import lock_application, state_folder
 from kstreams.runtime.native.state.restore import StoreRestorer
@@ -30,12 +30,11 @@ from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.topics import changelog_topic, internal_topics, prepare_topics
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.bundle import Bundle, Origin, TaskRows, in_parts, positions_of, require_free, write_bundle
+from kstreams.state.bundle import Bundle, Origin, TaskRows, by_topic, in_parts, write_bundle
 from kstreams.state.observed_times import observe_times, observed_times
 
 logger = logging.getLogger(__name__)
 
-_CHANGELOG = "changelog:"
 _TRANSACTION_MS = 3_600_000
 
 
@@ -108,7 +107,6 @@ class StoppedApplication:
         TopologyError
             When it is not the topology that the state was made with, nor one that could go on with it.
         """
-        require_free(folder)
         name = self._config.application_id
         if name not in self._admin.groups():
             raise StateError(f"The application {name!r} has processed nothing: there is no state.")
@@ -122,7 +120,7 @@ class StoppedApplication:
         own = set(layout.topic_names.values())
         offsets = {source: at.offset for source, at in committed.items() if source.topic not in own}
         ended = all(committed_task_metadata(plan, committed).get(ENDED) for plan in layout.tasks)
-        origin = Origin(name, "native", encode_fingerprint(self._shape).decode(), positions_of(offsets), ended)
+        origin = Origin(name, "native", encode_fingerprint(self._shape).decode(), by_topic(offsets), ended)
         return write_bundle(folder, origin, self._rows(layout, committed))
 
     def take(self, bundle: Bundle, *, replace: bool) -> None:
@@ -248,7 +246,8 @@ def _known(ends: Mapping[str, int | None]) -> dict[str, int]:
 
 
 def _without_changelogs(metadata: Mapping[str, int]) -> dict[str, int]:
-    return {name: value for name, value in metadata.items() if not name.startswith(_CHANGELOG) and name != ENDED}
+    ends = encode_changelog_ends(decode_changelog_ends(metadata))
+    return {name: value for name, value in metadata.items() if name not in ends and name != ENDED}
 
 
 def _appended(producer: Producer, source: TopicPartition, changes: Changes) -> int:

@@ -36,6 +36,9 @@ _DIGEST_BYTES = 16
 _CHANGES, _SNAPSHOT = "changes", "snapshot"
 TaskMetadata = Mapping[str, int]
 
+NEXT_OFFSET = "next_offset:"
+"""Begins the entries of the task metadata that count the rows of repartition topics."""
+
 
 class StateFile(NamedTuple):
     """What one file holds: the changes that a version made in its parent, or all of a version."""

@@ -59,7 +59,7 @@ class SubTopologyChain:
         self._slots = session.sparkContext.defaultParallelism
         self._globals = [sub.id for sub in program.sub_topologies if sub.is_global]
         self._controls = {
-            number: control_blocks(session, count, min(self._slots, count)) for number, count in program.tasks.items()
+            number: control_blocks(session, count, self._slots) for number, count in program.tasks.items()
         }
         self._partition, *_ = self._order = [F.col(c) for c in ("partition", "stream_time", "origin", "number")]
         self._read = frozenset().union(*program.upstream.values())

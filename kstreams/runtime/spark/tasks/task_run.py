@@ -38,7 +38,7 @@ from kstreams.runtime.spark.tasks.local_places import task_place
 from kstreams.runtime.spark.tasks.local_state import OpenedState, opened_state
 from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-from kstreams.runtime.spark.tasks.state_files import StateFiles, state_files
+from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, StateFiles, state_files
 from kstreams.runtime.spark.tasks.task_input import Feeds, by_source, in_order
 from kstreams.state.api import StateStore
 from kstreams.state.observed_times import observed_times
@@ -179,14 +179,14 @@ class _Run:
         """Rows of a repartition topic have no offsets of a log: they are counted here, from step to step."""
         if batch.source.topic not in self._program.internal:
             return batch
-        key = f"next_offset:{batch.source.topic}"
+        key = NEXT_OFFSET + batch.source.topic
         first = self._metadata.get(key, 0)
         self._metadata[key] = first + len(batch)
         offsets = np.arange(first, first + len(batch), dtype=np.int64)
         return Batch(batch.source, offsets, batch.keys, batch.values, batch.timestamps, batch.headers)
 
     def _commit(self, files: StateFiles) -> None:
-        counted = {key: value for key, value in self._metadata.items() if key.startswith("next_offset:")}
+        counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}
         times = self._task.metadata() | self._task.deadlines() | observed_times(self._state)
         made, changes = self._step.version_number, self._state.changes()
         self._version = files.write_changes(made, self._version, times | counted, changes)
