@@ -21,11 +21,10 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
 from kstreams.private import make_folder, private_file, private_folder, write_private
 from kstreams.state.api import Changes
+from kstreams.state.changes_in_arrow import SCHEMA, encoded_changes
 
 FORMAT = 1
 _NAME = "bundle.json"
-_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
-_IPC = pa.ipc.IpcWriteOptions(compression="lz4")
 _ROWS = 65_536
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one slash: paths have lost the other
 
@@ -161,7 +160,7 @@ class Bundle:
             table.validate(full=True)
         except pa.ArrowException as error:
             raise StateError(f"{path} holds no rows of a store: {error}. Export the state again.") from error
-        if table.schema != _SCHEMA or table.num_rows != said.rows:
+        if table.schema != SCHEMA or table.num_rows != said.rows:
             raise StateError(f"{path} holds other rows than its bundle says. Export the state again.")
         return Changes(*(column.combine_chunks() for column in table.columns))
 
@@ -235,11 +234,7 @@ def _task(folder: Path, rows: TaskRows) -> TaskInBundle:
 
 def _store(path: Path, changes: Changes) -> StoreFile:
     private_folder(path.parent)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _SCHEMA, options=_IPC) as writer:
-        for part in in_parts(changes):
-            writer.write_batch(pa.RecordBatch.from_arrays(list(part), schema=_SCHEMA))
-    raw = sink.getvalue()
+    raw = encoded_changes(in_parts(changes))
     with open(private_file(path), "wb") as file:
         file.write(raw)
     return StoreFile(len(changes), _digest(raw))

@@ -19,6 +19,7 @@ from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.cluster.session import session_for_steps
 from kstreams.runtime.spark.cluster.shipping import pack
+from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
@@ -135,7 +136,8 @@ class SparkRunner:
         program, settings = self._program, self._settings
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
-        sink = LogSink(self._log, group, sources, self._output(subs), id_, positions_of(self._starts))
+        committed = CommittedSteps(self._log, group, sources, id_, positions_of(self._starts))
+        sink = LogSink(self._log, committed, self._output(subs))
         sink.prepare_topics(fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:

@@ -33,7 +33,7 @@ class CommittedSteps:
         checkpoint_id: str,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        self._log, self._group, self._sources = log, group, sorted(sources)
+        self._log, self.group, self._sources = log, group, sorted(sources)
         self._mark, self._starts = f"{checkpoint_id} step ", starts or {}
 
     def last(self) -> AppliedStep:
@@ -60,5 +60,5 @@ class CommittedSteps:
     def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What steps of this checkpoint have committed; another one's are of no concern."""
         with self._log.admin() as admin:
-            committed = admin.committed(self._group, self._sources)
+            committed = admin.committed(self.group, self._sources)
         return {source: at for source, at in committed.items() if at.metadata.startswith(self._mark)}

@@ -23,31 +23,16 @@ class LogSink:
     Parameters
     ----------
     log : Log
-    group : str
-        The consumer group that holds the positions; also the transactional id, so that of two drivers only the newer
-        one can commit.
-    sources : collection of TopicPartition
-        What the query reads.
+    steps : CommittedSteps
+        What is committed so far. Its group is the transactional id too, so that of two drivers only the newer one can
+        commit.
     topics : OutputTopics
-        What it writes.
-    checkpoint_id : str
-        Names the history of steps that the numbers belong to: another checkpoint starts another one.
-    starts : mapping of TopicPartition to int, optional
-        Where the first step begins, of sources that are not read from their beginning.
+        What the query writes.
     """
 
-    def __init__(
-        self,
-        log: Log,
-        group: str,
-        sources: Collection[TopicPartition],
-        topics: OutputTopics,
-        checkpoint_id: str,
-        starts: Mapping[TopicPartition, int] | None = None,
-    ) -> None:
-        self._log, self._group, self._topics = log, group, topics
-        self._steps = CommittedSteps(log, group, sources, checkpoint_id, starts)
-        self._coordinator = log.coordinator(group)
+    def __init__(self, log: Log, steps: CommittedSteps, topics: OutputTopics) -> None:
+        self._log, self._steps, self._topics = log, steps, topics
+        self._coordinator = log.coordinator(steps.group)
 
     def last_step(self) -> AppliedStep:
         """The step committed last."""
@@ -78,7 +63,7 @@ class LogSink:
         FencedError
             When a newer driver runs the application, or a transaction took longer than its timeout.
         """
-        self._coordinator.commit(transactions, self._steps.offsets(step, positions), self._group)
+        self._coordinator.commit(transactions, self._steps.offsets(step, positions), self._steps.group)
 
     def prepare_topics(self, topics: Collection[str]) -> None:
         """Make the topics that do not exist yet, and note in their settings what is written; without the prefix."""

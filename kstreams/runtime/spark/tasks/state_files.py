@@ -27,6 +27,7 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import EMPTY, MAX_ROUNDS, StateVersion, version_number
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.state.api import Changes
+from kstreams.state.changes_in_arrow import encoded_changes
 
 logger = logging.getLogger(__name__)
 
@@ -83,8 +84,6 @@ class _Content(msgspec.Struct):
 
 
 _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Content)
-_IPC = pa.ipc.IpcWriteOptions(compression="lz4")
-_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
 
 
 class StateFiles:
@@ -193,7 +192,7 @@ class StateFiles:
     ) -> bytearray:
         owner = self._owner
         formats = {name: owner.formats.get(name, "") for name in sorted(stores)}
-        bodies = {name: _ipc(changes) for name, changes in sorted(stores.items())}
+        bodies = {name: bytes(encoded_changes([changes])) for name, changes in sorted(stores.items())}
         whose = owner.application, owner.checkpoint, owner.task
         raw = bytearray(_HEAD)
         _ENCODER.encode_into(_Content(*whose, kind, number, before, dict(metadata), formats, bodies), raw, len(raw))
@@ -272,13 +271,6 @@ def _checked(raw: bytes, place: str) -> _Content:
     if not raw.startswith(_HEAD) or _digest(content) != raw[-_DIGEST_BYTES:]:
         raise StateError(f"{place} is damaged: its content does not fit its digest. {_CURE}")
     return _DECODER.decode(content[len(_HEAD) :])
-
-
-def _ipc(changes: Changes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _SCHEMA, options=_IPC) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(list(changes), schema=_SCHEMA))
-    return bytes(sink.getvalue())
 
 
 def _arrays(raw: bytes) -> Changes:
