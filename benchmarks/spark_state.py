@@ -88,9 +88,8 @@ class _Steps:
 
     def take(self, keys: pa.Array) -> float:
         """Make the step that reads one record of each key; the seconds that it took."""
-        from kstreams.runtime.spark.io.reports import split_reports
+        from kstreams.runtime.spark.exchange.reports import split_reports
         from kstreams.runtime.spark.steps import Step
-        from kstreams.runtime.spark.tasks.task_input import by_source
         from kstreams.runtime.spark.tasks.task_run import run_task
 
         number, first, states = self.at
@@ -98,7 +97,7 @@ class _Steps:
         batch = Batch(TopicPartition("in", 0), offsets, keys, keys, pa.array(offsets))
         start = time.perf_counter()
         step = Step(number, states=states)
-        made = list(run_task(self._program, self._program.sub_topologies[0], 0, step, by_source([batch])))
+        made = list(run_task(self._program, self._program.sub_topologies[0], 0, step, {batch.source: [batch]}))
         took = time.perf_counter() - start
         _, (report,) = split_reports(made)
         self.at = number + 2, first + len(keys), report.states

@@ -16,15 +16,14 @@ from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
-from kstreams.runtime.spark.io.blocks import batches_in
-from kstreams.runtime.spark.io.reports import raise_first, split_reports
+from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.relational.support import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step
-from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
+from tests.spark.stepped import written
 
 pytestmark = pytest.mark.spark
 
@@ -36,6 +35,8 @@ async def louder(value: str) -> str:
 def lengths(table: pa.Table) -> Any:
     return pc.cast(pc.utf8_length(table["value"]), pa.string())
 
+
+SOURCE = TopicPartition("in", 0)
 
 Use = Callable[[ks.KStream[str, str]], ks.KStream[Any, Any]]
 USES: dict[str, tuple[Use, list[str]]] = {
@@ -60,10 +61,10 @@ def test_a_task_in_a_worker_gives_the_same(use: Use, expected: list[str], tmp_pa
     made = program_of(topology, config, SparkSettings.of(config), layout, existing, str(tmp_path))
     shipped: Program = unpack(pack(made))
     records = [Row(b"k", value, time, ()) for time, value in enumerate([b"x", b"yy", b"x"])]
-    given = [Batch.of_rows(TopicPartition("in", 0), records)]
-    out, reports = split_reports(run_task(shipped, shipped.sub_topologies[0], 0, Step(0), by_source(given)))
+    given = Batch.of_rows(SOURCE, records)
+    out, reports = split_reports(run_task(shipped, shipped.sub_topologies[0], 0, Step(0), {SOURCE: [given]}))
     raise_first(reports)
-    assert [(row.value or b"").decode() for batch in batches_in(out) for row in batch.rows()] == expected
+    assert [(row.value or b"").decode() for row in written(out)] == expected
 
 
 @pytest.mark.parametrize(("use", "why"), [(USES["async"][0], "async functions"), (USES["batch"][0], "batches are cut")])

@@ -83,7 +83,7 @@ def run_cases_spark(session: Any, cases: Sequence[Case], most: int) -> dict[str,
     from pyspark.sql import functions as F
 
     from kstreams.runtime.spark.cluster.shipping import pack
-    from kstreams.runtime.spark.io.rows import OUT_SCHEMA
+    from kstreams.runtime.spark.exchange.rows import OUT_SCHEMA
 
     with tempfile.TemporaryDirectory() as folder:
         applications = [application(case) for case in cases]
@@ -182,7 +182,7 @@ def _as_piped(items: Sequence[Case]) -> bool:
 
 
 def _rows(items: Iterable[Case], app: Any, offsets: dict[str, int]) -> pa.Table:
-    from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
+    from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA
 
     rows = []
     for item in items:
@@ -213,7 +213,7 @@ def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     try:
         yield from run_case(case, number)
     except Exception:  # whatever ends one case, the others go on
-        from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA
+        from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA
 
         row = {"topic": FAILED, "partition": number, "offset": 0, "timestamp": 0, "origin": 0}
         error = traceback.format_exc().encode()

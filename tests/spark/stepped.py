@@ -12,20 +12,22 @@ import pyarrow.compute as pc
 
 import kstreams as ks
 from kstreams.batch import Batch, TopicPartition
+from kstreams.batch import Row as LogRow
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.spark.io.blocks import rows_of
-from kstreams.runtime.spark.io.reports import TaskReport, raise_first, split_reports
-from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of
+from kstreams.runtime.spark.exchange.blocks import Block, rows_of
+from kstreams.runtime.spark.exchange.merged_blocks import merged
+from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, split_reports
+from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-from kstreams.runtime.spark.tasks.task_input import by_source
+from kstreams.runtime.spark.tasks.task_input import Feeds
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
@@ -154,12 +156,25 @@ Given = Callable[[int, int], Iterable[Batch]]
 """What the task of a sub-topology and a partition reads from outside in a step."""
 
 
+def feeds_of(batches: Iterable[Batch]) -> Feeds:
+    """Batches by the partitions that they are from."""
+    feeds: dict[TopicPartition, list[Batch]] = {}
+    for batch in batches:
+        feeds.setdefault(batch.source, []).append(batch)
+    return feeds
+
+
+def written(blocks: Iterable[Block]) -> list[LogRow]:
+    """The rows of some blocks, as a task of another sub-topology reads them."""
+    return [row for rows in merged(blocks).values() for batch in rows for row in batch.rows()]
+
+
 def load_globals(program: Program, step: Step, given: Given) -> Step:
     """Let the tasks of global tables run over the rows; the step that looks into what they have made."""
     states = dict(step.states)
     for sub in program.sub_topologies:
         if sub.is_global:
-            made = run_task(program, sub, 0, step, by_source(given(sub.id, 0)))
+            made = run_task(program, sub, 0, step, feeds_of(given(sub.id, 0)))
             _, reports = split_reports(made)  # else only its state matters
             states |= newest(report.states for report in reports)
     return step._replace(states=states)
@@ -209,7 +224,7 @@ def _run(
     for partition in range(program.tasks[number]):
         handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
         batches = [*given(number, partition), *batches_of(handed_over)]
-        made += run_task(program, sub, partition, step, by_source(batches))
+        made += run_task(program, sub, partition, step, feeds_of(batches))
     blocks, reports = split_reports(made)
     raise_first(reports)
     gathered += reports

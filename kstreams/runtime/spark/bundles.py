@@ -13,10 +13,10 @@ from kstreams.processor.topology.bundle_check import require_fitting
 from kstreams.processor.topology.fingerprint import encode_fingerprint, fingerprint_of
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.exchange.rows import positions_of
 from kstreams.runtime.spark.forgetting import forget
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
-from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.prepared import LaidOut, Prepared, laid_out, prepare
 from kstreams.runtime.spark.program import group_of
 from kstreams.runtime.spark.settings import SparkSettings

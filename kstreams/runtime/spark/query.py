@@ -16,11 +16,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, StateError
+from kstreams.runtime.spark.exchange.reports import TaskReport, as_kstreams_error, raise_first, written_records
+from kstreams.runtime.spark.exchange.rows import positions_of
 from kstreams.runtime.spark.io.batch_offsets import batch_end
 from kstreams.runtime.spark.io.deleted_input import DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink
-from kstreams.runtime.spark.io.reports import TaskReport, as_kstreams_error, raise_first, written_records
-from kstreams.runtime.spark.io.rows import positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step

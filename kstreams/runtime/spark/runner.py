@@ -19,13 +19,13 @@ from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.cluster.session import session_for_steps
 from kstreams.runtime.spark.cluster.shipping import pack
+from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
+from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.reports import TaskReport, dropped_records, written_records
-from kstreams.runtime.spark.io.rows import Offsets, positions_of
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicReader, register, rows_between
 from kstreams.runtime.spark.prepared import prepare

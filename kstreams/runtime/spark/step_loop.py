@@ -18,8 +18,8 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError
-from kstreams.runtime.spark.io.reports import as_kstreams_error
-from kstreams.runtime.spark.io.rows import Offsets, offsets_of, positions_of
+from kstreams.runtime.spark.exchange.reports import as_kstreams_error
+from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of, positions_of
 from kstreams.runtime.spark.io.source import StreamReader
 from kstreams.runtime.spark.query import AppliedOnce
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step, end_step

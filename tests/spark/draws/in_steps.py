@@ -17,10 +17,10 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
+from kstreams.runtime.spark.exchange.reports import TaskReport, split_reports
+from kstreams.runtime.spark.exchange.rows import Offsets, batches_of, positions_of
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges, ranges_of_task
-from kstreams.runtime.spark.io.reports import TaskReport, split_reports
-from kstreams.runtime.spark.io.rows import Offsets, batches_of, positions_of
 from kstreams.runtime.spark.io.source import StreamReader, TopicReader
 from kstreams.runtime.spark.program import Program, program_of, source_partitions
 from kstreams.runtime.spark.settings import SparkSettings

@@ -110,10 +110,11 @@ def session_for_steps(session: SparkSession) -> SparkSession:
     """A session beside another one in which plans run as they are made.
 
     Adaptive execution runs each shuffle as a job of its own, to plan anew what follows. The plan of a step has nothing
-    to learn from that: it costs a third of a small step.
+    to learn from that: it costs a third of a small step. Blocks are large, so that Arrow batches are cut by bytes.
     """
     own = session.newSession()
     own.conf.set("spark.sql.adaptive.enabled", "false")
+    own.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", "64m")
     return own
 
 

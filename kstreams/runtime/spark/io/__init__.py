@@ -1,1 +1,1 @@
-"""What the Spark engine reads and writes: the log as a data source, sinks, offset ranges."""
+"""What the Spark engine reads and writes outside Spark: the log as a data source, sinks, offset ranges."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from kstreams.errors import StateError
-from kstreams.runtime.spark.io.rows import END, Offsets
+from kstreams.runtime.spark.exchange.rows import END, Offsets
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 
 NO_OFFSET = "-"

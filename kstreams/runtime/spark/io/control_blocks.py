@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_in, in_arrow
+from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_in, in_arrow
+from kstreams.runtime.spark.exchange.reports import TaskReport, report
 from kstreams.runtime.spark.io.from_log import LogRecords
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
-from kstreams.runtime.spark.io.reports import TaskReport, report
 
 _COLUMNS = (
     f"'{CONTROL_TOPIC}' AS topic",

@@ -7,8 +7,8 @@ from kstreams.log.api import Log
 from kstreams.processor.task.task import DELETED
 from kstreams.processor.topology.offset_reset import default_reset, may_be_missed, reading, reset_after_loss
 from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.spark.exchange.reports import TaskReport
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.reports import TaskReport
 from kstreams.runtime.spark.program import Program
 
 

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from kstreams.batch import HEADERS_TYPE
 from kstreams.processor.topology.topology import SinkNode
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.exchange.blocks import as_rows
 from kstreams.runtime.spark.io.arrow_types import typed_column
-from kstreams.runtime.spark.io.blocks import as_rows
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.settings import DeltaSettings
 from kstreams.runtime.spark.storage.location import below

@@ -8,7 +8,7 @@ import numpy as np
 
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Log, Span
-from kstreams.runtime.spark.io.rows import Longs
+from kstreams.runtime.spark.exchange.rows import Longs
 from kstreams.timestamps import LATEST_MS
 
 NO_TIME = -1

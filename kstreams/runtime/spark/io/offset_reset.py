@@ -8,7 +8,7 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.log.api import Log
 from kstreams.processor.topology.offset_reset import default_reset, first_offset, reset_of
-from kstreams.runtime.spark.io.rows import Offsets, offsets_of
+from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of
 from kstreams.runtime.spark.program import Program, source_partitions
 
 _NAME = "beginnings.json"

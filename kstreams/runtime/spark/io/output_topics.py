@@ -15,8 +15,8 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Admin, Producer
 from kstreams.log.topic_types import TopicTypes, create_typed
+from kstreams.runtime.spark.exchange.rows import ranges
 from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
-from kstreams.runtime.spark.io.rows import ranges
 
 _ROWS = 50_000  # the producer's buffer is bounded
 

@@ -21,8 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError, ProcessingError
 from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
-from kstreams.runtime.spark.io.rows import (
+from kstreams.runtime.spark.exchange.rows import (
     END,
     FAR_FUTURE_MS,
     SCHEMA,
@@ -32,6 +31,7 @@ from kstreams.runtime.spark.io.rows import (
     ranges,
     record_batch,
 )
+from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
 from kstreams.runtime.spark.io.step_ends import StepEnds
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 

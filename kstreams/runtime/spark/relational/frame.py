@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kstreams.expressions import Expr, Operation, Schema
 from kstreams.expressions.frame import to_narwhals
-from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS
+from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
 from kstreams.serdes.json_columns import JsonColumns

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kstreams.log.partitioning import partitions_of
-from kstreams.runtime.spark.io.blocks import CONTROL_TOPIC
-from kstreams.runtime.spark.io.reports import one_dropped
+from kstreams.runtime.spark.exchange.blocks import CONTROL_TOPIC
+from kstreams.runtime.spark.exchange.reports import one_dropped
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import arrow_call
 from kstreams.runtime.spark.relational.lowering import Output, RelationalLowering

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.runtime.spark.coupling import Admission
+from kstreams.runtime.spark.exchange.reports import TaskReport, taken_reports
+from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
-from kstreams.runtime.spark.io.reports import TaskReport, taken_reports
-from kstreams.runtime.spark.io.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.source import read_stream
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame
 
 from kstreams.dsl import graph as g
 from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_of, in_arrow
+from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_of, in_arrow
+from kstreams.runtime.spark.exchange.reports import TaskReport, merged, report, reported
+from kstreams.runtime.spark.exchange.rows import batches_of, table_of, whole
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.reports import TaskReport, merged, report, reported
-from kstreams.runtime.spark.io.rows import batches_of, table_of, whole
 from kstreams.runtime.spark.program import Program, RowRoutes
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 

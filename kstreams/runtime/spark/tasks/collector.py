@@ -10,7 +10,7 @@ import numpy as np
 from kstreams.errors import LogError
 from kstreams.log.partitioning import split_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.runtime.spark.io.blocks import Block, blocks_of
+from kstreams.runtime.spark.exchange.blocks import Block, blocks_of
 from kstreams.runtime.spark.io.output_topics import RowWriter
 from kstreams.runtime.spark.program import Program
 

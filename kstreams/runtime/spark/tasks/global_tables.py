@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import SparkSession
 
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA
+from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA
+from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, taken_reports
+from kstreams.runtime.spark.exchange.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.control_blocks import control_blocks
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.output_topics import NoTopics
-from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports
-from kstreams.runtime.spark.io.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.source import TopicReader
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import NO_STEP, StateVersion, Step

@@ -29,16 +29,16 @@ def task_place(chosen: str | None, checkpoint: str, checkpoint_id: str, task: st
         Name the application's state, wherever it is read from.
     task : str
     """
-    root = Path(chosen or _spread(task)) / f"kstreams-state-{os.getuid()}"
+    root = local_folder(chosen, task) / f"kstreams-state-{os.getuid()}"
     _remove_unused_once(root)
     name = hashlib.blake2b(f"{checkpoint} {checkpoint_id}".encode(), digest_size=8).hexdigest()
     return root / name / task
 
 
-def _spread(task: str) -> str:
-    """One of the disks that Spark may use."""
+def local_folder(chosen: str | None, task: str) -> Path:
+    """The folder that the user chose, else one of those on the disks that Spark may use: tasks are spread over them."""
     folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")
-    return folders[zlib.crc32(task.encode()) % len(folders)]
+    return Path(chosen or folders[zlib.crc32(task.encode()) % len(folders)])
 
 
 @cache

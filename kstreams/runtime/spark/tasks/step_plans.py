@@ -8,7 +8,7 @@ import msgspec
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
-from kstreams.runtime.spark.io.rows import Offsets
+from kstreams.runtime.spark.exchange.rows import Offsets
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.step_folder import StepFolder
 

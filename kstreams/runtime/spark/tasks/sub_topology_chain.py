@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.processor.topology.processing_order import in_cycles, processing_order
-from kstreams.runtime.spark.io.blocks import BLOCK_SCHEMA, as_rows
+from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, as_rows
+from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports
 from kstreams.runtime.spark.io.control_blocks import control_blocks, reports_of_reading
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.reports import raise_first, taken_reports
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
@@ -61,7 +61,7 @@ class SubTopologyChain:
         self._controls = {
             number: control_blocks(session, count, self._slots) for number, count in program.tasks.items()
         }
-        self._partition, *_ = self._order = [F.col(c) for c in ("partition", "stream_time", "origin", "number")]
+        self._partition = F.col("partition")
         self._read = frozenset().union(*program.upstream.values())
         self._carried = frozenset() if program.delta else self._only_read_by_tasks()
         relational = [number for stage in self._stages for number in stage if number in plan.nodes]
@@ -139,7 +139,7 @@ class SubTopologyChain:
         given = self._controls[number]
         if handed_over:
             given = _united([given, *handed_over]).repartitionById(slots, self._partition % slots)
-            given = given.sortWithinPartitions(self._order)
+            given = given.sortWithinPartitions(self._partition)
         needed = step.only({number, *self._globals})
         return given.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
 

@@ -13,14 +13,6 @@ Feeds = Mapping[TopicPartition, Iterable[Batch]]
 """By partition: its records in order of their offsets; each may be read again from its beginning."""
 
 
-def by_source(batches: Iterable[Batch]) -> dict[TopicPartition, list[Batch]]:
-    """Batches that are held in memory, as feeds."""
-    feeds: dict[TopicPartition, list[Batch]] = {}
-    for batch in batches:
-        feeds.setdefault(batch.source, []).append(batch)
-    return feeds
-
-
 def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interleaved]:
     """The records of all partitions, each time from the one whose next record has the lowest timestamp.
 
@@ -37,7 +29,7 @@ def in_order(feeds: Feeds, stamp: Callable[[Batch], Batch]) -> Iterator[Interlea
     >>> from kstreams.batch import Row
     >>> def batch(name, *times):
     ...     return Batch.of_rows(TopicPartition(name, 0), [Row(None, None, time, ()) for time in times])
-    >>> feeds = by_source([batch("a", 1, 7), batch("a", 8), batch("b", 2, 9)])
+    >>> feeds = {TopicPartition("a", 0): [batch("a", 1, 7), batch("a", 8)], TopicPartition("b", 0): [batch("b", 2, 9)]}
     >>> [str(run.parts[part].source) for run in in_order(feeds, lambda batch: batch) for part, _ in run.turns()]
     ['a-0', 'b-0', 'a-0', 'a-0', 'b-0']
     """

@@ -25,21 +25,23 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import unpack
-from kstreams.runtime.spark.io.blocks import Block, batches_in, blocks_in, in_arrow
+from kstreams.runtime.spark.exchange.blocks import Block, blocks_in, in_arrow
+from kstreams.runtime.spark.exchange.held_blocks import held
+from kstreams.runtime.spark.exchange.merged_blocks import merged
+from kstreams.runtime.spark.exchange.reports import TaskReport, describe, report
 from kstreams.runtime.spark.io.control_blocks import TaskBlocks
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
-from kstreams.runtime.spark.io.reports import TaskReport, describe, report
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.collector import RowCollector
-from kstreams.runtime.spark.tasks.local_places import task_place
+from kstreams.runtime.spark.tasks.local_places import local_folder, task_place
 from kstreams.runtime.spark.tasks.local_state import OpenedState, opened_state
 from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, StateFiles, state_files
-from kstreams.runtime.spark.tasks.task_input import Feeds, by_source, in_order
+from kstreams.runtime.spark.tasks.task_input import Feeds, in_order
 from kstreams.state.api import StateStore
 from kstreams.state.observed_times import observed_times
 
@@ -66,10 +68,10 @@ def tasks_in_arrow(
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
         program: Program = unpack(packed)
         for partition, blocks in groupby(blocks_in(batches), lambda block: block.partition):
-            given = TaskBlocks.of(blocks)
+            given = TaskBlocks.of(held(blocks, local_folder(program.state_dir, str(partition))))
             yield from given.reports
             if given.runs:
-                feeds: Feeds = {**from_log(program.home, ranges[partition]), **by_source(batches_in(given.records))}
+                feeds: Feeds = {**from_log(program.home, ranges[partition]), **merged(given.records)}
                 yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
         spare_worker()
 

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import StateError
+from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, taken_reports, written_records
+from kstreams.runtime.spark.exchange.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
-from kstreams.runtime.spark.io.reports import TaskReport, raise_first, taken_reports, written_records
-from kstreams.runtime.spark.io.rows import offsets_of, positions_of
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, Step

@@ -18,7 +18,7 @@ from kstreams.runtime.spark.io.arrow_types import arrow_type, typed_column
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.serdes import TimeWindowedSerde, serde_of
 from tests.spark.running import Application, Row
-from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
+from tests.spark.word_count import LINES, WORD_TYPES, word_count
 
 pytestmark = pytest.mark.spark
 

@@ -105,7 +105,7 @@ def test_event_times_are_extracted_again(topics: World) -> None:
 
 RUN_AND_DIE = """
 import os, signal, sys, time
-from tests.native.test_reused_source_topics import lookup
+from tests.native.topics.test_reused_source_topics import lookup
 from kstreams.runtime.native.streams import KafkaStreams
 
 settings = {"application.id": "app", "log.dir": sys.argv[1] + "/log", "state.dir": sys.argv[1] + "/state"}
@@ -125,7 +125,7 @@ def test_a_killed_process_leaves_a_table_that_is_brought_up_to_date(topics: Worl
         count = 4 if turn == 0 else 2
         died = subprocess.run(
             [sys.executable, "-c", RUN_AND_DIE, str(topics.folder), guarantee, str(count)],
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             timeout=WAIT_S,
             check=False,
             env=os.environ,

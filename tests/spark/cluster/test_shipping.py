@@ -57,7 +57,7 @@ def elsewhere(thing: object, expression: str, tmp_path: Path) -> str:
     script = f"""
 import sys
 sys.path[:] = [path for path in sys.path if path]
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from kstreams.runtime.spark.cluster.shipping import unpack
 sys.modules["tests"] = None
 thing = unpack(open({str(tmp_path / "packed")!r}, "rb").read())

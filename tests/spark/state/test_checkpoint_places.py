@@ -17,8 +17,7 @@ from tests.spark.conftest import LITTLE_CPU
 from tests.spark.hdfs_cluster import hdfs_cluster
 from tests.spark.running import Application, Row
 from tests.spark.s3_server import s3_server
-from tests.spark.test_exactly_once import COUNTS
-from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
+from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
 
 pytestmark = pytest.mark.spark
 

@@ -11,27 +11,9 @@ import kstreams as ks
 from kstreams.clock import ManualClock
 from kstreams.errors import ProcessingError, TopologyError, UnknownTopicError
 from tests.spark.running import Application, Row, changelog
+from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
 
 pytestmark = pytest.mark.spark
-
-LINES = [
-    Row("lines", "a", "the cat", 1),
-    Row("lines", "b", "the dog and the cat", 2),
-    Row("lines", "c", "a dog", 3),
-    Row("lines", "d", "cat", 4),
-]
-WORD_TYPES = {"lines": (str, str), "counts": (str, int)}
-
-
-def word_count(store: str = "counts", *, more: bool = False) -> ks.StreamsBuilder:
-    """Counts of words; `more`: with a step and a store behind them."""
-    builder = ks.StreamsBuilder()
-    words = builder.stream("lines", key=str, value=str).flat_map_values(str.split, value=str)
-    counts = words.group_by(lambda key, word: word, key=str).count(store)
-    counts.to_stream().to("counts")
-    if more:
-        counts.filter(lambda word, count: count > 1, materialized="repeated")
-    return builder
 
 
 @pytest.fixture
@@ -49,7 +31,7 @@ def test_sub_topologies_run_one_after_the_other_within_a_step(words: Application
 def test_state_goes_on_from_step_to_step(words: Application) -> None:
     progress = words.run(**{"spark.kstreams.max.records": 1, "spark.kstreams.snapshot.every": 2})
     assert progress.commits == 5
-    assert words.table("counts") == {"the": 3, "cat": 3, "dog": 2, "and": 1, "a": 1}
+    assert words.table("counts") == COUNTS
 
 
 def test_a_later_run_goes_on_where_the_last_one_ended(words: Application) -> None:

@@ -14,18 +14,16 @@ from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
-from kstreams.runtime.spark.io.blocks import batches_in
-from kstreams.runtime.spark.io.reports import raise_first, split_reports
-from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
+from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
+from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
-from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
-from tests.spark.stepped import forget_states
+from tests.spark.stepped import feeds_of, forget_states, written
 
 pytestmark = pytest.mark.spark
 
@@ -59,10 +57,10 @@ Run = tuple[list[tuple[str, int]], States]
 
 def stepped(app: Program, step: Step, table: pa.Table) -> Run:
     """Run the only task of the only sub-topology; keys and values of what it writes, and the state that it leaves."""
-    out, reports = split_reports(run_task(app, app.sub_topologies[0], 0, step, by_source(batches_of(table))))
+    out, reports = split_reports(run_task(app, app.sub_topologies[0], 0, step, feeds_of(batches_of(table))))
     raise_first(reports)
     read = serde_of(int).deserialize
-    found = [(row.key.decode(), read(row.value)) for batch in batches_in(out) for row in batch.rows()]
+    found = [(row.key.decode(), read(row.value)) for row in written(out)]
     return found, newest(report.states for report in reports)
 
 

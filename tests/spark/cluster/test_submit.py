@@ -10,7 +10,7 @@ import pytest
 from kstreams.runtime.spark.cluster.submit import package_kstreams, submit
 from tests.spark.running import Application
 from tests.spark.standalone import standalone
-from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
+from tests.spark.word_count import LINES, WORD_TYPES, word_count
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 

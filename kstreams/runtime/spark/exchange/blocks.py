@@ -6,10 +6,7 @@ row of its own costs on the way through the JVM, to and fro, was nine tenths of 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.batch import HEADERS_TYPE
 from kstreams.log.partitioning import places_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.runtime.spark.io.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs, batch_of, merge_order
+from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs
 
 CONTROL_TOPIC = ""
 """The topic of control blocks: each task gets one, so that it runs without input too, and returns one: its report."""
@@ -137,21 +134,6 @@ def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
             yield Block(**place, rows=rows[index].as_buffer())
 
 
-def batches_in(blocks: Iterable[Block]) -> Iterator[Batch]:
-    """The rows of every topic partition as one batch each, in the order in which they are to be read."""
-    for (topic, partition), mine in groupby(sorted(blocks, key=_by_writer), attrgetter("topic", "partition")):
-        found = list(mine)
-        content = [block.content() for block in found]
-        rows = pa.Table.from_batches(content)
-        lengths = Counter[int]()
-        for block, part in zip(found, content, strict=True):
-            lengths[block.origin] += len(part)
-        if len(lengths) > 1:
-            starts = np.cumsum([0, *lengths.values()])[:-1]
-            rows = rows.take(pa.array(merge_order(starts, rows["stream_time"].to_numpy())))
-        yield batch_of(TopicPartition(topic, partition), rows)
-
-
 def rows_of(blocks: Iterable[Block]) -> pa.Table:
     """The rows of some blocks, columns as in `ARROW_OUT_SCHEMA`."""
     return pa.concat_tables([ARROW_OUT_SCHEMA.empty_table(), *(block.table() for block in blocks)])
@@ -165,6 +147,3 @@ def as_rows(blocks: DataFrame) -> DataFrame:
 def _rows_in_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for block in blocks_in(batches):
         yield from block.table().to_batches()
-
-
-_by_writer = attrgetter("topic", "partition", "origin", "number")

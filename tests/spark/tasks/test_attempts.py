@@ -16,17 +16,19 @@ from kstreams.config import Config
 from kstreams.errors import FencedError, KStreamsError
 from kstreams.log import Log, TransactionCoordinator, open_log
 from kstreams.processor.topology.layout import lay_out
+from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, split_reports
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.reports import TaskReport, raise_first, split_reports
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
-from kstreams.runtime.spark.tasks.task_input import by_source
 from kstreams.runtime.spark.tasks.task_run import run_task
 from tests.log.contract.reading import values_of
 
 pytestmark = pytest.mark.spark
+
+
+SOURCE = TopicPartition("in", 0)
 
 
 @dataclass
@@ -41,9 +43,9 @@ class Executor:
     def attempt(self, *words: str, step: int = 0, token: str | None = None) -> Iterator[pa.RecordBatch]:
         """What an attempt yields; the log has its rows when it is taken to its end."""
         records = [Row(word.encode(), word.encode(), time, ()) for time, word in enumerate(words)]
-        given = [Batch.of_rows(TopicPartition("in", 0), records)]
+        given = Batch.of_rows(SOURCE, records)
         topics = replace(self.topics, token=token or self.coordinator.token)
-        return run_task(self.program, self.program.sub_topologies[0], 0, Step(step), by_source(given), topics.writer)
+        return run_task(self.program, self.program.sub_topologies[0], 0, Step(step), {SOURCE: [given]}, topics.writer)
 
     def report(self, *words: str, step: int = 0, token: str | None = None) -> TaskReport:
         """The report of an attempt that was taken to its end."""

@@ -15,7 +15,7 @@ from chispa import assert_df_equality
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
 from kstreams.log import open_log
-from kstreams.runtime.spark.io.rows import SCHEMA
+from kstreams.runtime.spark.exchange.rows import SCHEMA
 from kstreams.runtime.spark.io.source import StreamReader, TopicReader, register
 
 pytestmark = pytest.mark.spark

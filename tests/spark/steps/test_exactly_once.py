@@ -13,11 +13,9 @@ from kstreams.log import open_log
 from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.io.sink import LogSink
 from tests.spark.running import Application
-from tests.spark.test_task_path import LINES, WORD_TYPES, word_count
+from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
 
 pytestmark = pytest.mark.spark
-
-COUNTS = {"the": 3, "cat": 3, "dog": 2, "and": 1, "a": 1}
 
 
 @pytest.fixture

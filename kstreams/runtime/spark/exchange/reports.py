@@ -10,7 +10,7 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from kstreams import errors
-from kstreams.runtime.spark.io.blocks import CONTROL_TOPIC, Block
+from kstreams.runtime.spark.exchange.blocks import CONTROL_TOPIC, Block
 from kstreams.runtime.spark.steps import StateVersion
 from kstreams.source_line import operator_in
 

@@ -1,0 +1,110 @@
+"""`MergedBlocks`: the rows that several tasks wrote to one topic partition, merged into the order of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.runtime.spark.exchange.blocks import MOST_ROWS, Block
+from kstreams.runtime.spark.exchange.rows import Longs, batch_of
+
+
+@dataclass(frozen=True)
+class MergedBlocks:
+    """The rows of one topic partition, merged anew, piece by piece, whenever they are iterated over.
+
+    They come in the order of the stream times at which they were written; of equal ones the writer with the lower
+    origin goes first. The rows of one writer keep their order.
+
+    Parameters
+    ----------
+    source : TopicPartition
+    blocks : sequence of Block
+        In order of origins, those of one writer in order of their numbers.
+    rows_ahead : int
+        At least so many rows of each writer are held, if there are any.
+    """
+
+    source: TopicPartition
+    blocks: Sequence[Block]
+    rows_ahead: int = MOST_ROWS
+
+    def __iter__(self) -> Iterator[Batch]:
+        writers = [_Writer(mine, self.rows_ahead) for _, mine in groupby(self.blocks, attrgetter("origin"))]
+        while writers := [writer for writer in writers if writer.fill()]:
+            unfinished = [(writer.last, place) for place, writer in enumerate(writers) if writer.has_more]
+            until = min(unfinished, default=None)
+            pieces = [writer.take(until, place) for place, writer in enumerate(writers)]
+            yield batch_of(self.source, _in_order([piece for piece in pieces if len(piece[1])]))
+
+
+BEFORE_ALL = -(2**63)
+"""A time that no row is before."""
+
+Piece = tuple[pa.Table, Longs]
+"""Rows, and the times by which they are merged."""
+
+
+class _Writer:
+    """The rows of one writer that are next."""
+
+    def __init__(self, blocks: Iterable[Block], rows_ahead: int) -> None:
+        self._blocks, self._rows_ahead = list(blocks)[::-1], rows_ahead
+        self._ahead: list[pa.RecordBatch] = []
+        self._times: Longs = np.zeros(0, np.int64)
+        self._reached = BEFORE_ALL
+
+    @property
+    def has_more(self) -> bool:
+        """Whether rows follow those that are held."""
+        return bool(self._blocks)
+
+    @property
+    def last(self) -> int:
+        """The time of the last row that is held: none that follows has a lower one."""
+        return int(self._times[-1])
+
+    def fill(self) -> bool:
+        """Hold rows ahead; False when there are none left."""
+        missing, added = self._rows_ahead - len(self._times), list[pa.RecordBatch]()
+        while self._blocks and missing > 0:
+            added.append(self._blocks.pop().content())
+            missing -= len(added[-1])
+        if added:
+            times = np.concatenate([[self._reached], *(rows["stream_time"].to_numpy() for rows in added)])
+            self._times = np.concatenate([self._times, np.maximum.accumulate(times)[1:]])
+            self._ahead, self._reached = [*self._ahead, *added], self.last
+        return len(self._times) > 0
+
+    def take(self, until: tuple[int, int] | None, place: int) -> Piece:
+        """The rows up to the last one of another writer that has more, which stands at this place; None: all."""
+        count = len(self._times)
+        if until is not None:
+            time, of_other = until
+            count = int(np.searchsorted(self._times, time, side="right" if place <= of_other else "left"))
+        held, times = pa.Table.from_batches(self._ahead), self._times
+        self._ahead, self._times = held.slice(count).to_batches(), times[count:]
+        return held.slice(0, count), times[:count]
+
+
+def _in_order(pieces: Sequence[Piece]) -> pa.Table:
+    rows = pa.concat_tables([table for table, _ in pieces])
+    if len(pieces) == 1:
+        return rows
+    order = np.argsort(np.concatenate([times for _, times in pieces]), kind="stable")
+    return rows.take(pa.array(order))
+
+
+def merged(blocks: Iterable[Block]) -> dict[TopicPartition, MergedBlocks]:
+    """Blocks in any order, by the topic partition to which they were written."""
+    found = groupby(sorted(blocks, key=_by_writer), attrgetter("topic", "partition"))
+    return {TopicPartition(*source): MergedBlocks(TopicPartition(*source), list(mine)) for source, mine in found}
+
+
+_by_writer = attrgetter("topic", "partition", "origin", "number")
