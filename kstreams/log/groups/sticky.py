@@ -60,7 +60,8 @@ def assign_cooperatively(partitions: Mapping[str, int], members: Members) -> Ass
     --------
     >>> from kstreams.log.groups.subscription import MemberSubscription
     >>> held = tuple(TopicPartition("a", number) for number in range(4))
-    >>> shares = assign_cooperatively({"a": 4}, {"x": MemberSubscription(("a",), held, 1), "y": MemberSubscription(("a",))})
+    >>> members = {"x": MemberSubscription(("a",), held, 1), "y": MemberSubscription(("a",))}
+    >>> shares = assign_cooperatively({"a": 4}, members)
     >>> [str(source) for source in shares["x"]], shares["y"]
     (['a-0', 'a-1'], [])
     """

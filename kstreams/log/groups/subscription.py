@@ -55,8 +55,9 @@ def current_owners(members: Members, partitions: Mapping[str, int]) -> dict[Topi
 
     Examples
     --------
-    >>> zero = TopicPartition("a", 0)
-    >>> current_owners({"x": MemberSubscription(("a",), (zero,), 3), "y": MemberSubscription(("a",), (zero,), 4)}, {"a": 1})
+    >>> zero = (TopicPartition("a", 0),)
+    >>> members = {"x": MemberSubscription(("a",), zero, 3), "y": MemberSubscription(("a",), zero, 4)}
+    >>> current_owners(members, {"a": 1})
     {TopicPartition(topic='a', partition=0): 'y'}
     """
     claims: dict[TopicPartition, list[tuple[int, str]]] = {}
