@@ -52,7 +52,15 @@ class BufferFullError(LogError):
 
 
 class FencedError(LogError):
-    """A producer whose transactional id was taken over by a newer one."""
+    """A producer or static member whose transactional id or `group.instance.id` was taken over by a newer one."""
+
+
+class CommitFailedError(LogError):
+    """A commit by a consumer that is no member of its group's present generation: others may have its partitions."""
+
+
+class RebalanceInProgressError(LogError):
+    """A commit while the group divides its partitions anew: to be tried again after the next poll."""
 
 
 class StateError(KStreamsError):
