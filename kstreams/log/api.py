@@ -5,6 +5,7 @@ Invariants: `tests/log/contract` states them and every home must pass it. Nothin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +19,15 @@ class OffsetAndMetadata(NamedTuple):
 
     offset: int
     metadata: str = ""
+
+
+class GroupMetadata(NamedTuple):
+    """Who commits for a group: a member in a generation; without a member, somebody outside the group."""
+
+    group: str
+    member: str = ""
+    generation: int = -1
+    instance: str | None = None
 
 
 class TopicDescription(NamedTuple):
@@ -38,6 +48,8 @@ class Delivery(NamedTuple):
 
 
 OnDelivery = Callable[[Delivery], None]
+PartitionsListener = Callable[[list[TopicPartition]], None]
+OnCommit = Callable[[Mapping[TopicPartition, OffsetAndMetadata], LogError | None], None]
 
 
 class Span(NamedTuple):
@@ -86,9 +98,14 @@ class Producer(Protocol):
         ...
 
     def commit_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, group: str | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        group: str | GroupMetadata | None = None,
     ) -> None:
-        """Flush, then make the records and the group's offsets visible as one."""
+        """Flush, then make the records and the group's offsets visible as one.
+
+        With the metadata of a member in place of the group's name, a member of an older generation is refused.
+        """
         ...
 
     def abort_transaction(self) -> None:
@@ -175,6 +192,66 @@ class Consumer(Protocol):
     def close(self) -> None: ...
     def __enter__(self) -> Consumer: ...
     def __exit__(self, *exc: object) -> None: ...
+
+
+class GroupConsumer(Consumer, Protocol):
+    """A consumer with a `group.id`: it commits for its group and, when it subscribes, shares partitions with others.
+
+    Joining, losing and getting partitions happen in `poll`, and so do the calls of listeners.
+    """
+
+    def subscribe(
+        self,
+        topics: Collection[str] | re.Pattern[str],
+        *,
+        on_assigned: PartitionsListener | None = None,
+        on_revoked: PartitionsListener | None = None,
+        on_lost: PartitionsListener | None = None,
+    ) -> None:
+        """Read what the group gives this member of these topics, or of all whose whole names match the pattern.
+
+        Parameters
+        ----------
+        topics : collection of str, or pattern
+            In the place of an earlier subscription.
+        on_assigned : callable or None
+            Called with new partitions, which stand at the committed offset or where `auto.offset.reset` says.
+        on_revoked : callable or None
+            Called with partitions before others get them: what was read of them can still be committed.
+        on_lost : callable or None
+            Called with partitions that others may have already; `on_revoked` unless given.
+        """
+        ...
+
+    def unsubscribe(self) -> None:
+        """Leave the group."""
+        ...
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
+        """Commit these offsets, or the positions of all assigned partitions.
+
+        Raises
+        ------
+        CommitFailedError, RebalanceInProgressError, FencedError
+            Others may have the partitions by now, or get them now. Nothing was committed.
+        """
+        ...
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """Commit without an error here: `on_commit` gets it at a later `poll`. No later commit is overwritten."""
+        ...
+
+    def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out."""
+        ...
+
+    def group_metadata(self) -> GroupMetadata:
+        """What `Producer.commit_transaction` takes, so that the commit of a member that is out is refused."""
+        ...
 
 
 class Admin(Protocol):

@@ -6,17 +6,21 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, UnknownTopicError
-from kstreams.log.api import OffsetAndMetadata, TopicDescription
+from kstreams.log.api import GroupMetadata, OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded.catalogue import group_offsets
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, insert_topic, update_config
+from kstreams.log.embedded.catalogue.group_rows import forget_group, known_groups, read_group
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.topic_settings import full_config
 from kstreams.log.embedded.stable_end import stable_end
 from kstreams.log.embedded.upkeep.retention import move_start
+from kstreams.log.groups.group import Group, GroupState
 from kstreams.log.naming import check_topic_name
 
 
@@ -94,9 +98,8 @@ class EmbeddedAdmin:
         return group_offsets.committed_offsets(self._catalogue, group, partitions)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit all of these offsets as one."""
-        with self._catalogue.write() as database:
-            group_offsets.store_offsets(database, group, offsets)
+        """Commit all of these offsets as one; CommitFailedError while the group has members."""
+        group_offsets.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
     def ask_to_shut_down(self, group: str) -> None:
         """Call all members of a group to stop."""
@@ -107,12 +110,17 @@ class EmbeddedAdmin:
         return group_offsets.shutdowns(self._catalogue, group)
 
     def groups(self) -> list[str]:
-        """Names of the groups that committed offsets."""
-        return group_offsets.groups(self._catalogue)
+        """Names of the groups that have or had members, or committed offsets."""
+        return known_groups(self._catalogue)
 
     def delete_group(self, group: str) -> None:
-        """Forget a group's offsets."""
-        group_offsets.delete_group(self._catalogue, group)
+        """Forget a group and its offsets; LogError while it has members."""
+        forget_group(self._catalogue, group)
+
+    def describe_group(self, group: str) -> Group:
+        """The group's state, generation and members; state Dead when there is no such group."""
+        found = read_group(self._catalogue, group)
+        return found if group in self.groups() else replace(found, state=GroupState.DEAD)
 
     def close(self) -> None:
         """Nothing to release: the catalogue belongs to the log."""

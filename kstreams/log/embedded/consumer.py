@@ -1,48 +1,164 @@
-"""The embedded log's Consumer: assigned partitions, their positions, and waiting for more."""
+"""The embedded log's Consumer: assigned partitions, their positions, waiting for more, and commits for a group."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import LogError, UnknownTopicError
-from kstreams.log.api import Span
+from kstreams.durations import to_ms
+from kstreams.errors import ConfigError, LogError, UnknownTopicError
+from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
+from kstreams.log.embedded.catalogue.group_offsets import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
+from kstreams.log.embedded.groups.membership import Listeners, Membership
+from kstreams.log.embedded.groups.topics import TopicWatch
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.embedded.stable_end import stable_end
-from kstreams.log.settings import Setting, choice, read_settings
+from kstreams.log.groups.assignors import assignors_named
+from kstreams.log.settings import Setting, choice, number, read_settings, text
+from kstreams.offset_reset import offset_reset_of
+
+
+def _reset(value: Any) -> str | timedelta:
+    """Reads a word or a duration."""
+    expected = "one of earliest, latest, none, or a duration such as by_duration:PT1H"
+    try:
+        found = offset_reset_of(value)
+    except ConfigError:
+        raise ValueError(expected) from None
+    if found is None:
+        raise ValueError(expected)
+    return found
+
+
+def _check_times(settings: Mapping[str, Any]) -> None:
+    beat_ms, session_ms = settings["heartbeat.interval.ms"], settings["session.timeout.ms"]
+    if beat_ms >= session_ms:
+        raise ConfigError(
+            f"`heartbeat.interval.ms` ({beat_ms}) is less than `session.timeout.ms` ({session_ms}), best a third of it."
+        )
+
 
 CONSUMER_SETTINGS = {
+    "auto.offset.reset": Setting("earliest", _reset),
+    "client.id": Setting(None, text),
+    "group.id": Setting(None, text),
+    "group.instance.id": Setting(None, text),
+    "heartbeat.interval.ms": Setting(3_000, number(1)),
     "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),
-    "auto.offset.reset": Setting("earliest", choice("earliest", "latest", "none")),
+    "max.poll.interval.ms": Setting(300_000, number(1)),
+    "metadata.max.age.ms": Setting(5_000, number(0)),
+    "partition.assignment.strategy": Setting(assignors_named("cooperative-sticky"), assignors_named),
+    "session.timeout.ms": Setting(45_000, number(1)),
 }
 _MOST_FINISHED = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
+_ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again
+_logger = logging.getLogger("kstreams.groups")
 
 
 class EmbeddedConsumer:
-    """See `kstreams.log.api.Consumer`.
+    """See `kstreams.log.api.Consumer`, and with a `group.id` `kstreams.log.api.GroupConsumer`.
 
     Parameters
     ----------
     home : LogResources
     config : mapping or None
-        `isolation.level` and `auto.offset.reset` (where to go on when the position is no longer in the log).
+        `isolation.level` and `auto.offset.reset` (where to begin when nothing is committed, and where to go on when the
+        position is no longer in the log; a duration goes on at the first record there is then).
+        Of a member: `group.id`, `group.instance.id`, `client.id`, `session.timeout.ms`, `heartbeat.interval.ms`,
+        `max.poll.interval.ms`, `partition.assignment.strategy` (`cooperative-sticky`; or any of `range`, `roundrobin`,
+        `sticky`) and `metadata.max.age.ms` (how often it looks for new topics).
     """
 
     def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
         self._home = home
         self._settings = read_settings("consumer", CONSUMER_SETTINGS, config)
+        _check_times(self._settings)
         self._readers: dict[TopicPartition, PartitionReader] = {}
         self._paused: set[TopicPartition] = set()
         self._finished: dict[int, TransactionState] = {}
         self._failure: LogError | None = None
         self._turn = 0
+        self._group: str | None = self._settings["group.id"]
+        self._membership: Membership | None = None
+        self._committed: list[Callable[[], None]] = []  # what `commit_async` has to tell
+
+    def subscribe(
+        self,
+        topics: Collection[str] | re.Pattern[str],
+        *,
+        on_assigned: PartitionsListener | None = None,
+        on_revoked: PartitionsListener | None = None,
+        on_lost: PartitionsListener | None = None,
+    ) -> None:
+        """Read what the group gives this member of these topics, from the next `poll` on."""
+        self._committer()
+        self.unsubscribe()
+        listeners = Listeners(on_assigned, on_revoked, on_lost)
+        watch = TopicWatch(self._home.catalogue, self._home.clock, topics, self._settings["metadata.max.age.ms"])
+        self._membership = Membership(self._home, self._settings, self, watch, listeners)
+
+    def unsubscribe(self) -> None:
+        """Leave the group, and read nothing."""
+        try:
+            if self._membership is not None:
+                self._membership.leave()
+        finally:
+            self._membership = None
+            self._assign([])
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
+        """Commit these offsets, or the positions of all assigned partitions, as one."""
+        commit_offsets(self._home.catalogue, self._committer(), self._positions() if offsets is None else offsets)
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """Commit; `on_commit` is told at the next `poll` what came of it, a log line says what failed without one."""
+        wanted = self._positions() if offsets is None else dict(offsets)
+        error = None
+        try:
+            self.commit(wanted)  # at once: a later commit comes later
+        except LogError as failed:
+            error = failed
+        if on_commit is not None:
+            self._committed.append(partial(on_commit, wanted, error))
+        elif error is not None:
+            _logger.warning("A commit of the group %s failed: %s", self._group, error)
+
+    def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out."""
+        return committed_offsets(self._home.catalogue, self._committer().group, partitions)
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who commits for the group now; for `Producer.commit_transaction`."""
+        return self._committer()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these; new ones start at the beginning of the log."""
+        if self._membership is not None:
+            raise LogError("This consumer has subscribed, so its group assigns: unsubscribe first.")
+        self._assign(partitions)
+
+    def take_over(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these; new ones start where the group is, else where `auto.offset.reset` says."""
+        added = [source for source in partitions if source not in self._readers]
+        known = self.committed(added)
+        self._refuse_unknown(source for source in added if source not in known)
+        self._assign(partitions)
+        for source in added:
+            self._begin(source, known.get(source))
+
+    def _assign(self, partitions: Collection[TopicPartition]) -> None:
         wanted = [TopicPartition(*source) for source in partitions]
         kept = {source: reader for source, reader in self._readers.items() if not reader.partition.is_deleted()}
         opened = {source: kept.get(source) or self._open(source) for source in wanted}
@@ -92,6 +208,18 @@ class EmbeddedConsumer:
         CorruptLogError
             When the next frame is damaged; names the file, the place and the offset.
         """
+        if self._group is None:
+            return self._wait(timeout, max_records)
+        while self._committed:
+            self._committed.pop(0)()
+        while True:
+            timeout = timeout if self._membership is None else self._membership.attend(timeout)
+            batches = self._wait(min(timeout, _ATTENTION_S), max_records)
+            timeout -= _ATTENTION_S
+            if batches or timeout <= 0:
+                return batches
+
+    def _wait(self, timeout: float, max_records: int) -> list[Batch]:
         pause = _FIRST_PAUSE
         while not (batches := self._collect(max_records)) and timeout > 0:
             self._home.clock.sleep(min(pause, timeout))
@@ -112,8 +240,8 @@ class EmbeddedConsumer:
         self._paused.difference_update(partitions)
 
     def close(self) -> None:
-        """Release the files; batches that were polled stay valid."""
-        self.assign([])
+        """Leave the group and release the files; batches that were polled stay valid."""
+        self.unsubscribe()
 
     def __enter__(self) -> EmbeddedConsumer:
         return self
@@ -156,9 +284,36 @@ class EmbeddedConsumer:
     def _open(self, source: TopicPartition) -> PartitionReader:
         partition = self._home.partition(self._home.catalogue.topic(source.topic), source.partition)
         committed = self._settings["isolation.level"] == "read_committed"
-        reader = PartitionReader(partition, self._state if committed else None, self._settings["auto.offset.reset"])
+        reset = self._settings["auto.offset.reset"]
+        lost = "earliest" if isinstance(reset, timedelta) else reset
+        reader = PartitionReader(partition, self._state if committed else None, lost)
         reader.seek(partition.head().start_offset)
         return reader
+
+    def _begin(self, source: TopicPartition, known: OffsetAndMetadata | None) -> None:
+        """Go where a member begins to read."""
+        reset = self._settings["auto.offset.reset"]
+        if known is not None:
+            self.seek(source, known.offset)
+        elif isinstance(reset, timedelta):
+            self.seek_to_time(source, self._home.clock.now_ms() - to_ms(reset))
+        elif reset == "latest":
+            self.seek_to_end([source])
+
+    def _refuse_unknown(self, sources: Iterable[TopicPartition]) -> None:
+        if self._settings["auto.offset.reset"] == "none" and (unknown := sorted(sources)):
+            raise LogError(
+                f"The group {self._group!r} has committed nothing for {', '.join(map(str, unknown))}, and "
+                "`auto.offset.reset` is none: commit where to begin, or choose earliest, latest or by_duration:PT1H."
+            )
+
+    def _committer(self) -> GroupMetadata:
+        if self._group is None:
+            raise LogError("A consumer subscribes and commits for a group: give it a `group.id`.")
+        return GroupMetadata(self._group) if self._membership is None else self._membership.metadata()
+
+    def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {source: OffsetAndMetadata(reader.position) for source, reader in self._readers.items()}
 
     def _reader(self, source: TopicPartition) -> PartitionReader:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import BufferFullError, LogError, UnknownTopicError
-from kstreams.log.api import OffsetAndMetadata, OnDelivery
+from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
@@ -150,7 +150,9 @@ class EmbeddedProducer:
         self._writer.begin(identity, self._transaction)
 
     def commit_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, group: str | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        group: str | GroupMetadata | None = None,
     ) -> None:
         """Write what was sent, then make it and the group's offsets visible as one.
 
@@ -158,6 +160,8 @@ class EmbeddedProducer:
         ------
         FencedError
             The transaction was aborted by a newer producer or by its timeout; nothing of it will ever be seen.
+        CommitFailedError, RebalanceInProgressError
+            The group's member is not of its present generation; the transaction is still open.
         LogError
             A record could not be written: abort the transaction.
         """
@@ -166,7 +170,8 @@ class EmbeddedProducer:
         if self._coordinated:
             raise LogError("This producer has a `transaction.coordinator`, which commits: call prepare_transaction.")
         identity, transaction = self._transactional(), self._written_transaction()
-        transactions.commit(self._catalogue, transaction, identity, offsets or {}, group)
+        name, committer = (group.group, group) if isinstance(group, GroupMetadata) else (group, None)
+        transactions.commit(self._catalogue, transaction, identity, offsets or {}, name, committer)
         self._end()
 
     def prepare_transaction(self) -> str:

@@ -54,7 +54,7 @@ class ActionKind(Enum):
     REPLACED = "replaced"  # by the same static member, started again
     REBALANCE = "rebalance"
     GENERATION = "generation"
-    ASSIGNED = "assigned"
+    ASSIGNED = "assigned generation"
 
 
 class Action(NamedTuple):
@@ -138,7 +138,7 @@ def _sync(group: Group, event: Sync, now_ms: int) -> GroupStep:
         raise LogError(f"{event.member} does not lead the group {group.name!r}: {group.leader} assigns.")
     members = [replace(each, assignment=tuple(event.assignments.get(each.id, ()))) for each in group.members.values()]
     stable = replace(group.with_members(members), state=GroupState.STABLE)
-    return GroupStep(stable, (Action(ActionKind.ASSIGNED, f"generation {group.generation}"),))
+    return GroupStep(stable, (Action(ActionKind.ASSIGNED, str(group.generation)),))
 
 
 def _leave(group: Group, event: Leave, now_ms: int) -> GroupStep:
@@ -175,7 +175,7 @@ def _prepare(group: Group, joining: str, reason: str, now_ms: int) -> GroupStep:
     asked = group.with_members(replace(each, joined=each.id == joining) for each in group.members.values())
     deadline = now_ms + _patience_ms(group)
     preparing = replace(asked, state=GroupState.PREPARING_REBALANCE, deadline_ms=deadline)
-    return GroupStep(preparing, (Action(ActionKind.REBALANCE, group.name, reason),))
+    return GroupStep(preparing, (Action(ActionKind.REBALANCE, f"after generation {group.generation}", reason),))
 
 
 def _complete(group: Group, now_ms: int) -> GroupStep:
@@ -186,7 +186,7 @@ def _complete(group: Group, now_ms: int) -> GroupStep:
 def _formed(group: Group, now_ms: int) -> GroupStep:
     """The next generation, of the members that there are."""
     number = group.generation + 1
-    action = Action(ActionKind.GENERATION, f"generation {number}", f"{len(group.members)} members")
+    action = Action(ActionKind.GENERATION, str(number), f"{len(group.members)} members")
     if not group.members:
         return GroupStep(replace(group, state=GroupState.EMPTY, generation=number, strategy="", leader=""), (action,))
     joined = sorted(each.id for each in group.members.values() if each.joined)

@@ -12,7 +12,7 @@ from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceI
 from kstreams.log.groups.assignors import ASSIGNORS
 from kstreams.log.groups.group import Group, GroupState, Member, check_commit
 from kstreams.log.groups.subscription import MemberSubscription
-from kstreams.log.groups.transitions import ActionKind, Elapse, Event, Join, Leave, GroupStep, Sync, after
+from kstreams.log.groups.transitions import ActionKind, Elapse, Event, GroupStep, Join, Leave, Sync, after
 
 PARTITIONS = {"a": 4, "b": 3}
 PATIENCE_MS = 1_000
@@ -266,5 +266,6 @@ class EagerGroupMachine(GroupMachine):
 
 TestCooperativeGroup = GroupMachine.TestCase
 TestEagerGroup = EagerGroupMachine.TestCase
-for case in (TestCooperativeGroup, TestEagerGroup):
-    case.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestCooperativeGroup.settings = TestEagerGroup.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None
+)

@@ -6,8 +6,10 @@ import sqlite3
 from collections.abc import Collection, Mapping
 
 from kstreams.batch import TopicPartition
-from kstreams.log.api import OffsetAndMetadata
+from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
+from kstreams.log.embedded.catalogue.group_rows import read_group
+from kstreams.log.groups.group import check_commit
 
 
 def store_offsets(
@@ -21,6 +23,26 @@ def store_offsets(
     )
 
 
+def commit_offsets(
+    catalogue: Catalogue, committer: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> None:
+    """Commit all of these offsets as one, for a member of the group's generation or while it has no members.
+
+    Raises
+    ------
+    CommitFailedError, RebalanceInProgressError, FencedError
+    """
+    with catalogue.write() as database:
+        check_committer(catalogue, committer)
+        store_offsets(database, committer.group, offsets)
+
+
+def check_committer(catalogue: Catalogue, committer: GroupMetadata) -> None:
+    """Refuse who may not commit for the group now; the caller's transaction keeps the group as it is."""
+    group = read_group(catalogue, committer.group)
+    check_commit(group, committer.member, committer.instance, committer.generation)
+
+
 def committed_offsets(
     catalogue: Catalogue, group: str, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -29,17 +51,6 @@ def committed_offsets(
     wanted = set(partitions)
     found = {TopicPartition(topic, number): OffsetAndMetadata(at, text) for topic, number, at, text in rows}
     return {source: found[source] for source in found if source in wanted}
-
-
-def groups(catalogue: Catalogue) -> list[str]:
-    """Names of the groups that committed something."""
-    return [group for (group,) in catalogue.read("SELECT DISTINCT group_id FROM offsets ORDER BY group_id")]
-
-
-def delete_group(catalogue: Catalogue, group: str) -> None:
-    """Forget what a group committed."""
-    with catalogue.write() as database:
-        database.execute("DELETE FROM offsets WHERE group_id = ?", (group,))
 
 
 def ask_to_shut_down(catalogue: Catalogue, group: str) -> None:

@@ -29,6 +29,7 @@ from kstreams.log.embedded.catalogue.rows import (
     DatabaseState,
     RowChange,
     Tables,
+    add_groups,
     check_tables,
     create_tables,
     empty,
@@ -157,12 +158,15 @@ class JournaledDatabase:
         self._journal.replace(1, empty())
 
     def _upgrade(self, database: sqlite3.Connection) -> None:
-        """Begin the journal of a catalogue from before there were journals."""
+        """Begin the journal of a catalogue from before there were journals, and add what came later."""
         try:
             version = database.execute("PRAGMA user_version").fetchone()[0]
             if version == 1:
                 _leave_wal(database, self._folder)
                 self._journal.replace(1, _tables_of_format_1(database, str(self._path)))
+            elif version == 2:
+                _leave_wal(database, self._folder)
+                add_groups(database)
         except DAMAGE as error:
             if is_passing(error) or not self._journal.exists():
                 raise

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from kstreams.errors import CorruptLogError
 from kstreams.log.embedded.catalogue.journal import NAME, JournalContents
 from kstreams.log.embedded.catalogue.rows import (
-    SCHEMA,
     VERSION,
     DatabaseState,
     Tables,
     read_state,
     read_tables,
+    schema_of,
     state_of,
 )
 
@@ -51,11 +51,12 @@ def read_contents(database: sqlite3.Connection) -> DatabaseContents | None:
 def faults(database: sqlite3.Connection) -> Iterator[str]:
     """What is not as it was written, in words."""
     try:
-        if database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (2, VERSION):
             yield "the format version is not the one that was written"
         rows = database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         mode = database.execute("PRAGMA journal_mode").fetchone()[0]
-        if dict(rows) != SCHEMA or mode != "wal":
+        if dict(rows) != schema_of(version) or mode != "wal":
             yield "the tables are not those that were made"
         yield from (line for (line,) in database.execute("PRAGMA integrity_check") if line != "ok")
         tables, state = read_tables(database), read_state(database)

@@ -16,13 +16,15 @@ from kstreams.log.naming import check_topic_name
 Row = tuple[Any, ...]
 Tables = dict[str, dict[Row, Row]]  # by table and key
 MOST_PARTITIONS = 10_000
-VERSION = 2
+VERSION = 3
 
 SCHEMA = {
     "topics": "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
     "partitions INTEGER NOT NULL, config TEXT NOT NULL)",
     "offsets": "CREATE TABLE offsets (group_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, "
     "next_offset INTEGER NOT NULL, metadata TEXT NOT NULL, PRIMARY KEY (group_id, topic, partition)) WITHOUT ROWID",
+    "groups": "CREATE TABLE groups (group_id TEXT PRIMARY KEY, version INTEGER NOT NULL, content TEXT NOT NULL) "
+    "WITHOUT ROWID",
     "producers": "CREATE TABLE producers (id INTEGER PRIMARY KEY, transactional_id TEXT NOT NULL UNIQUE, "
     "epoch INTEGER NOT NULL)",
     "transactions": "CREATE TABLE transactions (id INTEGER PRIMARY KEY, producer_id INTEGER NOT NULL, "
@@ -47,13 +49,14 @@ class TableColumns(NamedTuple):
 TABLES = {
     "topics": TableColumns(("id", "name", "partitions", "config"), 1),
     "offsets": TableColumns(("group_id", "topic", "partition", "next_offset", "metadata"), 3),
+    "groups": TableColumns(("group_id", "version", "content"), 1),
     "producers": TableColumns(("id", "transactional_id", "epoch"), 1),
     "transactions": TableColumns(("id", "producer_id", "epoch", "state", "expires_ms"), 1),
     "transaction_partitions": TableColumns(("transaction_id", "topic_id", "partition", "first_offset"), 3),
     "marks": TableColumns(("name", "value"), 1),
 }
 _encode = msgspec.json.Encoder().encode
-_TEXTS = {"name", "config", "group_id", "topic", "metadata", "transactional_id", "state"}
+_TEXTS = {"name", "config", "group_id", "topic", "metadata", "transactional_id", "state", "content"}
 
 
 class RowChange(NamedTuple):
@@ -83,10 +86,25 @@ def create_tables(database: sqlite3.Connection) -> None:
     database.executescript(f"BEGIN; {'; '.join(SCHEMA.values())}; PRAGMA user_version = {VERSION}; COMMIT;")
 
 
+def add_groups(database: sqlite3.Connection) -> None:
+    """Make of a database of format 2, which has no groups, one of this format; may be done again."""
+    database.execute(SCHEMA["groups"].replace("TABLE", "TABLE IF NOT EXISTS", 1))
+    database.execute(f"PRAGMA user_version = {VERSION}")
+    database.execute("PRAGMA journal_mode = WAL")
+
+
+def schema_of(version: int) -> dict[str, str]:
+    """The tables of a format that has a journal."""
+    return {name: sql for name, sql in SCHEMA.items() if version == VERSION or name != "groups"}
+
+
 def read_tables(database: sqlite3.Connection) -> Tables:
-    """All rows of a database."""
+    """All rows of a database; none of a table that its format does not have."""
+    there = {name for (name,) in database.execute("SELECT name FROM main.sqlite_master")}
     return {
         name: {row[: table.key]: row for row in database.execute(f"SELECT {', '.join(table.columns)} FROM main.{name}")}
+        if name in there
+        else {}
         for name, table in TABLES.items()
     }
 

@@ -17,9 +17,9 @@ import msgspec
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptLogError, FencedError, LogError
-from kstreams.log.api import OffsetAndMetadata
+from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
-from kstreams.log.embedded.catalogue.group_offsets import store_offsets
+from kstreams.log.embedded.catalogue.group_offsets import check_committer, store_offsets
 
 
 class TransactionState(Enum):
@@ -94,11 +94,14 @@ def commit(
     producer: ProducerId,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     group: str | None,
+    committer: GroupMetadata | None = None,
 ) -> None:
-    """Make the transaction's records and these offsets of the group visible as one."""
+    """Make the transaction's records and these offsets of the group visible as one, if the committer still may."""
     with catalogue.write() as database:
         _check_epoch(_epoch(database, producer), producer)
         _check_open(database, transaction, producer.transactional_id)
+        if committer is not None:
+            check_committer(catalogue, committer)
         _finish(database, "id = ?", (transaction,), TransactionState.COMMITTED)
         if group is not None:
             store_offsets(database, group, offsets)

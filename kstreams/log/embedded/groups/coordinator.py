@@ -1,0 +1,66 @@
+"""`GroupCoordinator`: a group in the catalogue, changed by one event at a time, whichever process brings it."""
+
+from __future__ import annotations
+
+import logging
+
+from kstreams.log.embedded.catalogue.group_rows import group_version, read_group, store_group
+from kstreams.log.embedded.groups.presence import LifeSigns, presence_file
+from kstreams.log.embedded.resources import LogResources
+from kstreams.log.groups.group import Group, GroupState
+from kstreams.log.groups.transitions import Action, ActionKind, Elapse, Event, Leave, after
+
+_logger = logging.getLogger("kstreams.groups")
+CLOSED = "it was closed"
+_WAITING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+
+
+class GroupCoordinator:
+    """A group as one member sees and changes it; for one thread.
+
+    Parameters
+    ----------
+    home : LogResources
+    name : str
+        The group's name.
+    """
+
+    def __init__(self, home: LogResources, name: str) -> None:
+        self._home, self._name = home, name
+        self._group, self._version = Group(name), -1
+        self._signs = LifeSigns(home.folder)
+
+    def look(self) -> Group:
+        """The group as it is now."""
+        version = group_version(self._home.catalogue, self._name)
+        if version != self._version:
+            self._group, self._version = read_group(self._home.catalogue, self._name), version
+        return self._group
+
+    def bring(self, event: Event) -> Group:
+        """The group after an event, as all see it."""
+        with self._home.catalogue.write() as database:
+            before = read_group(self._home.catalogue, self._name)
+            step = after(before, event, self._home.clock.now_ms())
+            if step.group != before:
+                store_group(database, step.group)
+        for action in step.actions:
+            self._happened(action)
+        return step.group
+
+    def care(self, but: str) -> None:
+        """Take out who is dead or late; `but` is the one that looks."""
+        group, now_ms = self.look(), self._home.clock.now_ms()
+        others = [member for member in group.members.values() if member.id != but]
+        for member, reason in self._signs.dead(others, now_ms):
+            group = self.bring(Leave(member, reason))
+        if group.state in _WAITING and now_ms >= group.deadline_ms:
+            self.bring(Elapse())
+
+    def _happened(self, action: Action) -> None:
+        gone = action.kind in (ActionKind.REMOVED, ActionKind.REPLACED)
+        if gone:
+            presence_file(self._home.folder, action.subject).unlink(missing_ok=True)
+        reason = f": {action.reason}" if action.reason else ""
+        level = logging.WARNING if action.kind is ActionKind.REMOVED and action.reason != CLOSED else logging.INFO
+        _logger.log(level, "Group %s: %s %s%s", self._name, action.kind.value, action.subject, reason)

@@ -1,0 +1,194 @@
+"""`Membership`: a consumer's part in its group; it joins, leads, takes what it is given and gives back, in `poll`."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import CommitFailedError, FencedError, RebalanceInProgressError
+from kstreams.log.api import GroupMetadata, PartitionsListener
+from kstreams.log.embedded.groups.coordinator import CLOSED, GroupCoordinator
+from kstreams.log.embedded.groups.heart import Heart
+from kstreams.log.embedded.groups.topics import TopicWatch
+from kstreams.log.embedded.resources import LogResources
+from kstreams.log.groups.assignors import ASSIGNORS
+from kstreams.log.groups.group import Group, GroupState, Member
+from kstreams.log.groups.subscription import MemberSubscription
+from kstreams.log.groups.transitions import Join, Leave, Sync
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds, as a reader that waits for records
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Reading(Protocol):
+    """What a membership does to the consumer that reads."""
+
+    def assignment(self) -> frozenset[TopicPartition]: ...
+    def take_over(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these: those kept from where they are, new ones from where the group is."""
+        ...
+
+
+class Listeners(NamedTuple):
+    """What the user wants to be told of; see `kstreams.log.api.GroupConsumer.subscribe`."""
+
+    assigned: PartitionsListener | None = None
+    revoked: PartitionsListener | None = None
+    lost: PartitionsListener | None = None
+
+
+class Membership:
+    """A subscribed consumer in its group.
+
+    Parameters
+    ----------
+    home : LogResources
+    settings : mapping
+        Of the consumer.
+    reading : Reading
+    topics : TopicWatch
+    listeners : Listeners
+    """
+
+    def __init__(
+        self,
+        home: LogResources,
+        settings: Mapping[str, Any],
+        reading: Reading,
+        topics: TopicWatch,
+        listeners: Listeners,
+    ) -> None:
+        self._home, self._settings, self._reading = home, settings, reading
+        self._topics, self._listeners = topics, listeners
+        self._assignors = settings["partition.assignment.strategy"]
+        self._group, self._instance = settings["group.id"], settings["group.instance.id"]
+        self._coordinator = GroupCoordinator(home, self._group)
+        self._generation = -1
+        self._has_taken = False  # what its generation gives it
+        self._wants_round = False  # whether it has to join though nobody asks it to
+        self._was_in = False  # the group, under its id
+        self._fenced: FencedError | None = None
+        self._id, self._heart = self._born()
+
+    def metadata(self) -> GroupMetadata:
+        """Who commits for the group."""
+        return GroupMetadata(self._group, self._id, self._generation, self._instance)
+
+    def attend(self, timeout: float) -> float:
+        """Take part in what the group does now; what is left of the time. With partitions in hand it does not wait."""
+        pause = _FIRST_PAUSE
+        while True:
+            self._heart.polled()
+            while self._act(self._coordinator.look()):
+                pass
+            is_waiting = self._coordinator.look().state is not GroupState.STABLE
+            if not is_waiting or timeout <= 0 or self._reading.assignment():
+                return max(timeout, 0.0)
+            self._home.clock.sleep(min(pause, timeout))
+            timeout -= pause
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def leave(self) -> None:
+        """Give everything back and go; a static member stays in the group for its session time-out."""
+        try:
+            if self._is_current():
+                self._give_back(self._reading.assignment(), self._listeners.revoked)
+        finally:
+            self._reading.take_over([])
+            self._heart.stop(leaves=self._instance is None)
+            if self._instance is None:
+                self._coordinator.bring(Leave(self._id, CLOSED))
+
+    def _act(self, group: Group) -> bool:
+        """Do what is to be done next; whether anything was."""
+        if self._fenced is not None:
+            raise self._fenced
+        me = group.members.get(self._id)
+        if me is None:
+            self._enter(group)
+        elif self._wants_round or (group.state is GroupState.PREPARING_REBALANCE and not me.joined):
+            self._join()
+        elif group.state is GroupState.COMPLETING_REBALANCE and group.leader == self._id:
+            self._lead(group)
+        elif group.state is GroupState.STABLE and not (self._has_taken and group.generation == self._generation):
+            self._take(group.generation, me.assignment)
+        elif group.state is GroupState.STABLE and self._topics.has_changed():
+            self._wants_round = True
+        else:
+            return False
+        return True
+
+    def _enter(self, group: Group) -> None:
+        """Join for the first time, or anew after the others went on without this member."""
+        if self._was_in:
+            taken = self._instance is not None and group.of_instance(self._instance) is not None
+            self._heart.stop(leaves=True)
+            self._lose()
+            if taken:
+                self._fenced = FencedError(
+                    f"Another consumer has taken the `group.instance.id` {self._instance!r} of the group "
+                    f"{self._group!r}: close this one."
+                )
+                return
+            self._id, self._heart = self._born()
+        self._was_in = True
+        self._join()
+
+    def _lose(self) -> None:
+        """What it had may belong to others already."""
+        self._generation, self._has_taken = -1, False
+        self._give_back(self._reading.assignment(), self._listeners.lost or self._listeners.revoked)
+
+    def _join(self) -> None:
+        if not self._assignors[0].cooperative:
+            self._give_back(self._reading.assignment(), self._listeners.revoked)
+        owned = tuple(sorted(self._reading.assignment()))
+        subscription = MemberSubscription(self._topics.topics(), owned, self._generation, self._instance)
+        names = tuple(assignor.name for assignor in self._assignors)
+        session_ms, poll_ms = self._settings["session.timeout.ms"], self._settings["max.poll.interval.ms"]
+        self._coordinator.bring(Join(Member(self._id, names, subscription, session_ms, poll_ms)))
+        self._wants_round = False
+
+    def _lead(self, group: Group) -> None:
+        """Divide the partitions; when the group went on meanwhile, the next look shows where it is."""
+        members = {member.id: member.subscription for member in group.members.values()}
+        shares = ASSIGNORS[group.strategy].assign(self._topics.partitions_for(members.values()), members)
+        try:
+            self._coordinator.bring(Sync(self._id, group.generation, shares))
+        except (CommitFailedError, RebalanceInProgressError):
+            return
+
+    def _take(self, generation: int, given: tuple[TopicPartition, ...]) -> None:
+        """Read what the new generation gives, after what it takes away was given back."""
+        owned = self._reading.assignment()
+        self._generation, self._has_taken = generation, False
+        revoked, added = owned - set(given), sorted(set(given) - owned)
+        self._wants_round = bool(revoked)  # others wait for it
+        self._give_back(revoked, self._listeners.revoked)
+        self._reading.take_over(given)
+        self._has_taken = True
+        if added and self._listeners.assigned is not None:
+            self._listeners.assigned(added)
+
+    def _give_back(self, partitions: Collection[TopicPartition], listener: PartitionsListener | None) -> None:
+        try:
+            if partitions and listener is not None:
+                listener(sorted(partitions))
+        finally:
+            if partitions:
+                self._reading.take_over(self._reading.assignment() - set(partitions))
+
+    def _is_current(self) -> bool:
+        group = self._coordinator.look()
+        return self._id in group.members and group.generation == self._generation
+
+    def _born(self) -> tuple[str, Heart]:
+        """A new id, and the thread that shows that its bearer lives."""
+        given = self._instance or self._settings["client.id"] or "consumer"
+        member = f"{_UNSAFE.sub('_', given)[:100]}-{uuid.uuid4().hex}"
+        beat_ms, poll_ms = self._settings["heartbeat.interval.ms"], self._settings["max.poll.interval.ms"]
+        is_static = self._instance is not None
+        return member, Heart(self._home, self._group, member, is_static=is_static, beat_ms=beat_ms, poll_ms=poll_ms)
