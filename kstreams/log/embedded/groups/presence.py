@@ -79,7 +79,7 @@ def read_sign(path: Path) -> LastSign:
         os.close(fd)
 
 
-class _Seen(NamedTuple):
+class _Silence(NamedTuple):
     """A sign, and for how long the observer has seen no other."""
 
     at_ms: int
@@ -97,7 +97,7 @@ class LifeSigns:
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _Silence] = {}
         self._looked_ms: int | None = None
 
     def dead(self, members: Iterable[Member], now_ms: int) -> list[tuple[str, str]]:
@@ -119,12 +119,12 @@ class LifeSigns:
         self._seen = seen
         return found
 
-    def _counted(self, member: Member, sign: LastSign, passed: int) -> _Seen:
+    def _counted(self, member: Member, sign: LastSign, passed: int) -> _Silence:
         before = self._seen.get(member.id)
         if before is None or before.at_ms != sign.at_ms:
-            return _Seen(sign.at_ms, 0)
+            return _Silence(sign.at_ms, 0)
         # A gap between two looks says that the observer itself stood still: it proves nothing of the others.
-        return _Seen(sign.at_ms, before.for_ms + min(max(passed, 0), _most_ms(member)))
+        return _Silence(sign.at_ms, before.for_ms + min(max(passed, 0), _most_ms(member)))
 
 
 def _most_ms(member: Member) -> int:
