@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import weakref
 from pathlib import Path
 
 from kstreams.errors import StateError
@@ -14,7 +15,7 @@ _NAME = ".lock"
 
 
 class DirectoryLock:
-    """Held from creation to `release`; a process that dies lets go of it.
+    """Held from creation to `release`, or as long as it is referred to; a process that dies lets go of it.
 
     Parameters
     ----------
@@ -30,14 +31,15 @@ class DirectoryLock:
     def __init__(self, directory: Path) -> None:
         try:
             private_folder(directory)
-            self._file = opened(lambda: private_file(directory / _NAME))
+            file = opened(lambda: private_file(directory / _NAME))
         except OSError as error:
             raise StateError(f"state directory {directory} cannot be used: {error}") from error
+        self._close = weakref.finalize(self, os.close, file)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.read(self._file, 20).decode(errors="replace").strip() or "unknown"
-            os.close(self._file)
+            holder = os.read(file, 20).decode(errors="replace").strip() or "unknown"
+            self.release()
             raise StateError(
                 f"state directory {directory} is in use by process {holder}: stop that one, or give this one another "
                 "state.dir or application.id"
@@ -45,11 +47,11 @@ class DirectoryLock:
         try:
             make_private(directory)  # RocksDB's files follow the umask, and one that was killed closed none
         except OSError as error:
-            os.close(self._file)
+            self.release()
             raise StateError(f"state directory {directory} cannot be used: {error}") from error
-        os.ftruncate(self._file, 0)
-        os.write(self._file, str(os.getpid()).encode())
+        os.ftruncate(file, 0)
+        os.write(file, str(os.getpid()).encode())
 
     def release(self) -> None:
         """Let go of the directory."""
-        os.close(self._file)
+        self._close()
