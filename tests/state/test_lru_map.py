@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import settings
@@ -93,3 +94,18 @@ def test_what_falls_out_is_deleted_in_the_changelog_too() -> None:
     assert list(store.all()) == [("a", 1), ("c", 3)]
     changes = state.changes()["l"]
     assert dict(zip(changes.keys.to_pylist(), changes.values.to_pylist(), strict=True))[b"b"] is None
+
+
+def test_who_looks_at_all_entries_changes_nothing_in_the_order_that_is_kept(tmp_path: Path) -> None:
+    builder = Stores.lru_map("l", 3, key=str, value=int)
+    state = open_task_state([builder], tmp_path, keep_all=True)
+    store = state.stores["l"]
+    store.put_many(["a", "b", "c", "a"], [1, 2, 3, 4])
+    assert len(list(store.all())) == 3
+    state.persist(state.changes(), {"l": 3})
+    state.close()
+    state = open_task_state([builder], tmp_path, keep_all=True)
+    store = state.stores["l"]
+    store.put("d", 5)
+    assert list(store.all()) == [("a", 4), ("c", 3), ("d", 5)]
+    state.close()

@@ -53,10 +53,9 @@ class LruMap(LiveKeyValueStore):
             self.put(key, value)
 
     def take_changes(self, timestamp_ms: int) -> Changes:
-        changed, used = self._entries.changed, self._used
-        self._entries.changed = {key: None for key in changed if key not in used} | used
+        keys, values = self._entries.take_changes(self._used)
         self._used = {}
-        return super().take_changes(timestamp_ms)
+        return Changes(self._keys.encode(keys), *self._values.encode(values, timestamp_ms))
 
     def rows(self, changes: Changes) -> ByteRows:
         return self._in_turn.numbered(changes)

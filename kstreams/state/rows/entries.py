@@ -7,7 +7,7 @@ a key that is not in the dict is looked up in the column family.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from typing import Any
@@ -171,11 +171,14 @@ class Entries(dict[Any, Any]):
         """Keys whose live value is not persisted yet."""
         return dict.fromkeys(chain(self._handed, self._earlier, self.changed))
 
-    def take_changes(self) -> tuple[list[Any], list[Any]]:
-        """Keys and live values that changed since the last call."""
+    def take_changes(self, last: Iterable[Any] = ()) -> tuple[list[Any], list[Any]]:
+        """Keys and live values that changed since the last call; also these, which come last and in their order."""
         if self._ordered is not None:
             self._in_order()
         taken = self._earlier | self.changed if self._earlier else self.changed
+        for key in last:
+            taken.pop(key, None)
+            taken[key] = None
         self._earlier, self.changed = {}, {}
         self._handed = self._handed | taken if self._handed else taken
         keys = list(taken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
@@ -97,6 +98,7 @@ def _listen_for_calls(session: SparkSession) -> None:
 
     gateway: Any = session.sparkContext._gateway
     POOL.close_unused()
+    gc.collect()  # of files that nobody will ever close
     ensure_callback_server_started(gateway)
     if gateway._callback_server.server_socket.fileno() >= _MOST_FOR_SELECT:
         session.stop()
