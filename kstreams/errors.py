@@ -63,6 +63,10 @@ class RebalanceInProgressError(LogError):
     """A commit while the group divides its partitions anew: to be tried again after the next poll."""
 
 
+class UncertainCommitError(LogError):
+    """A transaction of which nobody knows whether it counts: its producer can do nothing more."""
+
+
 class StateError(KStreamsError):
     """A state store that cannot be opened, read, written or restored."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,3 +40,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.order import BothEnds
 
     return BothEnds(config, log)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Any]:
+    """A broker of Apache Kafka that takes records of any time."""
+    from tests.support.kafka_cluster import KafkaCluster, can_run
+
+    if not can_run():
+        pytest.skip("a broker needs Java, and Maven to fetch it")
+    with KafkaCluster(settings={"log.message.timestamp.after.max.ms": 2**63 - 1}) as cluster:
+        yield cluster

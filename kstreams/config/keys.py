@@ -66,7 +66,8 @@ _USED = (
         "bootstrap.servers",
         SERVERS,
         None,
-        "Reserved for a Kafka cluster; refused in this version, which stores topics in `log.dir`.",
+        "Brokers of a Kafka cluster, which keeps the topics; or the address of another home, such as `log:/data/log`. "
+        "Without it, topics lie in `log.dir`.",
     ),
     Key("log.dir", PATH, ".kstreams/log", "Folder of the embedded log.", own=True),
     Key(
@@ -75,6 +76,27 @@ _USED = (
         "os",
         "Failures that acknowledged records of the embedded log survive. `none`: none is promised; `os`: the end of "
         "the process; `fsync`: also a power failure.",
+        own=True,
+    ),
+    Key(
+        "replication.factor",
+        integer(-1, 32767),
+        -1,
+        "Copies of the topics that are created on Kafka; -1: the default of the brokers.",
+    ),
+    Key("security.protocol", TEXT, None, "How Kafka is talked to: `PLAINTEXT`, `SSL` or `SASL_SSL`."),
+    Key(
+        "enable.ssl.certificate.verification",
+        FLAG,
+        None,
+        "Whether certificates of brokers are checked; false is refused without `security.allow.insecure`.",
+        own=True,
+    ),
+    Key(
+        "security.allow.insecure",
+        FLAG,
+        None,
+        "Allows passwords without encryption (`SASL_PLAINTEXT`) and brokers whose certificates are not checked.",
         own=True,
     ),
     Key(
@@ -311,11 +333,9 @@ _UNUSED = (
     _unused("receive.buffer.bytes", "set it under `consumer.` or `producer.`"),
     _unused("reconnect.backoff.max.ms", "set it under `consumer.` or `producer.`"),
     _unused("reconnect.backoff.ms", "set it under `consumer.` or `producer.`"),
-    _unused("replication.factor", "the embedded log holds one copy"),
     _unused("request.timeout.ms", "set it under `consumer.` or `producer.`"),
     _unused("retry.backoff.ms", "set it under `consumer.` or `producer.`"),
     _unused("rocksdb.config.setter", "the engine configures RocksDB"),
-    _unused("security.protocol", "set it under `consumer.` and `producer.`"),
     _unused("send.buffer.bytes", "set it under `consumer.` or `producer.`"),
     _unused("state.cleanup.delay.ms", "only `--reset` removes state that is no longer owned"),
     _unused("state.cleanup.dir.max.age.ms", "only `--reset` removes state that is no longer owned"),
@@ -339,6 +359,8 @@ PREFIXES = (
     "consumer.",
     "producer.",
     "admin.",
+    "sasl.",
+    "ssl.",
     "topic.",
     "spark.",
 )

@@ -1,6 +1,6 @@
-"""Topics: one interface (`api`), two homes: the embedded log and, later, Kafka.
+"""Topics: one interface (`api`), two homes: the embedded log and Kafka.
 
-The embedded log is loaded when it is first asked for: who only needs the interface does not wait for it.
+A home is loaded when it is first asked for: who only needs the interface does not wait for it.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ _LATER = {"EmbeddedLog": "log", "dump": "upkeep.dump", "verify": "upkeep.verify"
 
 def open_log(
     location: str | Path, *, clock: Clock | None = None, durability: str = "os", disk: Disk | None = None
-) -> EmbeddedLog:
+) -> Log:
     """Open a home of topics, made if it is not there.
 
     Parameters
     ----------
     location : str or Path
-        A folder for the embedded log, or an address such as `log:/data/log`.
+        A folder for the embedded log, or an address: `log:/data/log`, `kafka:localhost:9092`.
     clock : Clock or None
         The machine's clock unless given.
     durability : {"os", "fsync", "none"}
         What an acknowledged record survives: `os` the death of any process, `fsync` a power failure too, `none`
-        promises nothing.
+        promises nothing. On Kafka, the topics decide.
     disk : Disk or None
         What writes files; tests give one that fails.
 
@@ -85,8 +85,10 @@ def open_log(
     ...     admin.topics()["words"].partitions
     2
     """
-    home = cast("EmbeddedHome", home_at(location))  # there is no other kind yet
-    return home.open({"log.durability": durability}, clock=clock, disk=disk)
+    home, settings = home_at(location), {"log.durability": durability}
+    if disk is None:
+        return home.open(settings, clock=clock)
+    return cast("EmbeddedHome", home).open(settings, clock=clock, disk=disk)
 
 
 def __getattr__(name: str) -> Any:

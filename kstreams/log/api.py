@@ -1,17 +1,31 @@
 """What any home of topics offers: `Producer`, `Consumer`, `Admin`, `TransactionCoordinator`, and `Log` that makes them.
 
-Invariants: `tests/log/contract` states them and every home must pass it. Nothing here knows which home it is.
+Invariants: `tests/log/contract` states them and every home must pass it. Nothing here knows which home it is; what only
+some homes do is an `Ability`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError
 from kstreams.record import Headers
+
+
+class Ability(Enum):
+    """What not every home does."""
+
+    COMMITS_AT_ONCE = "what a transaction has written is visible when its commit returns, not a moment later"
+    COORDINATOR = "several producers' transactions are committed as one"
+    FAIR_POLLS = "each poll begins with another partition"
+    FRAMES = "writing decides what lies together, and offsets count records alone, not ends of transactions"
+    NEW_TOPICS_DIFFER = "a topic that was deleted and made anew is told from the old one"
+    TIME_ZERO = "records of the first millisecond of 1970 and times before it are kept"
+    TOPIC_TYPES = "the settings of a topic say what its records are"
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -172,11 +186,22 @@ class Consumer(Protocol):
         ...
 
     def position(self, partition: TopicPartition) -> int:
-        """Offset of the next record that `poll` would return."""
+        """Offset of the next record that `poll` would return. At an end it lies behind what is not handed out."""
+        ...
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Up to where this consumer could read now, asked at the home."""
+        ...
+
+    def is_at_end(self, partition: TopicPartition) -> bool:
+        """Whether the last poll came to where the partition ended then; false while that is not known."""
         ...
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
-        """What there is, at most `max_records` rows together; waits up to `timeout` seconds when there is nothing."""
+        """What is here, at most `max_records` rows together; waits up to `timeout` seconds when there is nothing.
+
+        No rows do not mean that there are none, nor few that there are no more: `is_at_end` does.
+        """
         ...
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
@@ -287,7 +312,7 @@ class Admin(Protocol):
         ...
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit all of these offsets as one."""
+        """Commit all of these offsets as one; metadata has 4,096 bytes at most."""
         ...
 
     def ask_to_shut_down(self, group: str) -> None:
@@ -308,11 +333,17 @@ class Admin(Protocol):
 class Log(Protocol):
     """A home of topics."""
 
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it does that not every home does."""
+        ...
+
     def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
         """Settings by Kafka's names.
 
         `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`, `buffer.memory`,
-        `max.block.ms`; and `transaction.coordinator`, the token of the coordinator that commits its transactions.
+        `max.block.ms`; `transaction.coordinator`, the token of the coordinator that commits its transactions; and
+        `delivery.report.only.error`: callbacks tell of failures alone, which costs less.
         """
         ...
 

@@ -109,7 +109,19 @@ def _embedded(place: str) -> TopicHome:
     return EmbeddedHome(Path(place))
 
 
-_HOMES: dict[str, Callable[[str], TopicHome]] = {"log": _embedded}
+def _kafka(servers: str) -> TopicHome:
+    try:
+        from kstreams.log.kafka.home import KafkaHome
+    except ModuleNotFoundError as error:
+        if error.name != "confluent_kafka":
+            raise
+        raise ConfigError(
+            f"Kafka's client is needed for the topics of {servers}: install it with `pip install 'kstreams-dsl[kafka]'`"
+        ) from None
+    return KafkaHome(servers)
+
+
+_HOMES: dict[str, Callable[[str], TopicHome]] = {"log": _embedded, "kafka": _kafka}
 _ADDRESS = re.compile(r"([a-z][a-z0-9+]+):(.+)", re.DOTALL)
 
 
@@ -127,7 +139,7 @@ def register_home(scheme: str, at: Callable[[str], TopicHome]) -> None:
 
 
 def home_at(address: str | Path) -> TopicHome:
-    """The home with an address: `<scheme>:<place>`, or the folder of an embedded log.
+    """The home with an address: `log:folder`, `kafka:host:port`, or the folder of an embedded log.
 
     Raises
     ------
@@ -148,16 +160,15 @@ def home_at(address: str | Path) -> TopicHome:
 
 
 def home_of(config: Mapping[str, Any]) -> TopicHome:
-    """The home that a configuration names.
+    """The home that a configuration names: `bootstrap.servers`, brokers or an address, else the folder `log.dir`.
 
-    Raises
-    ------
-    ConfigError
-        When it names a Kafka cluster.
+    Examples
+    --------
+    >>> home_of({"bootstrap.servers": "log:/data/log"}).address, home_of({"log.dir": "/data/log"}).address
+    ('log:/data/log', 'log:/data/log')
     """
-    if config["bootstrap.servers"]:
-        raise ConfigError(
-            "bootstrap.servers names a Kafka cluster, which this version cannot use yet: "
-            "leave it out to use the embedded log in log.dir"
-        )
-    return home_at(config["log.dir"])
+    servers = config.get("bootstrap.servers")
+    if not servers:
+        return home_at(config["log.dir"])
+    found = _ADDRESS.fullmatch(servers)
+    return home_at(servers if found and found[1] in _HOMES else f"kafka:{servers}")

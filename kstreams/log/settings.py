@@ -48,6 +48,13 @@ def choice(*allowed: str) -> Reader:
     return read
 
 
+def flag(value: Any) -> bool:
+    """Reads true or false."""
+    if str(value).lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return str(value).lower() == "true"
+
+
 def words(*allowed: str) -> Reader:
     """Reads a comma-separated list of allowed words; the result is in the order of `allowed`."""
 

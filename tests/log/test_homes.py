@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,10 +41,46 @@ def test_a_configuration_names_its_home(tmp_path: Path) -> None:
     assert "log.dir" in home_of(config).settings
 
 
-def test_a_kafka_cluster_is_refused_on_every_engine(tmp_path: Path) -> None:
-    config = Config.of({"application.id": "app", "bootstrap.servers": "localhost:9092"})
-    with pytest.raises(ConfigError, match="leave it out to use the embedded log"):
-        home_of(config)
+@pytest.mark.parametrize("servers", ["localhost:9092", "kafka:localhost:9092"])
+def test_brokers_in_a_configuration_name_a_kafka_cluster(servers: str) -> None:
+    assert home_of(Config.of({"bootstrap.servers": servers})).address == "kafka:localhost:9092"
+
+
+def test_an_embedded_log_may_stand_in_the_place_of_brokers(tmp_path: Path) -> None:
+    assert home_of(Config.of({"bootstrap.servers": f"log:{tmp_path}"})).address == f"log:{tmp_path}"
+
+
+@pytest.mark.parametrize("servers", ["localhost", "localhost:port", "one:9092,two"])
+def test_what_is_no_address_of_a_broker_is_refused(servers: str) -> None:
+    with pytest.raises(ConfigError, match="host:port"):
+        home_of({"bootstrap.servers": f"kafka:{servers}"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"security.protocol": "SASL_PLAINTEXT"}, "SASL_SSL"),
+        ({"security.protocol": "SASL_SSL", "enable.ssl.certificate.verification": False}, r"ssl\.ca\.location"),
+        ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "none"}, "other servers"),
+        ({"sasl.username": "scott"}, "nobody logs in"),
+        ({"security.protocol": "SASL_SSL", "sasl.jaas.config": "tiger;"}, r"sasl\.username"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanisms": "tiger", "sasl.password": "tiger"}, r"\*\*\*\*"),
+    ],
+)
+def test_unsafe_or_wrong_security_is_refused_without_telling_secrets(settings: dict[str, Any], named: str) -> None:
+    with (
+        home_at("kafka:localhost:9").open(Config.of(settings)) as log,
+        pytest.raises(ConfigError, match=named) as refusal,
+    ):
+        log.producer()
+    assert "tiger" not in str(refusal.value)
+
+
+def test_what_is_unsafe_is_done_when_it_is_asked_for() -> None:
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "scott"}
+    config = Config.of({**settings, "sasl.password": "tiger", "security.allow.insecure": True})
+    with home_at("kafka:localhost:9").open(config) as log:
+        log.consumer().close()
 
 
 def test_an_address_of_an_unknown_kind_is_refused() -> None:

@@ -86,6 +86,7 @@ class EmbeddedConsumer:
         self._finished: dict[int, TransactionState] = {}
         self._failure: LogError | None = None
         self._turn = 0
+        self._ended: set[TopicPartition] = set()
         self._group: str | None = self._settings["group.id"]
         self._membership: Membership | None = None
         self._committed: list[Callable[[], None]] = []  # what `commit_async` has to tell
@@ -166,6 +167,7 @@ class EmbeddedConsumer:
             if opened.get(source) is not reader:
                 reader.close()
         self._paused &= opened.keys()
+        self._ended.intersection_update(kept)
         self._readers = opened
 
     def assignment(self) -> frozenset[TopicPartition]:
@@ -178,12 +180,14 @@ class EmbeddedConsumer:
         if offset < 0:
             raise LogError(f"An offset is at least 0, not {offset}.")
         self._reader(partition).seek(offset)
+        self._ended.discard(partition)
 
     def seek_to_beginning(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Go to the first record that is there; of all assigned partitions when none is named."""
         for source in partitions or self._readers:
             reader = self._reader(source)
             reader.seek(reader.partition.head().start_offset)
+            self._ended.discard(source)
 
     def seek_to_end(self, partitions: Collection[TopicPartition] = ()) -> None:
         """Go to where the next record will be; of all assigned partitions when none is named."""
@@ -195,10 +199,19 @@ class EmbeddedConsumer:
         reader, end = self._reader(partition), self._end(partition)
         found = reader.offset_at_time(timestamp_ms)
         reader.seek(end if found is None else min(found, end))
+        self._ended.discard(partition)
 
     def position(self, partition: TopicPartition) -> int:
         """Offset of the next record that `poll` would look at."""
         return self._reader(partition).position
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Up to where this consumer could read now."""
+        return {source: self._end(source) for source in partitions}
+
+    def is_at_end(self, partition: TopicPartition) -> bool:
+        """Whether the last poll came to where the partition ended then."""
+        return self._reader(partition).partition.source in self._ended
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
         """What there is, at most `max_records` rows together; waits up to `timeout` seconds when there is nothing.
@@ -256,9 +269,10 @@ class EmbeddedConsumer:
         self._turn += 1
         batches: list[Batch] = []
         for i in range(len(active)):
-            reader = self._readers[active[(i + self._turn) % len(active)]]
+            source = active[(i + self._turn) % len(active)]
+            self._ended.discard(source)
             try:
-                found = reader.read(max_records)
+                found = self._readers[source].read(max_records)
             except LogError as error:
                 self._failure = error  # at the next poll, when what others gave in this one was handed over
                 break
@@ -266,6 +280,7 @@ class EmbeddedConsumer:
             max_records -= sum(map(len, found))
             if max_records <= 0:
                 break
+            self._ended.add(source)
         if not batches:
             self._raise_failure()
             self._check_deleted()

@@ -10,6 +10,7 @@ from typing import Any
 
 from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
+from kstreams.log.api import Ability
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
@@ -81,6 +82,11 @@ class EmbeddedLog:
             folder, catalogue, clock or SystemClock(), durability, disk, self._after_roll, self.tend
         )
         self._housekeeper = Housekeeper(self._home)
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """Everything."""
+        return frozenset(Ability)
 
     def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
         """A new producer; see `kstreams.log.api.Log`."""

@@ -19,13 +19,14 @@ from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
 from kstreams.log.embedded.segments.partition import PartitionBusyError
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.writer import Writer
-from kstreams.log.settings import Setting, choice, number, read_settings, text
+from kstreams.log.settings import Setting, choice, flag, number, read_settings, text
 from kstreams.record import Headers
 
 PRODUCER_SETTINGS = {
     "batch.size": Setting(1 << 20, number(0)),
     "buffer.memory": Setting(32 << 20, number(0)),
     "compression.type": Setting("none", choice("none", "lz4", "zstd")),
+    "delivery.report.only.error": Setting(False, flag),
     "linger.ms": Setting(5, number(-1)),
     "max.block.ms": Setting(60_000, number(0)),
     "transaction.coordinator": Setting(None, text),
@@ -278,7 +279,8 @@ class EmbeddedProducer:
         # One after the other: what a callback raises keeps none of the others from being called by the next flush.
         while (callback := self._next_completed()) is not None:
             assert callback.delivery is not None
-            callback.on_delivery(callback.delivery)
+            if callback.delivery.error is not None or not self._settings["delivery.report.only.error"]:
+                callback.on_delivery(callback.delivery)
 
     def _note(self, error: LogError) -> None:
         """Remember what went wrong for the next `flush`, and for the end of the transaction."""

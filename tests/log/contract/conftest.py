@@ -1,17 +1,44 @@
-"""The homes that must pass the contract: each is a function from a folder to an open log."""
+"""The homes that must pass the contract, each empty for every test; what not every home does is asked for by a mark."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
-from kstreams.log import Log, open_log
+from kstreams.log import Log, home_at, open_log
+from kstreams.log.api import Ability
+from tests.log.contract.reading import commits
+from tests.support.kafka_topics import delete_everything
 
-HOMES = {"embedded": lambda folder: open_log(folder / "log")}
+HOMES = [
+    "embedded",
+    pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.slow]),
+]
 
 
-@pytest.fixture(params=sorted(HOMES))
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+@pytest.fixture(params=HOMES)
+def log(request: pytest.FixtureRequest) -> Iterator[Log]:
     """An empty home of topics."""
-    with HOMES[request.param](tmp_path) as home:
+    open_home: Callable[[], AbstractContextManager[Log]] = request.getfixturevalue(f"{request.param}_home")
+    with open_home() as home:
+        for mark in request.node.iter_markers("needs"):
+            missing = set(mark.args) - home.abilities
+            if missing:
+                pytest.skip("; ".join(f"not offered: {each.value}" for each in sorted(missing, key=str)))
+        commits.take_a_moment = Ability.COMMITS_AT_ONCE not in home.abilities
         yield home
+
+
+@pytest.fixture
+def embedded_home(tmp_path) -> Callable[[], Log]:
+    return lambda: open_log(tmp_path / "log")
+
+
+@pytest.fixture
+def kafka_home(kafka) -> Callable[[], Log]:
+    delete_everything(kafka.bootstrap_servers)
+    return lambda: home_at(f"kafka:{kafka.bootstrap_servers}").open()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*abilities): what the home must be able to do")

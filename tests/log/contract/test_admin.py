@@ -10,10 +10,10 @@ from tests.log.contract.reading import sources, values_of
 
 def test_a_topic_is_described_as_it_was_created(log: Log) -> None:
     with log.admin() as admin:
-        admin.create_topic("words", partitions=3, config={"cleanup.policy": "compact", "segment.bytes": "65536"})
+        admin.create_topic("words", partitions=3, config={"cleanup.policy": "compact", "segment.bytes": "2097152"})
         topic = admin.describe_topic("words")
         assert (topic.name, topic.partitions) == ("words", 3)
-        assert (topic.config["cleanup.policy"], topic.config["segment.bytes"]) == ("compact", "65536")
+        assert (topic.config["cleanup.policy"], topic.config["segment.bytes"]) == ("compact", "2097152")
         assert admin.topics()["words"] == topic
 
 
@@ -35,7 +35,7 @@ def test_a_name_that_kafka_refuses_is_refused(log: Log, name: str) -> None:
     [
         ({"cleanup.polic": "compact"}, "cleanup.policy"),
         ({"cleanup.policy": "shrink"}, "compact"),
-        ({"retention.ms": "long"}, "whole number"),
+        ({"retention.ms": "long"}, "number"),
         ({"segment.bytes": "-5"}, "segment.bytes"),
         ({"compression.type": "rar"}, "zstd"),
     ],
@@ -84,7 +84,7 @@ def test_offsets_begin_at_zero_and_end_after_the_last_record(log: Log) -> None:
 
 
 def test_deleted_records_are_not_read_again(log: Log) -> None:
-    log.admin().create_topic("words", config={"segment.bytes": "1024"})
+    log.admin().create_topic("words", config={"segment.bytes": "1048576"})
     (source,) = sources("words")
     with log.producer() as producer:
         for i in range(100):

@@ -7,18 +7,19 @@ import pytest
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log import Log
-from tests.log.contract.reading import drain, sources
+from kstreams.log.api import Ability
+from tests.log.contract.reading import drain, polls, sources
 
 WORDS = TopicPartition("words", 0)
 
 
 @pytest.fixture
 def words(log: Log) -> Log:
-    """A topic with 1,000 records in small and large frames; record i has the value i and the timestamp 10 i."""
+    """A topic with 1,000 records in small and large frames; record i has the value i and the timestamp 10 i, not 0."""
     log.admin().create_topic("words")
-    with log.producer({"linger.ms": -1} if "embedded" in type(log).__module__ else None) as producer:
+    with log.producer({"linger.ms": -1}) as producer:
         for i in range(1_000):
-            producer.send("words", b"k", b"%d" % i, timestamp=10 * i)
+            producer.send("words", b"k", b"%d" % i, timestamp=10 * i or 1)
             if i < 20 or i % 100 == 0:
                 producer.flush()
     return log
@@ -33,8 +34,9 @@ def test_polls_return_what_comes_next_and_never_more_than_asked(words: Log) -> N
         consumer.assign([WORDS])
         consumer.seek_to_beginning()
         seen: list[int] = []
-        while batches := consumer.poll(max_records=7):
-            assert 0 < sum(map(len, batches)) <= 7
+        while len(seen) < 1_000:
+            batches = consumer.poll(10, max_records=7)
+            assert sum(map(len, batches)) <= 7
             for batch in batches:
                 assert batch.source == WORDS
                 assert batch.offsets.tolist() == numbers(batch.rows())
@@ -52,7 +54,7 @@ def test_reading_goes_on_at_the_offset_that_was_sought(words: Log, offset: int) 
         assert numbers(drain(consumer)) == list(range(offset, 1_000))
 
 
-@pytest.mark.parametrize("time", [-5, 0, 1, 10, 191, 1_005, 5_550, 9_990])
+@pytest.mark.parametrize("time", [-5, 0, 2, 10, 191, 1_005, 5_550, 9_990])
 def test_a_time_leads_to_the_first_record_at_or_after_it(words: Log, time: int) -> None:
     with words.consumer() as consumer:
         consumer.assign([WORDS])
@@ -81,7 +83,7 @@ def test_a_batch_stays_as_it_is_after_the_consumer_is_closed(words: Log) -> None
     with words.consumer() as consumer:
         consumer.assign([WORDS])
         consumer.seek_to_beginning()
-        batches = consumer.poll()
+        batches = list(polls(consumer))
     words.admin().delete_topic("words")
     assert numbers(row for batch in batches for row in batch.rows()) == list(range(1_000))
 
@@ -113,11 +115,12 @@ def test_paused_partitions_are_passed_over_until_they_are_resumed(log: Log) -> N
         consumer.assign([first, second])
         consumer.seek_to_beginning()
         consumer.pause([first])
-        assert numbers(drain(consumer)) == [1]
+        assert numbers(drain(consumer, paused=[first])) == [1]
         consumer.resume([first])
         assert numbers(drain(consumer)) == [0]
 
 
+@pytest.mark.needs(Ability.FAIR_POLLS)
 def test_no_partition_starves_another(log: Log) -> None:
     log.admin().create_topic("t", partitions=2)
     with log.producer() as producer:

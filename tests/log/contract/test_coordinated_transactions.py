@@ -5,7 +5,10 @@ import pytest
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import FencedError, LogError
 from kstreams.log import Log, OffsetAndMetadata, Producer, TransactionCoordinator
+from kstreams.log.api import Ability
 from tests.log.contract.reading import sources, values_of
+
+pytestmark = pytest.mark.needs(Ability.COORDINATOR)
 
 
 @pytest.fixture

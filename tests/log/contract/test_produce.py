@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.log import Delivery, Log, Producer
+from kstreams.log.api import Ability
 from kstreams.murmur2 import partition_of
 from tests.log.contract.reading import drain, rows_of, sources, values_of
 
@@ -18,9 +19,18 @@ def test_a_record_keeps_key_value_timestamp_and_headers(log: Log) -> None:
     headers = (("trace", b"\x00\xff"), ("trace", None), ("empty", b""))
     with log.producer() as producer:
         producer.send("words", b"k", b"v", timestamp=1_234, headers=headers)
-        producer.send("words", b"", b"", timestamp=0)
-        producer.send("words", b"k", None, timestamp=-1)
-    assert rows_of(log, "words") == [Row(b"k", b"v", 1_234, headers), Row(b"", b"", 0, ()), Row(b"k", None, -1, ())]
+        producer.send("words", b"", b"", timestamp=1)
+        producer.send("words", b"k", None, timestamp=5)
+    assert rows_of(log, "words") == [Row(b"k", b"v", 1_234, headers), Row(b"", b"", 1, ()), Row(b"k", None, 5, ())]
+
+
+@pytest.mark.needs(Ability.TIME_ZERO)
+def test_a_record_keeps_a_time_that_is_none(log: Log) -> None:
+    log.admin().create_topic("words")
+    with log.producer() as producer:
+        for time in (0, -1):
+            producer.send("words", b"k", b"v", timestamp=time)
+    assert [row.timestamp for row in rows_of(log, "words")] == [0, -1]
 
 
 def test_a_record_without_timestamp_gets_the_time_of_sending(log: Log) -> None:
@@ -65,7 +75,7 @@ def test_records_without_key_are_spread_over_the_partitions(log: Log) -> None:
             Row,
             st.none() | st.binary(max_size=9),
             st.none() | st.binary(max_size=9),
-            st.integers(0, 2**62),
+            st.integers(1, 2**62),
             st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2).map(tuple),
         ),
         max_size=30,
@@ -90,15 +100,15 @@ def test_rows_and_batches_for_a_partition_stay_in_the_order_they_were_sent(log: 
     source = TopicPartition("words", 0)
     with log.producer() as producer:
         producer.send("words", b"k", b"1")
-        producer.send_batch(Batch.of_rows(source, [Row(b"k", b"2", 0, ()), Row(b"k", b"3", 0, ())]))
+        producer.send_batch(Batch.of_rows(source, [Row(b"k", b"2", 1, ()), Row(b"k", b"3", 1, ())]))
         producer.send("words", b"k", b"4")
-        producer.send_batch(Batch.of_rows(source, [Row(b"k", b"5", 0, (("h", b"x"),))]))
+        producer.send_batch(Batch.of_rows(source, [Row(b"k", b"5", 1, (("h", b"x"),))]))
     assert values_of(log, "words") == [b"1", b"2", b"3", b"4", b"5"]
 
 
 def test_a_slice_of_a_batch_is_written_as_just_that(log: Log) -> None:
     log.admin().create_topic("words")
-    rows = [Row(b"k", b"%d" % i, i, (("n", b"%d" % i),)) for i in range(100)]
+    rows = [Row(b"k", b"%d" % i, i + 1, (("n", b"%d" % i),)) for i in range(100)]
     with log.producer() as producer:
         producer.send_batch(Batch.of_rows(TopicPartition("words", 0), rows).slice(10, 20))
     assert rows_of(log, "words") == rows[10:20]
@@ -106,7 +116,7 @@ def test_a_slice_of_a_batch_is_written_as_just_that(log: Log) -> None:
 
 def test_a_batch_larger_than_a_message_is_cut_into_several(log: Log) -> None:
     log.admin().create_topic("words", config={"max.message.bytes": "2000"})
-    rows = [Row(b"k", b"x" * 50, i, ()) for i in range(500)]
+    rows = [Row(b"k", b"x" * 50, i + 1, ()) for i in range(500)]
     told: list[Delivery] = []
     with log.producer() as producer:
         producer.send_batch(Batch.of_rows(TopicPartition("words", 0), rows), told.append)
@@ -134,7 +144,7 @@ def test_a_batch_with_a_record_too_large_is_refused_as_a_whole_and_alone(log: Lo
     told: list[bool] = []
     with log.producer() as producer:
         for size in (10, 5000, 20):
-            batch = Batch.of_rows(TopicPartition("words", 0), [Row(b"k", b"x" * size, 0, ()), Row(b"k", b"", 0, ())])
+            batch = Batch.of_rows(TopicPartition("words", 0), [Row(b"k", b"x" * size, 1, ()), Row(b"k", b"", 1, ())])
             producer.send_batch(batch, lambda delivery: told.append(delivery.error is None))
         with pytest.raises(LogError, match=r"max\.message\.bytes"):
             producer.flush()
@@ -179,7 +189,7 @@ def test_a_record_that_nobody_flushes_arrives_after_linger(log: Log) -> None:
 def test_compressed_topics_read_the_same(log: Log, compression: str, where: str) -> None:
     setting = {"compression.type": compression}
     log.admin().create_topic("words", config=setting if where == "topic" else None)
-    rows = [Row(b"key", b"value" * 20, i, (("h", b"x"),) if i % 3 else ()) for i in range(1000)]
+    rows = [Row(b"key", b"value" * 20, i + 1, (("h", b"x"),) if i % 3 else ()) for i in range(1000)]
     with log.producer(setting if where == "producer" else None) as producer:
         producer.send_batch(Batch.of_rows(TopicPartition("words", 0), rows))
     assert rows_of(log, "words") == rows
@@ -216,6 +226,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_known(log: Log) -> None:
         log.consumer({"isolation.level": "dirty"})
 
 
+@pytest.mark.needs(Ability.NEW_TOPICS_DIFFER)
 def test_a_producer_finds_the_new_topic_when_one_was_deleted_and_made_again(log: Log) -> None:
     log.admin().create_topic("words")
     with log.producer() as producer:
@@ -239,7 +250,7 @@ def test_what_is_no_bytes_is_refused_and_leaves_nothing_behind(log: Log) -> None
                 producer.send("words", **{"key": b"k", "value": b"v", **wrong})
         with pytest.raises(TypeError):
             producer.send("words", b"k", b"v", timestamp=1.5)
-        short = Batch.of_rows(TopicPartition("words", 0), [Row(b"k", b"v", 0, ())] * 3)
+        short = Batch.of_rows(TopicPartition("words", 0), [Row(b"k", b"v", 1, ())] * 3)
         short.values = short.values.slice(1)
         producer.send_batch(short)
         with pytest.raises(LogError, match="cannot be written"):

@@ -183,7 +183,7 @@ def test_a_transaction_with_a_record_that_cannot_be_written_cannot_be_committed(
     with transactional(words) as producer:
         producer.begin_transaction()
         send(producer, b"1")
-        producer.send_batch(Batch.of_rows(TopicPartition("table", 0), [Row(None, b"no key", 0, ())]))
+        producer.send_batch(Batch.of_rows(TopicPartition("table", 0), [Row(None, b"no key", 1, ())]))
         for _ in range(2):
             with pytest.raises(LogError, match="key"):
                 producer.commit_transaction()

@@ -9,6 +9,7 @@ import pytest
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.errors import LogError
 from kstreams.log import Delivery, Log
+from kstreams.log.api import Ability
 from tests.log.contract.reading import rows_of, values_of
 
 WORDS = TopicPartition("words", 0)
@@ -37,6 +38,7 @@ def test_a_record_that_no_log_can_hold_is_refused_when_it_is_sent(log: Log, wron
     assert values_of(log, "words") == [b"%d" % i for i in range(201) if i != 100]
 
 
+@pytest.mark.needs(Ability.TIME_ZERO)
 def test_times_at_the_ends_of_64_bits_are_kept(log: Log) -> None:
     log.admin().create_topic("words")
     with log.producer() as producer:
@@ -69,7 +71,7 @@ def test_rows_that_are_too_large_are_found_without_a_look_at_each_row(
     values: list[bytes] = [b"v"] * 20_000
     values[7] = values[19_999] = b"v" * 20_000
     keys = pa.array([b"k"] * len(values))
-    batch = Batch(WORDS, np.arange(len(values)), keys, pa.array(values), pa.array(range(len(values))))
+    batch = Batch(WORDS, np.arange(len(values)), keys, pa.array(values), pa.array(range(1, len(values) + 1)))
     slices = []
     cut = Batch.slice
 

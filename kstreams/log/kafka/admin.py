@@ -1,0 +1,219 @@
+"""`KafkaAdmin`: topics of a cluster, their offsets, and what groups committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, NewTopic
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import ConfigError, LogError
+from kstreams.log.api import OffsetAndMetadata, TopicDescription
+from kstreams.log.kafka.connection import TIMEOUT_S, Connection, outcome
+from kstreams.log.kafka.failures import raised, reason_of
+from kstreams.log.kafka.topic_settings import TYPES, refusal, translated
+from kstreams.log.naming import check_topic_name
+
+_OF_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+_SETTLE_S = 0.05
+_NO_OFFSET = -1001
+_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
+
+
+class KafkaAdmin:
+    """See `kstreams.log.api.Admin`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic and wait until the cluster knows it.
+
+        Raises
+        ------
+        TopicExistsError
+        ConfigError
+            For a name, a number of partitions or a setting that cannot be.
+        """
+        if partitions < 1:
+            raise ConfigError(f"A topic has at least one partition, not {partitions}.")
+        settings = translated(name, config)
+        wanted = NewTopic(check_topic_name(name), partitions, self._connection.replication, config=settings)
+        future = self._connection.admin.create_topics([wanted], request_timeout=TIMEOUT_S)[name]
+        try:
+            future.result(timeout=TIMEOUT_S + 5)
+        except KafkaException as error:
+            raise _not_created(name, settings, error) from None
+        self._connection.forget(name)
+        self._wait(lambda: self._connection.topic_partitions(name).get(name) == partitions)
+
+    def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change some settings of a topic, None to take one back; ConfigError for one that cannot be."""
+        self.describe_topic(name)
+        changed = {key: value for key, value in config.items() if key not in TYPES}
+        if not changed:
+            return
+        kinds = {True: AlterConfigOpType.DELETE, False: AlterConfigOpType.SET}
+        entries = [
+            ConfigEntry(key, value or "", incremental_operation=kinds[value is None]) for key, value in changed.items()
+        ]
+        resource = ConfigResource("topic", name, incremental_configs=entries)
+        future = self._connection.admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource]
+        try:
+            future.result(timeout=TIMEOUT_S + 5)
+        except KafkaException as error:
+            raise refusal(name, {key: value or "" for key, value in changed.items()}, str(error)) from None
+        self._connection.forget(name)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records, and wait until the cluster has forgotten it."""
+        if not self._connection.topic_partitions(name).get(name):
+            raise self._connection.unknown(name)
+        futures = self._connection.admin.delete_topics([name], request_timeout=TIMEOUT_S)
+        outcome(f"The topic {name!r} cannot be deleted", futures[name])
+        self._connection.forget(name)
+        self._wait(lambda: not self._connection.topic_partitions(name))
+
+    def topics(self) -> dict[str, TopicDescription]:
+        """All topics by name; their settings are asked for when somebody looks at one."""
+        found = self._connection.topic_partitions()
+        settings = cache(lambda: {name: _set(entries) for name, entries in self._connection.configs(found).items()})
+        return {name: TopicDescription(name, number, SettingsLater(name, settings)) for name, number in found.items()}
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """The topic's partitions and what is set on it; UnknownTopicError names the nearest topic."""
+        partitions = self._connection.topic_partitions(name).get(name)
+        if not partitions:
+            raise self._connection.unknown(name)
+        return TopicDescription(name, partitions, _set(self._connection.configs([name])[name]))
+
+    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """First offset of each partition that is still there."""
+        return self._connection.beginnings(partitions)
+
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], *, committed_only: bool = True
+    ) -> dict[TopicPartition, int]:
+        """Offset after the last record; with `committed_only`, at most that of the first open transaction."""
+        return self._connection.ends(partitions, committed_only=committed_only)
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Let the records before these offsets go; LogError for an offset after the end."""
+        ends = self.end_offsets(list(before), committed_only=False)
+        for source, offset in before.items():
+            if offset > ends[source]:
+                raise LogError(f"{source} ends at {ends[source]}: nothing before {offset} can be deleted.")
+        places = [Place(*source, offset) for source, offset in before.items()]
+        for place, future in self._connection.admin.delete_records(places, request_timeout=TIMEOUT_S).items():
+            outcome(f"Records of {place.topic}-{place.partition} cannot be deleted", future)
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets; partitions without one are left out. Open transactions are waited for."""
+        if not partitions:
+            return {}
+        try:
+            found = self._connection.group(group).committed([Place(*each) for each in partitions], timeout=TIMEOUT_S)
+        except KafkaException as error:
+            raise raised(f"What the group {group!r} has committed cannot be read", error) from None
+        return {
+            TopicPartition(at.topic, at.partition): OffsetAndMetadata(at.offset, at.metadata or "")
+            for at in found
+            if at.offset != _NO_OFFSET and at.error is None
+        }
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit all of these offsets as one."""
+        if not offsets:
+            return
+        try:
+            self._connection.group(group).commit(offsets=places_of(offsets), asynchronous=False)
+        except KafkaException as error:
+            reason = reason_of(error)
+            if reason is not None and reason.code() in _MEMBERS:
+                raise LogError(f"The group {group!r} has members, which alone may commit: stop them first.") from None
+            raise raised(f"The offsets of the group {group!r} cannot be committed", error) from None
+
+    def ask_to_shut_down(self, group: str) -> None:
+        """Call all members of a group to stop: those of this process, the only one that may run it."""
+        self._connection.shutdowns[group] = self.shutdowns(group) + 1
+
+    def shutdowns(self, group: str) -> int:
+        """How often that was done."""
+        return self._connection.shutdowns.get(group, 0)
+
+    def groups(self) -> list[str]:
+        """Names of the groups that the cluster knows."""
+        found = outcome("Groups", self._connection.admin.list_consumer_groups(request_timeout=TIMEOUT_S))
+        return sorted(group.group_id for group in found.valid)
+
+    def delete_group(self, group: str) -> None:
+        """Forget a group's offsets."""
+        future = self._connection.admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group]
+        try:
+            future.result(timeout=TIMEOUT_S + 5)
+        except KafkaException as error:
+            reason = reason_of(error)
+            if reason is None or reason.code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise raised(f"The group {group!r} cannot be deleted", error) from None
+
+    def close(self) -> None:
+        """Nothing to release: the clients belong to the connection."""
+
+    def __enter__(self) -> KafkaAdmin:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _wait(self, is_so: Callable[[], bool]) -> None:
+        """Brokers learn of a change some time after the controller has made it."""
+        for _ in range(int(TIMEOUT_S / _SETTLE_S)):
+            if is_so():
+                return
+            self._connection.clock.sleep(_SETTLE_S)
+        raise LogError(f"The brokers of {self._connection.servers} did not take over a change within {TIMEOUT_S} s.")
+
+
+class SettingsLater(Mapping[str, str]):
+    """The settings of one topic, asked for when somebody looks at them; `ask` gives those of all."""
+
+    def __init__(self, topic: str, ask: Callable[[], Mapping[str, Mapping[str, str]]]) -> None:
+        self._topic, self._ask = topic, ask
+
+    def __getitem__(self, key: str) -> str:
+        return self._ask()[self._topic][key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ask()[self._topic])
+
+    def __len__(self) -> int:
+        return len(self._ask()[self._topic])
+
+
+def places_of(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[Place]:
+    """Offsets to commit as the client takes them."""
+    return [Place(*source, at.offset, at.metadata) for source, at in offsets.items()]
+
+
+def _set(entries: Mapping[str, Any]) -> dict[str, str]:
+    """What is set on a topic itself, and its clean-up policy."""
+    return {
+        name: str(entry.value)
+        for name, entry in sorted(entries.items())
+        if entry.source == _OF_TOPIC or name == "cleanup.policy"
+    }
+
+
+def _not_created(name: str, settings: Mapping[str, str], error: KafkaException) -> Exception:
+    reason = reason_of(error)
+    if reason is not None and reason.code() == KafkaError.INVALID_CONFIG:
+        return refusal(name, settings, reason.str())
+    if reason is not None and reason.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        return ConfigError(f"The topic {name!r} cannot be made: {reason.str()} Set replication.factor.")
+    if reason is not None and reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+        return raised(f"The topic {name!r} exists already", error)
+    return raised(f"The topic {name!r} cannot be made", error)

@@ -1,0 +1,184 @@
+"""`Connection`: what clients of one cluster share: settings, an admin client, clients of groups, facts of topics."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer as GroupClient
+from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
+
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
+from kstreams.errors import LogError, UnknownTopicError
+from kstreams.log.kafka.client_settings import client_settings, made
+from kstreams.log.kafka.failures import raised
+from kstreams.log.naming import did_you_mean
+
+logger = logging.getLogger("kstreams.log.kafka")
+
+TIMEOUT_S = 30
+"""How long a request to the cluster may take."""
+
+_ISOLATION = {True: IsolationLevel.READ_COMMITTED, False: IsolationLevel.READ_UNCOMMITTED}
+
+
+class TopicFacts(NamedTuple):
+    """What a producer has to know of a topic."""
+
+    partitions: int
+    most_bytes: int  # of what is written at once
+    needs_key: bool
+
+
+class Connection:
+    """The connection of one process to a cluster.
+
+    Parameters
+    ----------
+    settings : mapping
+        Addresses and security, by Kafka's names.
+    admin_settings : mapping
+        What only admin clients get.
+    replication : int
+        Copies of the topics that are created; -1 for the default of the cluster.
+    clock : Clock
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], admin_settings: Mapping[str, Any], replication: int, clock: Clock
+    ) -> None:
+        self.replication, self.clock = replication, clock
+        self._settings, self._admin_settings = dict(settings), dict(admin_settings)
+        self._mutex = threading.RLock()
+        self._admin: AdminClient | None = None
+        self._groups: dict[str, GroupClient] = {}
+        self._facts: dict[str, TopicFacts] = {}
+        self.shutdowns: dict[str, int] = {}
+
+    @property
+    def servers(self) -> str:
+        """Where the cluster is."""
+        return str(self._settings["bootstrap.servers"])
+
+    def client(self, kind: str, make: Any, given: Mapping[str, Any]) -> Any:
+        """A client of confluent-kafka with these settings over those of the cluster."""
+        settings = client_settings(self._settings, given)
+        return made(kind, lambda full: make({**full, "logger": logger, "error_cb": _log_error}), settings)
+
+    @property
+    def admin(self) -> AdminClient:
+        """The admin client, made when it is first asked for."""
+        with self._mutex:
+            if self._admin is None:
+                self._admin = self.client("admin", AdminClient, self._admin_settings)
+            return self._admin
+
+    def group(self, group: str) -> GroupClient:
+        """A client that commits offsets for a group without being a member of it."""
+        with self._mutex:
+            if group not in self._groups:
+                ours = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+                self._groups[group] = self.client("consumer", lambda full: GroupClient({**full, **ours}), {})
+            return self._groups[group]
+
+    def topic_partitions(self, name: str | None = None) -> dict[str, int]:
+        """How many partitions each topic has, or one topic; those of Kafka's own are left out."""
+        try:
+            found = self.admin.list_topics(name, timeout=TIMEOUT_S).topics if name else self._all_topics()
+        except KafkaException as error:
+            raise raised(f"The topics of {self.servers} cannot be listed", error) from None
+        return {
+            topic: len(known.partitions)
+            for topic, known in found.items()
+            if known.error is None and not topic.startswith("__")
+        }
+
+    def require(self, sources: Collection[TopicPartition]) -> None:
+        """Raise UnknownTopicError for a partition that is not there."""
+        for topic in {source.topic for source in sources}:
+            partitions = self.facts(topic).partitions
+            for source in sources:
+                if source.topic == topic and not 0 <= source.partition < partitions:
+                    raise UnknownTopicError(
+                        f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {source.partition}."
+                    )
+
+    def facts(self, name: str) -> TopicFacts:
+        """What a producer has to know of a topic; raises UnknownTopicError, which names the nearest known topic."""
+        known = self._facts.get(name)
+        return self._learn(name) if known is None else known
+
+    def forget(self, name: str) -> None:
+        """A topic has changed."""
+        self._facts.pop(name, None)
+
+    def configs(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
+        """The settings of topics, as entries of the admin client."""
+        asked = [ConfigResource("topic", name) for name in names]
+        futures = self.admin.describe_configs(asked, request_timeout=TIMEOUT_S) if asked else {}
+        return {resource.name: outcome(f"The topic {resource.name!r}", each) for resource, each in futures.items()}
+
+    def offsets(
+        self, sources: Iterable[TopicPartition], spec: OffsetSpec, *, committed_only: bool = True
+    ) -> dict[TopicPartition, int]:
+        """Offsets of partitions as the cluster knows them now; -1 where no record fits."""
+        asked = {Place(*source): spec for source in sources}
+        if not asked:
+            return {}
+        futures = self.admin.list_offsets(asked, isolation_level=_ISOLATION[committed_only], request_timeout=TIMEOUT_S)
+        return {
+            TopicPartition(place.topic, place.partition): outcome(f"The offsets of {place.topic}", each).offset
+            for place, each in futures.items()
+        }
+
+    def beginnings(self, sources: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """First offset of each partition that is still there."""
+        return self.offsets(sources, OffsetSpec.earliest(), committed_only=False)
+
+    def ends(self, sources: Iterable[TopicPartition], *, committed_only: bool = True) -> dict[TopicPartition, int]:
+        """Offset after the last record; with `committed_only`, at most that of the first open transaction."""
+        return self.offsets(sources, OffsetSpec.latest(), committed_only=committed_only)
+
+    def close(self) -> None:
+        """Release the clients."""
+        with self._mutex:
+            for client in self._groups.values():
+                client.close()
+            self._groups.clear()
+            self._admin = None
+
+    def _all_topics(self) -> Any:
+        return self.admin.list_topics(timeout=TIMEOUT_S).topics
+
+    def _learn(self, name: str) -> TopicFacts:
+        partitions = self.topic_partitions(name).get(name)
+        if not partitions:
+            raise self.unknown(name)
+        config = self.configs([name])[name]
+        policy, most = config["cleanup.policy"].value, int(config["max.message.bytes"].value)
+        self._facts[name] = TopicFacts(partitions, most, "compact" in policy)
+        return self._facts[name]
+
+    def unknown(self, name: str) -> UnknownTopicError:
+        """The error for a topic that is not there."""
+        hint = did_you_mean(name, self.topic_partitions())
+        return UnknownTopicError(f"There is no topic {name!r} in the Kafka cluster {self.servers}.{hint}")
+
+
+def outcome(what: str, future: Any) -> Any:
+    """What a future of the admin client gives; raises a LogError that begins with `what`."""
+    try:
+        return future.result(timeout=TIMEOUT_S + 5)
+    except KafkaException as error:
+        raise raised(what, error) from None
+    except TimeoutError:
+        raise LogError(f"{what}: the cluster gave no answer within {TIMEOUT_S} s.") from None
+
+
+def _log_error(error: Any) -> None:
+    logger.warning("%s (%s)", error.str(), error.name())

@@ -1,0 +1,47 @@
+"""What Kafka's client reports as the errors of kstreams: a sentence, without secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kstreams.errors import FencedError, LogError, TopicExistsError, UnknownTopicError
+
+_KINDS: dict[int, type[LogError]] = {
+    KafkaError._FENCED: FencedError,
+    KafkaError.INVALID_PRODUCER_EPOCH: FencedError,
+    KafkaError.PRODUCER_FENCED: FencedError,
+    KafkaError.TOPIC_ALREADY_EXISTS: TopicExistsError,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: UnknownTopicError,
+    KafkaError._UNKNOWN_TOPIC: UnknownTopicError,
+    KafkaError._UNKNOWN_PARTITION: UnknownTopicError,
+}
+
+
+def reason_of(error: BaseException) -> Any:
+    """The KafkaError in an exception; None when there is none. `flush` may wrap it in a SystemError."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, KafkaException) and seen.args and isinstance(seen.args[0], KafkaError):
+            return seen.args[0]
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def log_error(what: str, reason: Any) -> LogError:
+    """The error to raise for a KafkaError.
+
+    Parameters
+    ----------
+    what : str
+        What was tried, as the beginning of a sentence.
+    reason : KafkaError
+    """
+    return _KINDS.get(reason.code(), LogError)(f"{what}: {reason.str()} ({reason.name()}).")
+
+
+def raised(what: str, error: BaseException) -> LogError:
+    """The error to raise for what a call of the client has raised."""
+    reason = reason_of(error)
+    return LogError(f"{what}: {error}") if reason is None else log_error(what, reason)

@@ -1,0 +1,58 @@
+"""`KafkaLog`: a Kafka cluster that makes producers, consumers and admins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from kstreams.errors import UnsupportedError
+from kstreams.log.api import Ability
+from kstreams.log.kafka.admin import KafkaAdmin
+from kstreams.log.kafka.connection import Connection
+from kstreams.log.kafka.consumer import KafkaConsumer
+from kstreams.log.kafka.producer import KafkaProducer
+
+
+class KafkaLog:
+    """See `kstreams.log.api.Log`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """None of them."""
+        return frozenset()
+
+    def producer(self, config: Mapping[str, Any] | None = None) -> KafkaProducer:
+        """A new producer; idempotent, and transactional with a `transactional.id`."""
+        return KafkaProducer(self._connection, config)
+
+    def coordinator(self, transactional_id: str) -> NoReturn:
+        """Kafka commits one transaction at a time: none is committed together with others."""
+        raise UnsupportedError(
+            "Kafka cannot commit the transactions of several producers as one, as the engine `spark` does with exactly "
+            "once: use the native engine, or keep the topics in the embedded log (leave bootstrap.servers out)."
+        )
+
+    def consumer(self, config: Mapping[str, Any] | None = None) -> KafkaConsumer:
+        """A new consumer; see `kstreams.log.api.Log`."""
+        return KafkaConsumer(self._connection, config)
+
+    def admin(self) -> KafkaAdmin:
+        """A new admin."""
+        return KafkaAdmin(self._connection)
+
+    def tend(self) -> bool:
+        """False: the brokers see to their files themselves."""
+        return False
+
+    def close(self) -> None:
+        """Release the connection; close producers and consumers before."""
+        self._connection.close()
+
+    def __enter__(self) -> KafkaLog:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,284 @@
+"""`KafkaProducer`: sends records to a cluster; idempotent, and in transactions with a `transactional.id`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from operator import index
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import KafkaException
+from confluent_kafka import Producer as Client
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UnknownTopicError
+from kstreams.log.api import OffsetAndMetadata, OnDelivery
+from kstreams.log.kafka.connection import Connection, TopicFacts
+from kstreams.log.kafka.deliveries import Deliveries
+from kstreams.log.kafka.failures import raised
+from kstreams.log.kafka.record_checks import checked_headers, checked_time, row_bytes, unwritable_rows
+from kstreams.log.kafka.transactions import Transactions
+from kstreams.murmur2 import partition_of
+from kstreams.record import Headers
+
+_WRITE = {
+    "compression.type": "lz4",
+    "linger.ms": 20,
+    "batch.size": 1_000_000,
+    "message.max.bytes": 100_000_000,  # the topic decides
+    "queue.buffering.max.messages": 1_000_000,
+    "enable.idempotence": True,
+}
+_LONGEST_LINGER_MS = 60_000  # for -1, until the batch is full or `flush`: Kafka's client knows no such
+_ROWS = 1_000  # of a batch, between two looks at what the client has to tell
+_WAIT_S = 0.1
+
+
+class KafkaProducer:
+    """See `kstreams.log.api.Producer`.
+
+    Parameters
+    ----------
+    connection : Connection
+    config : mapping or None
+        Settings of Kafka's producer, or of librdkafka. With `delivery.report.only.error`, callbacks tell of failures
+        alone, and sending costs half as much.
+    """
+
+    def __init__(self, connection: Connection, config: Mapping[str, Any] | None = None) -> None:
+        given = {**_WRITE, **(config or {})}
+        if given.pop("transaction.coordinator", None) is not None:
+            raise ConfigError("Kafka has no `transaction.coordinator`: give a `transactional.id`, and commit with it.")
+        self._block_s = int(given.pop("max.block.ms", 60_000)) / 1000
+        if (memory := given.pop("buffer.memory", None)) is not None:
+            given["queue.buffering.max.kbytes"] = max(1, int(memory) // 1024)
+        if int(given["linger.ms"]) < 0:
+            given["linger.ms"] = _LONGEST_LINGER_MS
+        self._tells_failures_only = str(given.get("delivery.report.only.error", False)).lower() == "true"
+        self._connection, self._deliveries = connection, Deliveries()
+        settings = {**given, "on_delivery": self._deliveries.report}
+        self._batch_size = int(given["batch.size"])
+        self._client = connection.client("producer", Client, settings)
+        self._unflushed: Counter[str] = Counter()  # bytes, of topics that take less than a batch at once
+        self._turn, self._closed = 0, False
+        name = given.get("transactional.id")
+        self._transactions = None if name is None else Transactions(self._client, name, self._block_s, connection)
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None:
+        """Buffer one record; its partition is murmur2 of the key unless given.
+
+        Raises
+        ------
+        UnknownTopicError, BufferFullError
+        LogError
+            When the record can never be written: it is too large, lacks a key that its topic asks for, has the time 0
+            or one beyond 64 bits, or a header whose name is no text. And as for transactions.
+        """
+        facts = self._ready(topic)
+        if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
+            raise LogError(f"Keys and values are bytes or None, not {type(key).__name__} and {type(value).__name__}.")
+        named = checked_headers(headers)
+        time = self._connection.clock.now_ms() if timestamp is None else checked_time(timestamp)
+        chosen = self._partition(topic, key, facts) if partition is None else index(partition)
+        if not 0 <= chosen < facts.partitions:
+            raise UnknownTopicError(
+                f"The topic {topic!r} has the partitions 0 to {facts.partitions - 1}, not {chosen}."
+            )
+        size = row_bytes(key, value, named)
+        if size > facts.most_bytes:
+            raise LogError(f"A record of {size} bytes is too large for {topic!r}: raise its `max.message.bytes`.")
+        if key is None and facts.needs_key:
+            raise LogError(f"The topic {topic!r} is compacted, so each of its records needs a key.")
+        self._make_room(topic, size, facts)
+        report = None
+        if on_delivery is not None:
+            pending = self._deliveries.expect(TopicPartition(topic, chosen), 1, on_delivery)
+            report = partial(self._deliveries.report, pending=pending)
+        self._produce(topic, value, key, chosen, report, time, named)
+
+    def send_batch(self, batch: Batch, on_delivery: OnDelivery | None = None) -> None:
+        """Buffer a batch for the partition it names; where a row cannot be written, all of it fails, at `flush`."""
+        if not len(batch):
+            return
+        topic, partition = batch.source
+        facts = self._ready(topic)
+        self._connection.require([batch.source])
+        pending = None if on_delivery is None else self._deliveries.expect(batch.source, len(batch), on_delivery)
+        try:
+            columns = _columns(batch)
+            for error in dict(unwritable_rows(batch, facts)).values():
+                raise error
+        except LogError as error:
+            self._deliveries.note(error)
+            if pending is not None:
+                pending.fail(error)
+            return
+        report = None if pending is None else partial(self._deliveries.report, pending=pending)
+        is_small = facts.most_bytes < self._batch_size
+        for key, value, time, headers in columns:
+            if is_small:
+                self._make_room(topic, row_bytes(key, value, headers), facts)
+            self._produce(topic, value, key, partition, report, time, headers)
+        self._client.poll(0)
+
+    def refused(self, batch: Batch) -> dict[int, LogError]:
+        """The rows of a batch that its topic would never take, and why."""
+        return dict(unwritable_rows(batch, self._connection.facts(batch.source.topic)))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until all that was sent is written; raises the first error since the last flush."""
+        until = None if timeout is None else monotonic() + timeout
+        try:
+            while self._client.flush(_WAIT_S) > 0:
+                if until is not None and monotonic() > until:
+                    raise LogError(f"Records were not written within {timeout} s.")
+        except (KafkaException, SystemError) as error:
+            raise raised("Writing failed", error) from None
+        self._unflushed.clear()
+        failure = self._deliveries.take_error()
+        try:
+            self._deliveries.call_back()
+        finally:
+            if failure is not None:
+                raise failure
+
+    def begin_transaction(self) -> None:
+        """Start a transaction; FencedError if a newer producer has the transactional id."""
+        self._transactional().begin()
+        self._deliveries.error = self._deliveries.spoilt = None
+
+    def commit_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, group: str | None = None
+    ) -> None:
+        """Write what was sent, then make it and the group's offsets visible as one.
+
+        Raises
+        ------
+        FencedError
+            A newer producer has the transactional id; nothing of the transaction will ever be seen.
+        UncertainCommitError
+            The cluster gave no answer in time: this producer can do nothing more.
+        LogError
+            A record could not be written: abort the transaction.
+        """
+        if offsets and group is None:
+            raise LogError("Offsets are committed for a group: name it.")
+        transactions = self._transactional()
+        transactions.require_open()
+        if self._deliveries.spoilt is None:
+            self._flush_transaction()
+        if self._deliveries.spoilt is not None:
+            raise self._deliveries.spoilt
+        transactions.commit(offsets or {}, group)
+
+    def prepare_transaction(self) -> str:
+        """Kafka has no coordinator that commits for others."""
+        raise LogError("A transaction is prepared for a coordinator, which Kafka does not have: commit it.")
+
+    def abort_transaction(self) -> None:
+        """Drop what was sent since `begin_transaction`."""
+        self._transactional().abort()
+        self._deliveries.error = self._deliveries.spoilt = None
+        self._deliveries.call_back()
+
+    def close(self) -> None:
+        """Flush and release; an open transaction is aborted."""
+        if self._closed:
+            return
+        self._closed = True
+        transactions = self._transactions
+        if transactions is None:
+            self.flush()
+        elif transactions.is_open and not transactions.is_lost:
+            with suppress(FencedError):  # whoever fenced it has aborted its transaction
+                self.abort_transaction()
+
+    def __enter__(self) -> KafkaProducer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _ready(self, topic: str) -> TopicFacts:
+        if self._closed:
+            raise LogError("This producer is closed: open another.")
+        if self._transactions is not None:
+            self._transactions.require_open()
+        return self._connection.facts(topic)
+
+    def _transactional(self) -> Transactions:
+        if self._transactions is None:
+            raise LogError("Transactions need a producer with a `transactional.id`: set it.")
+        return self._transactions
+
+    def _flush_transaction(self) -> None:
+        """Write what was sent; of a producer that was fenced meanwhile the commit tells better."""
+        try:
+            self.flush()
+        except LogError:
+            if self._deliveries.spoilt is None:
+                raise
+
+    def _partition(self, topic: str, key: bytes | None, facts: TopicFacts) -> int:
+        if key is not None:
+            return partition_of(key, facts.partitions)
+        self._turn += 1
+        return self._turn % facts.partitions
+
+    def _make_room(self, topic: str, size: int, facts: TopicFacts) -> None:
+        """Let no more wait for a topic than it takes at once: the client makes batches as large as for any other."""
+        if facts.most_bytes >= self._batch_size:
+            return
+        if self._unflushed[topic] + size > facts.most_bytes:
+            while self._client.flush(_WAIT_S) > 0:
+                pass
+            self._unflushed.clear()
+        self._unflushed[topic] += size
+
+    def _produce(self, topic: str, value: Any, key: Any, partition: int, report: Any, time: int, headers: Any) -> None:
+        until = 0.0
+        while True:
+            try:
+                # By position: keywords cost a tenth.
+                self._client.produce(topic, value, key, partition, report, None, time, headers)
+                return
+            except BufferError:
+                until = until or monotonic() + self._block_s
+                if monotonic() >= until:
+                    raise BufferFullError(
+                        f"The producer's buffer stayed full for {self._block_s:g} s: send again later or raise "
+                        "`buffer.memory`."
+                    ) from None
+                self._client.poll(_WAIT_S)
+            except KafkaException as error:
+                raise raised(f"A record for {topic}-{partition} cannot be sent", error) from None
+
+
+def _columns(batch: Batch) -> Any:
+    """The rows of a batch as the client takes them."""
+    count, columns = len(batch), (batch.keys, batch.values, batch.timestamps)
+    if any(len(column) != count for column in columns) or batch.timestamps.null_count:
+        raise LogError(f"A batch for {batch.source} cannot be written: columns differ in length, or times are missing.")
+    try:
+        keys, values = (column.cast(pa.binary()).to_pylist() for column in columns[:2])
+    except pa.ArrowInvalid as error:
+        raise LogError(f"A batch for {batch.source} cannot be written: {error}") from None
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise LogError(f"A batch for {batch.source} cannot be written: {error}") from None
+    headers: Any = [None] * count if batch.headers is None else [list(row) or None for row in batch.header_rows()]
+    return zip(keys, values, np.asarray(batch.timestamps).tolist(), headers, strict=True)

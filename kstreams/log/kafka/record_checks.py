@@ -1,0 +1,89 @@
+"""Which records Kafka never takes, known before they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import index
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from kstreams.batch import Batch
+from kstreams.errors import LogError
+from kstreams.log.kafka.connection import TopicFacts
+from kstreams.record import Headers
+
+_BATCH_BYTES, _ROW_BYTES = 61, 30  # what Kafka's format adds, at most
+
+
+def checked_time(timestamp: int) -> int:
+    """A time that can be written: Kafka's client takes 0 for no time, and would write that of sending."""
+    time = index(timestamp)
+    if time == 0:
+        raise no_time_zero("A record")
+    if not -(2**63) <= time < 2**63:
+        raise LogError(f"The timestamp {time} does not fit into 64 bits: give milliseconds since 1970.")
+    return time
+
+
+def no_time_zero(what: str) -> LogError:
+    """The error for a record of the very first millisecond."""
+    return LogError(
+        f"{what} has the timestamp 0, which Kafka's client cannot write (it would write the time of sending): give the "
+        "milliseconds since 1970, 1 at least."
+    )
+
+
+def checked_headers(headers: Headers) -> list[tuple[str, bytes | None]] | None:
+    """Headers as the client takes them; None when there are none."""
+    if not headers:
+        return None
+    return [(_name(name), None if raw is None else bytes(raw)) for name, raw in headers]
+
+
+def row_bytes(key: bytes | None, value: bytes | None, headers: Any) -> int:
+    """Bytes of a record that is sent alone, at most and uncompressed."""
+    size = _BATCH_BYTES + _ROW_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
+    return size + sum(len(name.encode()) + len(raw or b"") + 10 for name, raw in headers or ())
+
+
+def unwritable_rows(batch: Batch, facts: TopicFacts) -> Iterator[tuple[int, LogError]]:
+    """The rows of a batch that its topic would never take, each with the reason."""
+    if batch.timestamps.null_count:
+        without = LogError(f"A record for {batch.source} has no timestamp: give it one (milliseconds).")
+        yield from ((row, without) for row in np.flatnonzero(batch.timestamps.is_null()).tolist())
+    zero = np.asarray(batch.timestamps.fill_null(1)) == 0
+    if zero.any():
+        error = no_time_zero(f"A record for {batch.source}")
+        yield from ((row, error) for row in np.flatnonzero(zero).tolist())
+    if facts.needs_key and batch.keys.null_count:
+        keyless = LogError(f"{batch.source} is compacted, so each of its records needs a key: one has none.")
+        yield from ((row, keyless) for row in np.flatnonzero(batch.keys.is_null()).tolist())
+    if batch.keys.nbytes + batch.values.nbytes > facts.most_bytes or batch.headers is not None:
+        yield from _too_large_rows(batch, facts.most_bytes)
+
+
+def _too_large_rows(batch: Batch, most_bytes: int) -> Iterator[tuple[int, LogError]]:
+    sizes = np.full(len(batch), _BATCH_BYTES + _ROW_BYTES, dtype=np.int64)
+    for column in (batch.keys, batch.values):
+        sizes += np.asarray(pc.binary_length(column).fill_null(0), dtype=np.int64)
+    if batch.headers is not None:
+        sizes += [sum(len(name.encode()) + len(raw or b"") + 10 for name, raw in row) for row in batch.header_rows()]
+    for row in np.flatnonzero(sizes > most_bytes).tolist():
+        yield (
+            row,
+            LogError(
+                f"A record of {sizes[row]} bytes is too large for {batch.source}: raise its `max.message.bytes` "
+                f"({most_bytes}) or send less at once."
+            ),
+        )
+
+
+def _name(name: object) -> str:
+    text = str(name)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise LogError(f"The name {text!r} of a header cannot be written as UTF-8: {error.reason}.") from None
+    return text
