@@ -23,6 +23,7 @@ class Ability(Enum):
     COORDINATOR = "several producers' transactions are committed as one"
     FAIR_POLLS = "each poll begins with another partition"
     FRAMES = "writing decides what lies together, and offsets count records alone, not ends of transactions"
+    GROUPS = "consumers with a `group.id` share partitions: a `GroupConsumer`"
     NEW_TOPICS_DIFFER = "a topic that was deleted and made anew is told from the old one"
     TIME_ZERO = "records of the first millisecond of 1970 and times before it are kept"
     TOPIC_TYPES = "the settings of a topic say what its records are"

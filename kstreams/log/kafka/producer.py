@@ -16,8 +16,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UnknownTopicError
-from kstreams.log.api import OffsetAndMetadata, OnDelivery
+from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UnknownTopicError, UnsupportedError
+from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
 from kstreams.log.kafka.failures import raised
@@ -163,7 +163,9 @@ class KafkaProducer:
         self._deliveries.error = self._deliveries.spoilt = None
 
     def commit_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, group: str | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        group: str | GroupMetadata | None = None,
     ) -> None:
         """Write what was sent, then make it and the group's offsets visible as one.
 
@@ -178,13 +180,15 @@ class KafkaProducer:
         """
         if offsets and group is None:
             raise LogError("Offsets are committed for a group: name it.")
-        transactions = self._transactional()
+        transactions, name = self._transactional(), group.group if isinstance(group, GroupMetadata) else group
+        if isinstance(group, GroupMetadata) and group.member:
+            raise UnsupportedError("Groups with members are not there yet on Kafka: commit for the group by its name.")
         transactions.require_open()
         if self._deliveries.spoilt is None:
             self._flush_transaction()
         if self._deliveries.spoilt is not None:
             raise self._deliveries.spoilt
-        transactions.commit(offsets or {}, group)
+        transactions.commit(offsets or {}, name)
 
     def prepare_transaction(self) -> str:
         """Kafka has no coordinator that commits for others."""
