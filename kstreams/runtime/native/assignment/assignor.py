@@ -1,0 +1,121 @@
+"""`assign_tasks`: the assignment of an application's tasks to its processes, as Kafka Streams' high availability one.
+
+It has two parts: where tasks are to be in the end, and where they are now. A task whose client has to catch up first
+runs meanwhile where its state is, and its client warms up; at most `max.warmup.replicas` do so at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.native.assignment.actives import place_active
+from kstreams.runtime.native.assignment.clients import AssignmentRules, Clients, ClientShare, ClientState, TaskShares
+from kstreams.runtime.native.assignment.standbys import StandbyPlan, place_standbys
+
+
+def assign_tasks(
+    tasks: Mapping[TaskId, bool], clients: Mapping[str, ClientState], rules: AssignmentRules | None = None
+) -> TaskShares:
+    """Assign tasks to clients.
+
+    Every task is active at one client; a client never has two replicas of a task. The same clients with the same state
+    get the same shares.
+
+    Parameters
+    ----------
+    tasks : mapping of TaskId to bool
+        All tasks, and whether they have state.
+    clients : mapping of str to ClientState
+        The processes by name; at least one.
+    rules : AssignmentRules or None
+
+    Examples
+    --------
+    A second process joins. It warms up for its share, and gets it when it is caught up:
+
+    >>> tasks = {TaskId(0, partition): True for partition in range(4)}
+    >>> one = ClientState(active=frozenset(tasks))
+    >>> first = assign_tasks(tasks, {"one": one, "two": ClientState()})
+    >>> [str(task) for task in first.shares["one"].active], [str(task) for task in first.shares["two"].warmup]
+    (['0_0', '0_1', '0_2', '0_3'], ['0_0', '0_1'])
+    >>> first.is_final
+    False
+    >>> warm = frozenset(first.shares["two"].warmup)
+    >>> two = ClientState(standby=warm, lags=dict.fromkeys(warm, 12))
+    >>> second = assign_tasks(tasks, {"one": one, "two": two})
+    >>> [str(task) for task in second.shares["one"].active], [str(task) for task in second.shares["two"].active]
+    (['0_2', '0_3'], ['0_0', '0_1'])
+    >>> second.is_final
+    True
+    """
+    known = Clients(clients, rules or AssignmentRules())
+    stateful = {task for task, has_state in tasks.items() if has_state}
+    target = place_active(stateful, known, {})
+    others = place_active(tasks.keys() - stateful, known, Counter(target.values()))
+    standbys = place_standbys(target, known, Counter([*target.values(), *others.values()]))
+    return _Transition(known, target, standbys).shares(others)
+
+
+class _Transition:
+    """The way from what clients have to what they are to have."""
+
+    def __init__(self, clients: Clients, target: Mapping[TaskId, str], standbys: StandbyPlan) -> None:
+        self._clients, self._target = clients, target
+        self._keepers = {task: set(keepers) for task, keepers in standbys.keepers.items()}
+        self._waiting = standbys.waiting
+        self._runs = {task: self._runner(task) for task in target}
+        self._warmups: list[tuple[TaskId, str]] = []
+
+    def shares(self, others: Mapping[TaskId, str]) -> TaskShares:
+        """What each client gets now."""
+        moved = [task for task in self._target if self._runs[task] != self._target[task]]
+        for task in moved:
+            self._trade(task)
+        waiting = self._hold_back()
+        self._warm_up([task for task in moved if self._target[task] not in self._keepers[task]], waiting)
+        active = {**self._runs, **others}
+        shares = {name: self._share(name, active) for name in self._clients.states}
+        return TaskShares(shares, is_final=not moved and not waiting)
+
+    def _runner(self, task: TaskId) -> str:
+        """Who runs a task now: its client if nobody is readier, else whoever is, best one that has it or keeps it."""
+        wanted, ready = self._target[task], self._clients.readiness
+        least = min(ready(name, task) for name in self._clients.states)
+        if ready(wanted, task) == least:
+            return wanted
+        able = [name for name in self._clients.states if ready(name, task) == least]
+        former = self._clients.former_owner(task)
+        return min(able, key=lambda name: (name != former, name not in self._keepers[task], name))
+
+    def _trade(self, task: TaskId) -> None:
+        """A keeper that runs the task lets its client keep the standby instead: that needs no warm-up."""
+        if self._runs[task] in self._keepers[task]:
+            self._keepers[task] ^= {self._runs[task], self._target[task]}
+
+    def _hold_back(self) -> list[tuple[TaskId, str]]:
+        """Let the givers of standbys keep them until the takers are caught up; who is to warm up for that."""
+        warming = []
+        for task, giver, taker in self._waiting:
+            if self._runs[task] in (giver, taker) or giver in self._keepers[task] or taker not in self._keepers[task]:
+                continue
+            self._keepers[task] ^= {giver, taker}
+            warming.append((task, taker))
+        return warming
+
+    def _warm_up(self, moved: Collection[TaskId], waiting: Collection[tuple[TaskId, str]]) -> None:
+        """Choose who warms up now: for active tasks before standbys, who lacks least before others."""
+        wanted = [
+            *((False, self._clients.readiness(self._target[task], task), task, self._target[task]) for task in moved),
+            *((True, self._clients.readiness(taker, task), task, taker) for task, taker in waiting),
+        ]
+        most = self._clients.rules.max_warmup_replicas
+        self._warmups = [(task, name) for _, _, task, name in sorted(wanted)[:most]]
+
+    def _share(self, name: str, active: Mapping[TaskId, str]) -> ClientShare:
+        return ClientShare(
+            tuple(sorted(task for task, owner in active.items() if owner == name)),
+            tuple(sorted(task for task, keepers in self._keepers.items() if name in keepers)),
+            tuple(sorted(task for task, client in self._warmups if client == name)),
+        )

@@ -1,0 +1,59 @@
+"""`Loads`: how many tasks each client has, by its threads, and moves until all are loaded alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+
+from kstreams.processor.topology.task_id import TaskId
+
+Choose = Callable[[str, str], TaskId | None]  # which task goes from one client to another, if any may
+
+
+class Loads:
+    """Counts of tasks by client.
+
+    Parameters
+    ----------
+    capacities : mapping of str to int
+    counts : mapping of str to int
+        What each has already.
+
+    Examples
+    --------
+    >>> loads = Loads({"one": 1, "two": 2}, {"one": 1, "two": 1})
+    >>> loads.lightest(["one", "two"])
+    'two'
+    """
+
+    def __init__(self, capacities: Mapping[str, int], counts: Mapping[str, int]) -> None:
+        self._capacities = capacities
+        self.counts = {client: counts.get(client, 0) for client in capacities}
+
+    def add(self, client: str, count: int = 1) -> None:
+        """Note that a client gets one more."""
+        self.counts[client] += count
+
+    def of(self, client: str, more: int = 0) -> Fraction:
+        """Tasks of a thread of a client, with some more."""
+        return Fraction(self.counts[client] + more, self._capacities[client])
+
+    def lightest(self, clients: Iterable[str]) -> str:
+        """The client that one more task loads least."""
+        return min(clients, key=lambda client: (self.of(client, 1), self.of(client), client))
+
+    def level(self, choose: Choose, move: Callable[[TaskId, str, str], None]) -> None:
+        """Move tasks, one after the other, as long as one makes the loads more equal."""
+        while (found := self._step(choose)) is not None:
+            task, giver, taker = found
+            move(task, giver, taker)
+            self.add(giver, -1)
+            self.add(taker)
+
+    def _step(self, choose: Choose) -> tuple[TaskId, str, str] | None:
+        by_load = sorted(self.counts, key=lambda client: (self.of(client), client))
+        for giver in reversed(by_load):
+            for taker in by_load:
+                if self.of(giver) > self.of(taker, 1) and (task := choose(giver, taker)) is not None:
+                    return task, giver, taker
+        return None

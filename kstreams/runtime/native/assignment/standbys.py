@@ -1,0 +1,103 @@
+"""Where standbys are kept: apart from the task's other replicas, where there is state already, in equal numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.native.assignment.clients import Clients
+from kstreams.runtime.native.assignment.loads import Loads
+
+
+class StandbyMove(NamedTuple):
+    """A standby that is to go to a client that has to catch up first; until then its giver keeps it."""
+
+    task: TaskId
+    giver: str
+    taker: str
+
+
+class StandbyPlan(NamedTuple):
+    """The clients that keep a standby of each task, and the moves that wait for a warm-up."""
+
+    keepers: dict[TaskId, set[str]]
+    waiting: list[StandbyMove]
+
+
+def place_standbys(active: Mapping[TaskId, str], clients: Clients, counts: Mapping[str, int]) -> StandbyPlan:
+    """Choose the clients that keep standbys.
+
+    Parameters
+    ----------
+    active : mapping of TaskId to str
+        The client that is to run each task with state.
+    clients : Clients
+    counts : mapping of str to int
+        The active tasks of each client, which count as load.
+    """
+    return _StandbyPlacement(active, clients, counts).plan()
+
+
+class _StandbyPlacement:
+    """The standbys while they are placed."""
+
+    def __init__(self, active: Mapping[TaskId, str], clients: Clients, counts: Mapping[str, int]) -> None:
+        self._active, self._clients = active, clients
+        self._loads = Loads({name: state.capacity for name, state in clients.states.items()}, counts)
+        self._keepers: dict[TaskId, set[str]] = {task: set() for task in sorted(active)}
+        self._waiting: list[StandbyMove] = []
+
+    def plan(self) -> StandbyPlan:
+        """Choose replica by replica, then even the loads out."""
+        for _ in range(min(self._clients.rules.num_standby_replicas, len(self._clients.states) - 1)):
+            for task in self._keepers:
+                self._add(task)
+        self._loads.level(self._choose, self._move)
+        return StandbyPlan(self._keepers, self._waiting)
+
+    def _add(self, task: TaskId) -> None:
+        free = [name for name in self._clients.states if name not in self._replicas(task)]
+        chosen = min(
+            free,
+            key=lambda name: (
+                -self._distance(name, self._replicas(task)),
+                -self._familiarity(name, task),
+                self._loads.of(name, 1),
+                name,
+            ),
+        )
+        self._keepers[task].add(chosen)
+        self._loads.add(chosen)
+
+    def _choose(self, giver: str, taker: str) -> TaskId | None:
+        """The standby that may move: best one that the giver has no state of, or the taker has."""
+        moved = {(move.task, move.giver) for move in self._waiting}
+        held = [task for task, keepers in self._keepers.items() if giver in keepers and (task, giver) not in moved]
+        movable = [task for task in held if self._may_move(task, giver, taker)]
+        return min(movable, key=lambda task: (self._must_warm_up(task, giver, taker), task), default=None)
+
+    def _may_move(self, task: TaskId, giver: str, taker: str) -> bool:
+        others = self._replicas(task) - {giver}
+        return taker not in others and self._distance(taker, others) >= self._distance(giver, others)
+
+    def _must_warm_up(self, task: TaskId, giver: str, taker: str) -> bool:
+        return self._clients.is_caught_up(giver, task) and not self._clients.is_caught_up(taker, task)
+
+    def _move(self, task: TaskId, giver: str, taker: str) -> None:
+        self._keepers[task] ^= {giver, taker}
+        if self._must_warm_up(task, giver, taker):
+            self._waiting.append(StandbyMove(task, giver, taker))
+
+    def _replicas(self, task: TaskId) -> set[str]:
+        return {self._active[task]} | self._keepers[task]
+
+    def _distance(self, client: str, others: Collection[str]) -> int:
+        """How many of the tags set a client apart from all others that have the task."""
+        tags, states = self._clients.rules.rack_tags, self._clients.states
+        return sum(all(states[client].tags.get(tag) != states[each].tags.get(tag) for each in others) for tag in tags)
+
+    def _familiarity(self, client: str, task: TaskId) -> int:
+        """Whether a client is caught up, and whether it had the task."""
+        state = self._clients.states[client]
+        return 2 * self._clients.is_caught_up(client, task) + (task in state.standby or task in state.active)
