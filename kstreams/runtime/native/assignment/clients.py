@@ -77,9 +77,7 @@ class Clients:
         self.states = dict(sorted(clients.items()))
         self.rules = rules
         claims = Counter(task for state in self.states.values() for task in state.active)
-        self._owners = {
-            task: name for name, state in self.states.items() for task in state.active if claims[task] == 1
-        }
+        self._owners = {task: name for name, state in self.states.items() for task in state.active if claims[task] == 1}
 
     def is_caught_up(self, client: str, task: TaskId) -> bool:
         """Whether a client may run a task at once."""
