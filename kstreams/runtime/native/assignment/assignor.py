@@ -64,7 +64,7 @@ class _Transition:
     def __init__(self, clients: Clients, target: Mapping[TaskId, str], standbys: StandbyPlan) -> None:
         self._clients, self._target = clients, target
         self._keepers = {task: set(keepers) for task, keepers in standbys.keepers.items()}
-        self._waiting = standbys.waiting
+        self._wishes = standbys.wishes
         self._runs = {task: self._runner(task) for task in target}
         self._warmups: list[tuple[TaskId, str]] = []
 
@@ -73,11 +73,10 @@ class _Transition:
         moved = [task for task in self._target if self._runs[task] != self._target[task]]
         for task in moved:
             self._trade(task)
-        waiting = self._hold_back()
-        self._warm_up([task for task in moved if self._target[task] not in self._keepers[task]], waiting)
+        self._warm_up([task for task in moved if self._target[task] not in self._keepers[task]])
         active = {**self._runs, **others}
         shares = {name: self._share(name, active) for name in self._clients.states}
-        return TaskShares(shares, is_final=not moved and not waiting)
+        return TaskShares(shares, is_final=not moved and not self._wishes)
 
     def _runner(self, task: TaskId) -> str:
         """Who runs a task now: its client if nobody is readier, else whoever is, best one that has it or keeps it."""
@@ -94,24 +93,12 @@ class _Transition:
         if self._runs[task] in self._keepers[task]:
             self._keepers[task] ^= {self._runs[task], self._target[task]}
 
-    def _hold_back(self) -> list[tuple[TaskId, str]]:
-        """Let the givers of standbys keep them until the takers are caught up; who is to warm up for that."""
-        warming = []
-        for task, giver, taker in self._waiting:
-            if self._runs[task] in (giver, taker) or giver in self._keepers[task] or taker not in self._keepers[task]:
-                continue
-            self._keepers[task] ^= {giver, taker}
-            warming.append((task, taker))
-        return warming
-
-    def _warm_up(self, moved: Collection[TaskId], waiting: Collection[tuple[TaskId, str]]) -> None:
-        """Choose who warms up now: for active tasks before standbys, who lacks least before others."""
-        wanted = [
-            *((False, self._clients.readiness(self._target[task], task), task, self._target[task]) for task in moved),
-            *((True, self._clients.readiness(taker, task), task, taker) for task, taker in waiting),
-        ]
+    def _warm_up(self, moved: Collection[TaskId]) -> None:
+        """Choose who warms up now: for active tasks before standbys, of those who lacks least before others."""
         most = self._clients.rules.max_warmup_replicas
-        self._warmups = [(task, name) for _, _, task, name in sorted(wanted)[:most]]
+        nearest = sorted(moved, key=lambda task: (self._clients.readiness(self._target[task], task), task))
+        wishes = [(task, taker) for task, _, taker in self._wishes if taker != self._runs[task]]
+        self._warmups = [*((task, self._target[task]) for task in nearest), *wishes][:most]
 
     def _share(self, name: str, active: Mapping[TaskId, str]) -> ClientShare:
         return ClientShare(

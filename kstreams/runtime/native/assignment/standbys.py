@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from kstreams.processor.topology.task_id import TaskId
@@ -11,7 +12,7 @@ from kstreams.runtime.native.assignment.loads import Loads
 
 
 class StandbyMove(NamedTuple):
-    """A standby that is to go to a client that has to catch up first; until then its giver keeps it."""
+    """A standby that would even the loads out at a client that has to catch up first."""
 
     task: TaskId
     giver: str
@@ -19,10 +20,10 @@ class StandbyMove(NamedTuple):
 
 
 class StandbyPlan(NamedTuple):
-    """The clients that keep a standby of each task, and the moves that wait for a warm-up."""
+    """The clients that keep a standby of each task, and moves that need a warm-up: each helps after those before it."""
 
     keepers: dict[TaskId, set[str]]
-    waiting: list[StandbyMove]
+    wishes: list[StandbyMove]
 
 
 def place_standbys(active: Mapping[TaskId, str], clients: Clients, counts: Mapping[str, int]) -> StandbyPlan:
@@ -46,15 +47,17 @@ class _StandbyPlacement:
         self._active, self._clients = active, clients
         self._loads = Loads({name: state.capacity for name, state in clients.states.items()}, counts)
         self._keepers: dict[TaskId, set[str]] = {task: set() for task in sorted(active)}
-        self._waiting: list[StandbyMove] = []
+        self._wishes: list[StandbyMove] = []
 
     def plan(self) -> StandbyPlan:
-        """Choose replica by replica, then even the loads out."""
+        """Choose replica by replica, then even the loads out: first by moves that leave no task without a replica."""
         for _ in range(min(self._clients.rules.num_standby_replicas, len(self._clients.states) - 1)):
             for task in self._keepers:
                 self._add(task)
-        self._loads.level(self._choose, self._move)
-        return StandbyPlan(self._keepers, self._waiting)
+        self._loads.level(partial(self._choose, warm=False), self._move)
+        plan = StandbyPlan({task: set(keepers) for task, keepers in self._keepers.items()}, self._wishes)
+        self._loads.level(partial(self._choose, warm=True), self._wish)
+        return plan
 
     def _add(self, task: TaskId) -> None:
         free = [name for name in self._clients.states if name not in self._replicas(task)]
@@ -70,24 +73,24 @@ class _StandbyPlacement:
         self._keepers[task].add(chosen)
         self._loads.add(chosen)
 
-    def _choose(self, giver: str, taker: str) -> TaskId | None:
-        """The standby that may move: best one that the giver has no state of, or the taker has."""
-        moved = {(move.task, move.giver) for move in self._waiting}
-        held = [task for task, keepers in self._keepers.items() if giver in keepers and (task, giver) not in moved]
-        movable = [task for task in held if self._may_move(task, giver, taker)]
-        return min(movable, key=lambda task: (self._must_warm_up(task, giver, taker), task), default=None)
+    def _choose(self, giver: str, taker: str, *, warm: bool) -> TaskId | None:
+        """A standby that may move, with or without a warm-up."""
+        held = (task for task, keepers in self._keepers.items() if giver in keepers)
+        return next((task for task in held if self._may_move(task, giver, taker, warm=warm)), None)
 
-    def _may_move(self, task: TaskId, giver: str, taker: str) -> bool:
+    def _may_move(self, task: TaskId, giver: str, taker: str, *, warm: bool) -> bool:
         others = self._replicas(task) - {giver}
-        return taker not in others and self._distance(taker, others) >= self._distance(giver, others)
-
-    def _must_warm_up(self, task: TaskId, giver: str, taker: str) -> bool:
-        return self._clients.is_caught_up(giver, task) and not self._clients.is_caught_up(taker, task)
+        if taker in others or self._distance(taker, others) < self._distance(giver, others):
+            return False
+        must_warm_up = self._clients.is_caught_up(giver, task) and not self._clients.is_caught_up(taker, task)
+        return must_warm_up == warm
 
     def _move(self, task: TaskId, giver: str, taker: str) -> None:
         self._keepers[task] ^= {giver, taker}
-        if self._must_warm_up(task, giver, taker):
-            self._waiting.append(StandbyMove(task, giver, taker))
+
+    def _wish(self, task: TaskId, giver: str, taker: str) -> None:
+        self._move(task, giver, taker)
+        self._wishes.append(StandbyMove(task, giver, taker))
 
     def _replicas(self, task: TaskId) -> set[str]:
         return {self._active[task]} | self._keepers[task]
