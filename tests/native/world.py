@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import kstreams as ks
 from kstreams.batch import TopicPartition
-from kstreams.log import open_log
+from kstreams.log import home_of
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.serdes import serde_of
 
@@ -54,8 +54,9 @@ class World:
             sources = [TopicPartition(topic, n) for n in range(admin.describe_topic(topic).partitions)]
             consumer.assign(sources)
             found: dict[TopicPartition, list[Output]] = {source: [] for source in sources}
-            while batches := consumer.poll(0.0, 100_000):
-                for batch in batches:
+            ends = consumer.end_offsets(sources)
+            while any(consumer.position(source) < ends[source] for source in sources):
+                for batch in consumer.poll(10.0, 100_000):
                     columns = keys.decode_rows(batch.keys), values.decode_rows(batch.values)
                     found[batch.source] += map(Output, *columns, batch.timestamps.to_pylist())
         return [found[source] for source in sources]
@@ -85,7 +86,7 @@ class World:
         return streams
 
     def log(self) -> Any:
-        return open_log(self.settings["log.dir"])
+        return home_of(self.settings).open()
 
 
 def word_count(topic: str = "lines") -> ks.Topology:

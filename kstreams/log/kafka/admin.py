@@ -115,8 +115,9 @@ class KafkaAdmin:
         """The group's committed offsets; partitions without one are left out. Open transactions are waited for."""
         if not partitions:
             return {}
+        client, places = self._connection.group(group), [Place(*each) for each in partitions]
         try:
-            found = self._connection.group(group).committed([Place(*each) for each in partitions], timeout=TIMEOUT_S)
+            found = self._connection.again(lambda: client.committed(places, timeout=TIMEOUT_S))
         except KafkaException as error:
             raise raised(f"What the group {group!r} has committed cannot be read", error) from None
         return {
@@ -129,8 +130,9 @@ class KafkaAdmin:
         """Commit all of these offsets as one."""
         if not offsets:
             return
+        client = self._connection.group(group)
         try:
-            self._connection.group(group).commit(offsets=places_of(offsets), asynchronous=False)
+            self._connection.again(lambda: client.commit(offsets=places_of(offsets), asynchronous=False))
         except KafkaException as error:
             reason = reason_of(error)
             if reason is not None and reason.code() in _MEMBERS:
@@ -152,9 +154,9 @@ class KafkaAdmin:
 
     def delete_group(self, group: str) -> None:
         """Forget a group's offsets."""
-        future = self._connection.admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group]
+        delete = self._connection.admin.delete_consumer_groups
         try:
-            future.result(timeout=TIMEOUT_S + 5)
+            self._connection.again(lambda: delete([group], request_timeout=TIMEOUT_S)[group].result(TIMEOUT_S + 5))
         except KafkaException as error:
             reason = reason_of(error)
             if reason is None or reason.code() != KafkaError.GROUP_ID_NOT_FOUND:

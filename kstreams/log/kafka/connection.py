@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from time import monotonic
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer as GroupClient
 from confluent_kafka import IsolationLevel, KafkaException
@@ -16,11 +17,14 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.kafka.client_settings import client_settings, made
-from kstreams.log.kafka.failures import raised
+from kstreams.log.kafka.failures import passes, raised
 from kstreams.log.naming import did_you_mean
 
 logger = logging.getLogger("kstreams.log.kafka")
 
+T = TypeVar("T")
+
+_PAUSE_S = 0.1
 TIMEOUT_S = 30
 """How long a request to the cluster may take."""
 
@@ -91,7 +95,7 @@ class Connection:
         try:
             found = self.admin.list_topics(name, timeout=TIMEOUT_S).topics if name else self._all_topics()
         except KafkaException as error:
-            raise raised(f"The topics of {self.servers} cannot be listed", error) from None
+            raise raised(f"No broker of bootstrap.servers={self.servers} tells its topics", error) from None
         return {
             topic: len(known.partitions)
             for topic, known in found.items()
@@ -143,6 +147,17 @@ class Connection:
     def ends(self, sources: Iterable[TopicPartition], *, committed_only: bool = True) -> dict[TopicPartition, int]:
         """Offset after the last record; with `committed_only`, at most that of the first open transaction."""
         return self.offsets(sources, OffsetSpec.latest(), committed_only=committed_only)
+
+    def again(self, call: Callable[[], T]) -> T:
+        """What a call gives, tried again while a coordinator moves or a transaction commits, for half a minute."""
+        until = monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return call()
+            except KafkaException as error:
+                if not passes(error) or monotonic() > until:
+                    raise
+            self.clock.sleep(_PAUSE_S)
 
     def close(self) -> None:
         """Release the clients."""

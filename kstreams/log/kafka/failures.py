@@ -19,6 +19,23 @@ _KINDS: dict[int, type[LogError]] = {
 }
 
 
+_PASSING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._WAIT_COORD,
+)
+
+
+def passes(error: BaseException) -> bool:
+    """Whether what failed may succeed a moment later."""
+    reason = reason_of(error)
+    return reason is not None and (reason.retriable() or reason.code() in _PASSING)
+
+
 def reason_of(error: BaseException) -> Any:
     """The KafkaError in an exception; None when there is none. `flush` may wrap it in a SystemError."""
     seen: BaseException | None = error

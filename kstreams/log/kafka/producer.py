@@ -59,11 +59,11 @@ class KafkaProducer:
             given["queue.buffering.max.kbytes"] = max(1, int(memory) // 1024)
         if int(given["linger.ms"]) < 0:
             given["linger.ms"] = _LONGEST_LINGER_MS
-        self._tells_failures_only = str(given.get("delivery.report.only.error", False)).lower() == "true"
+        only_failures = str(given.pop("delivery.report.only.error", False)).lower() == "true"
         self._connection, self._deliveries = connection, Deliveries()
-        settings = {**given, "on_delivery": self._deliveries.report}
+        ours = {"on_delivery": self._deliveries.report, "delivery.report.only.error": only_failures}
         self._batch_size = int(given["batch.size"])
-        self._client = connection.client("producer", Client, settings)
+        self._client = connection.client("producer", lambda full: Client({**full, **ours}), given)
         self._unflushed: Counter[str] = Counter()  # bytes, of topics that take less than a batch at once
         self._turn, self._closed = 0, False
         name = given.get("transactional.id")

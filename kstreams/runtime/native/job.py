@@ -105,7 +105,7 @@ class Job:
 
     def producer(self, thread: int) -> Producer:
         """The producer of a thread: transactional where exactly-once is asked for."""
-        settings = self.config.prefixed("producer.")
+        settings = {**self.config.prefixed("producer."), "delivery.report.only.error": True}  # `flush` tells the rest
         if self.exactly_once:
             settings["transactional.id"] = f"{self.config.application_id}-{thread}"
         settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.settings.buffered_bytes // 2))

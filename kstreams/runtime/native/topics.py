@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from kstreams.config import Config
 from kstreams.errors import TopologyError
-from kstreams.log.api import Admin
+from kstreams.log.api import Admin, TopicDescription
 from kstreams.log.topic_types import TopicTypes, create_typed, note_types
 from kstreams.processor.context.errors.dead_letters import check_dead_letter_topic
 from kstreams.processor.topology.layout import Layout, lay_out
@@ -26,7 +26,8 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
     UnknownTopicError, TopologyError
         As `lay_out`; also when a changelog topic that exists does not fit, or the dead-letter topic is missing.
     """
-    existing = {name: topic.partitions for name, topic in admin.topics().items()}
+    described, own = admin.topics(), set(internal_topics(topology, config.application_id))
+    existing = {name: topic.partitions for name, topic in described.items()}
     check_dead_letter_topic(config, existing)
     layout = lay_out(topology, config.application_id, existing)
     types = _types(topology, layout, config.application_id)
@@ -34,14 +35,26 @@ def prepare_topics(topology: Topology, config: Config, admin: Admin) -> Layout:
         if name not in existing and partitions:
             if create_typed(admin, name, partitions, settings, types.get(name)):
                 logger.info("created topic %s with %d partitions", name, partitions)
-        elif partitions and name.endswith("-changelog") and existing[name] != partitions:
-            raise TopologyError(
-                f"The changelog topic {name} has {existing[name]} partitions, but there are {partitions} tasks: "
-                "run once with --reset to start anew, or give the application another id."
-            )
+        elif partitions and name in own:
+            _check(described[name], partitions, settings)
     for name in types.keys() & existing.keys():
         note_types(admin, name, types[name])
     return layout
+
+
+def _check(topic: TopicDescription, partitions: int, settings: Mapping[str, str]) -> None:
+    """Raise where an internal topic that is there would lose records, or has other partitions than there are tasks."""
+    if topic.name.endswith("-changelog") and topic.partitions != partitions:
+        raise TopologyError(
+            f"The changelog topic {topic.name} has {topic.partitions} partitions, but there are {partitions} tasks: "
+            "run once with --reset to start anew, or give the application another id."
+        )
+    has, wanted = topic.config["cleanup.policy"], settings.get("cleanup.policy", "delete")
+    if ("compact" in has) != ("compact" in wanted):
+        raise TopologyError(
+            f"The topic {topic.name} of the application has cleanup.policy={has}, which would lose records: set it to "
+            f"{wanted}, or run once with --reset to make it anew."
+        )
 
 
 def changelog_topic(application_id: str, store: str) -> str:

@@ -209,8 +209,9 @@ def test_an_application_cannot_be_started_twice(world: World) -> None:
         world.streams(copy()).start(once=True, until_end=True)
 
 
-def test_a_kafka_cluster_is_refused_clearly_as_long_as_it_cannot_be_used(world: World) -> None:
-    assert "bootstrap.servers" in str(failure(world, copy(), bootstrap_servers="localhost:9092"))
+@pytest.mark.slow
+def test_brokers_that_do_not_answer_are_named(world: World) -> None:
+    assert "bootstrap.servers=localhost:1 " in str(failure(world, copy(), bootstrap_servers="localhost:1"))
 
 
 class FullDisk(Disk):

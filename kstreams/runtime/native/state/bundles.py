@@ -25,7 +25,14 @@ from kstreams.runtime.native.state.changelog_check import decode_changelog_ends,
 from kstreams.runtime.native.state.forgetting import forget
 from kstreams.runtime.native.state.locks import lock_application, state_folder
 from kstreams.runtime.native.state.restore import StoreRestorer
-from kstreams.runtime.native.state.task_metadata import ENDED, Offsets, committed_task_metadata, encode_task_metadata
+from kstreams.runtime.native.state.task_metadata import (
+    ENDED,
+    Offsets,
+    changelogs_of,
+    committed_task_metadata,
+    encode_task_metadata,
+    metadata_places,
+)
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.topics import changelog_topic, internal_topics, prepare_topics
 from kstreams.state import StateLimits, open_task_state
@@ -116,10 +123,11 @@ class StoppedApplication:
         known.check(self._shape, name, self._admin)
         layout = prepare_topics(self._topology, self._config, self._admin)
         known.accept(self._shape)
-        committed = self._admin.committed(name, [source for plan in layout.tasks for source in plan.inputs])
+        committed = self._admin.committed(name, [at for plan in layout.tasks for at in metadata_places(plan, name)])
         own = set(layout.topic_names.values())
+        own |= set(internal_topics(self._topology, name))
         offsets = {source: at.offset for source, at in committed.items() if source.topic not in own}
-        ended = all(committed_task_metadata(plan, committed).get(ENDED) for plan in layout.tasks)
+        ended = all(committed_task_metadata(plan, committed, name).get(ENDED) for plan in layout.tasks)
         origin = Origin(name, "native", encode_fingerprint(self._shape).decode(), by_topic(offsets), ended)
         return write_bundle(folder, origin, self._rows(layout, committed))
 
@@ -183,8 +191,14 @@ class StoppedApplication:
         metadata = {**rows.metadata, ENDED: int(origin.ended), **encode_changelog_ends(_known(ends))}
         starts = self._admin.end_offsets([source for source in plan.inputs if source.topic in within])
         starts |= {source: offset for source, offset in origin.offsets.items() if source in plan.inputs}
-        first, text = min(starts, default=None), encode_task_metadata(metadata)
-        return {source: OffsetAndMetadata(offset, text if source == first else "") for source, offset in starts.items()}
+        changelogs = changelogs_of(plan, self._config.application_id)
+        first, (text, *others) = min(starts, default=None), encode_task_metadata(metadata, 1 + len(changelogs))
+        with_changelogs = {
+            changelog: OffsetAndMetadata(ends[store] or 0, other)
+            for (store, changelog), other in zip(changelogs.items(), others, strict=False)
+        }
+        with_inputs = {at: OffsetAndMetadata(offset, text if at == first else "") for at, offset in starts.items()}
+        return with_inputs | with_changelogs
 
     def _write(self, plan: TaskPlan, store: StoreBuilder, rows: TaskRows, producer: Producer) -> int | None:
         """Write the rows of a store to what it is restored from; where its changelog ends then, if it has one."""
@@ -229,7 +243,7 @@ class StoppedApplication:
         state = open_task_state(stores, folder, limits=limits, caching=caching)
         try:
             restorer.restore(plan, state, committed)
-            metadata = _without_changelogs(committed_task_metadata(plan, committed))
+            metadata = _without_changelogs(committed_task_metadata(plan, committed, self._config.application_id))
             observe_times(state, metadata)
             return TaskRows(str(plan.id), metadata | observed_times(state), state.snapshot())
         finally:

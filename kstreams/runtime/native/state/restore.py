@@ -86,7 +86,7 @@ class StoreRestorer:
         sources = {store: source for store, source in found.items() if source is not None}
         begins, ends = self._begins_and_ends(plan, list(sources.values()), committed)
         logged = {store.name for store in stores if store.logging and store.name in sources}
-        written = decode_changelog_ends(committed_task_metadata(plan, committed))
+        written = decode_changelog_ends(committed_task_metadata(plan, committed, self.application.id))
         for store in logged:
             known = state.changelog_offset(store)
             check_changelog(Changelog(store, sources[store], known, written.get(store, 0)), self.admin)

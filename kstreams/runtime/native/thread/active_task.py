@@ -56,6 +56,7 @@ class ActiveTask:
         self.next_offsets = dict(starts)
         self.ended = ended
         self._changelog_ends: dict[str, int] = {}
+        self._changelogs: dict[str, TopicPartition] = {}
         self.uncommitted = False
         self.processed = 0  # records of all its inputs
         self._is_interrupted = False  # in the middle of a run: what was read is not what was processed
@@ -147,17 +148,20 @@ class ActiveTask:
                 self.uncommitted = True
 
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What to commit for its inputs; the task metadata is committed with the first of them."""
+        """What to commit for its inputs; the task metadata goes with the first of them, and with changelogs."""
         changelogs = encode_changelog_ends(self._changelog_ends)
         metadata = {**self.task.metadata(), ENDED: int(self.ended), **observed_times(self.state), **changelogs}
         found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
-        first = self.plan.inputs[0]
-        found[first] = OffsetAndMetadata(found[first].offset, encode_task_metadata(metadata))
+        first, *others = encode_task_metadata(metadata, 1 + len(self._changelogs))
+        source = self.plan.inputs[0]
+        found[source] = OffsetAndMetadata(found[source].offset, first)
+        for (store, changelog), text in zip(self._changelogs.items(), others, strict=False):
+            found[changelog] = OffsetAndMetadata(self._changelog_ends.get(store, 0), text)
         return found
 
-    def restored(self, changelog_ends: Mapping[str, int]) -> None:
+    def restored(self, changelog_ends: Mapping[str, int], changelogs: Mapping[str, TopicPartition]) -> None:
         """Its logged stores are restored, each up to the end of its changelog."""
-        self._changelog_ends = dict(changelog_ends)
+        self._changelog_ends, self._changelogs = dict(changelog_ends), dict(changelogs)
 
     def changelogs_written(self, ends: Mapping[str, int]) -> None:
         """Changelogs of its logged stores end here now; other stores have none."""

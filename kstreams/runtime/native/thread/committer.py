@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.log.api import Delivery, Producer
+from kstreams.log.api import Admin, Producer
 from kstreams.processor.api.error_handlers import ErrorHandlerContext
 from kstreams.processor.context.errors.failures import Failures
 from kstreams.record import ProducerRecord
@@ -20,6 +20,7 @@ from kstreams.runtime.native.topics import changelog_topic
 from kstreams.state.api import Changes
 
 _CHANGELOG_ROWS = 65_536  # of one batch handed to the producer
+_EARLIEST_MS = 1  # of changelog records without a time: Kafka's client cannot write 0
 
 
 class Committer:
@@ -29,6 +30,8 @@ class Committer:
     ----------
     application_id : str
     producer : Producer
+    admin : Admin
+        Says where changelogs end.
     sink_buffer : SinkBuffer
         What the sinks of the tasks wrote.
     guarantee : ProcessingGuarantee
@@ -40,12 +43,14 @@ class Committer:
         self,
         application_id: str,
         producer: Producer,
+        admin: Admin,
         sink_buffer: SinkBuffer,
         guarantee: ProcessingGuarantee,
         retry: SendRetry,
     ) -> None:
-        self._application_id, self._producer = application_id, producer
+        self._application_id, self._producer, self._admin = application_id, producer, admin
         self._sink_buffer, self._guarantee, self._retry = sink_buffer, guarantee, retry
+        self._written: dict[str, dict[str, TopicPartition]] = {}  # changelogs by task and store, since the last commit
         self.commits = 0
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
@@ -55,30 +60,42 @@ class Committer:
         self._sink_buffer.flush()
         self._sink_buffer.flush_merged()
         ends = [_input_ends(task) for task in tasks]
-        for task, known in zip(tasks, ends, strict=True):
-            for store, part in task.state.popped(max(task.task.stream_time, 0)):
-                self._write_changes(task, store, part, known)
-        changes = [task.state.changes(max(task.task.stream_time, 0)) for task in tasks]
-        for task, change, known in zip(tasks, changes, ends, strict=True):
+        for task in tasks:
+            for store, part in task.state.popped(max(task.task.stream_time, _EARLIEST_MS)):
+                self._write_changes(task, store, part)
+        changes = [task.state.changes(max(task.task.stream_time, _EARLIEST_MS)) for task in tasks]
+        for task, change in zip(tasks, changes, strict=True):
             for store, rows in change.items():
-                self._write_changes(task, store, rows, known)
+                self._write_changes(task, store, rows)
         self._sink_buffer.flush()  # dead letters of what changelogs refused
-        self._producer.flush()  # now the ends are known
-        for task, end in zip(tasks, ends, strict=True):
-            task.changelogs_written(end)
+        self._producer.flush()
+        for task, known in zip(tasks, ends, strict=True):
+            known.update(self._changelog_ends(task))
+            task.changelogs_written(known)
         self._guarantee.commit(dict(ChainMap(*(task.offsets() for task in tasks))))
         for task, change, end in zip(tasks, changes, ends, strict=True):
             task.state.persist(change, end)
             task.committed()
         self.commits += 1
 
-    def _write_changes(self, task: ActiveTask, store: str, changes: Changes, ends: dict[str, int]) -> None:
-        """Send changes of a store that is logged; `ends` gets the offset after them when they are delivered."""
+    def _write_changes(self, task: ActiveTask, store: str, changes: Changes) -> None:
+        """Send changes of a store that is logged."""
         if all(store != builder.name or not builder.logging for builder in task.plan.sub_topology.stores):
             return
         source = TopicPartition(changelog_topic(self._application_id, store), task.plan.partition)
         batch = Batch(source, np.arange(len(changes), dtype=np.int64), *changes)
-        self._write_changelog(store, self._accepted(store, batch, task.task.failures, task.id), ends)
+        rows = self._accepted(store, batch, task.task.failures, task.id)
+        if len(rows):
+            self._guarantee.begin()
+            self._written.setdefault(task.id, {})[store] = source
+        for start in range(0, len(rows), _CHANGELOG_ROWS):
+            self._retry.send(self._producer, rows.slice(start, min(len(rows), start + _CHANGELOG_ROWS)))
+
+    def _changelog_ends(self, task: ActiveTask) -> dict[str, int]:
+        """Where the changelogs end that were written for this commit: the task alone writes to them."""
+        written = self._written.pop(task.id, {})
+        ends = self._admin.end_offsets(list(written.values()), committed_only=False) if written else {}
+        return {store: ends[source] for store, source in written.items()}
 
     def _accepted(self, store: str, batch: Batch, failures: Failures, task_id: str) -> Batch:
         """The rows without those that the changelog refuses and the production handler leaves out."""
@@ -88,17 +105,6 @@ class Committer:
             failures.refused(ErrorHandlerContext(processor_node_id=store, task_id=task_id), record, error)
         failures.send_letters()
         return batch.filter(np.array([row not in refused for row in range(len(batch))])) if refused else batch
-
-    def _write_changelog(self, store: str, batch: Batch, ends: dict[str, int]) -> None:
-        def delivered(delivery: Delivery) -> None:
-            if delivery.error is None:
-                ends[store] = delivery.offset + delivery.count
-
-        if len(batch):
-            self._guarantee.begin()
-        for start in range(0, len(batch), _CHANGELOG_ROWS):
-            rows = batch.slice(start, min(len(batch), start + _CHANGELOG_ROWS))
-            self._retry.send(self._producer, rows, delivered)
 
 
 def _input_ends(task: ActiveTask) -> dict[str, int]:

@@ -57,12 +57,11 @@ class InputReader:
         for batch in batches:
             if len(rows := self._within_bounds(batch)):
                 self._task_of[batch.source].add(rows)
-        everything = sum(map(len, batches)) < most
         for task in self._tasks:
             # What a bounded run has read to its end may run out before the next poll: no task waits for it then.
             asked = task.group.empty_partitions() if self._bounds is None else task.plan.inputs
             for source in asked:
-                task.group.set_lag(source, 0 if self._is_at_end(source, task, everything) else 1)
+                task.group.set_lag(source, 0 if self._is_at_end(source, task) else 1)
         return bool(batches)
 
     def is_full(self, source: TopicPartition) -> bool:
@@ -72,7 +71,7 @@ class InputReader:
 
     def is_all_buffered(self, source: TopicPartition) -> bool:
         """Whether a partition holds no more, in a bounded run, than what was read of it."""
-        return self._is_at_end(source, self._task_of[source], False)
+        return self._is_at_end(source, self._task_of[source])
 
     def read_up_to(self, source: TopicPartition) -> int:
         """The offset up to which a partition has been read."""
@@ -121,10 +120,10 @@ class InputReader:
             return batch
         return batch.slice(0, int(batch.offsets.searchsorted(end)))
 
-    def _is_at_end(self, source: TopicPartition, task: ActiveTask, everything: bool) -> bool:
+    def _is_at_end(self, source: TopicPartition, task: ActiveTask) -> bool:
         """Whether an empty input has no more to come: now, or in a bounded run ever."""
         if self._bounds is None:
-            return everything
+            return self._consumer.is_at_end(source)
         end = self._bounds.end_of(source, task.plan.id.sub_topology)
         return end is not None and self._consumer.position(source) >= end
 

@@ -13,7 +13,13 @@ from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.state.restore import StoreRestorer
-from kstreams.runtime.native.state.task_metadata import ENDED, Offsets, committed_task_metadata
+from kstreams.runtime.native.state.task_metadata import (
+    ENDED,
+    Offsets,
+    changelogs_of,
+    committed_task_metadata,
+    metadata_places,
+)
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.offset_reset import OffsetReset
@@ -34,8 +40,8 @@ def open_tasks(
     stopping: threading.Event,
 ) -> Iterator[ActiveTask]:
     """Open one task after the other; `consumer` reads changelogs. Stops early when `stopping` is set."""
-    inputs = [source for plan in plans for source in plan.inputs]
-    committed = admin.committed(job.application.id, inputs)
+    application = job.application.id
+    committed = admin.committed(application, [place for plan in plans for place in metadata_places(plan, application)])
     restorer = StoreRestorer(job.application, consumer, admin, job.on_restore, stopping.is_set)
     reset = OffsetReset(admin, consumer, job.default_reset, job.clock, job.layout.stateful)
     for plan in plans:
@@ -45,9 +51,9 @@ def open_tasks(
         state = open_task_state(stores, folder, limits=job.limits, caching=job.task_settings.caching)
         try:
             ends = restorer.restore(plan, state, committed)
-            observe_times(state, committed_task_metadata(plan, committed))
+            observe_times(state, committed_task_metadata(plan, committed, application))
             task = _open(plan, state, committed, reset.at_start(plan, committed), job, sink_buffer)
-            task.restored(ends)
+            task.restored(ends, changelogs_of(plan, application))
         except BaseException:
             state.close()
             raise
@@ -62,7 +68,7 @@ def _open(
     job: Job,
     sink_buffer: SinkBuffer,
 ) -> ActiveTask:
-    metadata = committed_task_metadata(plan, committed)
+    metadata = committed_task_metadata(plan, committed, job.application.id)
     resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
     task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.

@@ -55,7 +55,7 @@ class StreamThread:
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
         merged = _repartition_topics(plans, job)
         self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, retry, merged, internal)
-        self.committer = Committer(group, self._producer, self.sink_buffer, guarantee, retry)
+        self.committer = Committer(group, self._producer, self._admin, self.sink_buffer, guarantee, retry)
         timeouts = settings.task_timeout_ms, settings.summary_interval_ms
         self.stall_detector = StallDetector(name, *timeouts, job.clock)
         self._schedule = CommitSchedule(settings, job.clock, is_bounded=job.bounds is not None)

@@ -1,0 +1,137 @@
+"""Whole applications on a real Kafka: the same results as on the embedded log, across restarts and lost state."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams.batch import TopicPartition
+from kstreams.errors import ConfigError, TopologyError
+from tests.native.world import World, counted, lines, word_count
+from tests.support.kafka_topics import delete_everything
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+BOTH = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def world(kafka: Any, tmp_path: Path) -> World:
+    delete_everything(kafka.bootstrap_servers)
+    return World(tmp_path, **{"bootstrap.servers": kafka.bootstrap_servers})
+
+
+def later(rows: Any) -> Any:
+    """The same rows without the time 0, which Kafka's client cannot write."""
+    return [(key, value, time + 1) for key, value, time in rows]
+
+
+def windowed_count() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    windows = ks.TimeWindows(size=timedelta(minutes=1), grace=timedelta(minutes=2))
+    grouped = builder.stream("in", key=str, value=str).group_by(lambda _, value: value, key=str)
+    counts = grouped.windowed_by(windows).count(materialized="windows")
+    counts.to_stream().map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
+    return builder.build()
+
+
+def events(count: int, start: int = 0) -> list[tuple[str, str, int]]:
+    """Events of eleven kinds, hardly in order, some of them too late."""
+    return [
+        (str(i), f"kind {i % 11}", 1 + max(0, i * 700 - (i % 5) * 9_000 - (i % 97 == 96) * 6 * MINUTE_MS))
+        for i in range(start, start + count)
+    ]
+
+
+@BOTH
+def test_word_count_goes_on_after_a_restart(world: World, guarantee: str) -> None:
+    world.create("lines", 3)
+    world.create("counts", 2)
+    world.write("lines", later(lines(500)))
+    world.run(word_count(), once=True, processing_guarantee=guarantee)
+    world.write("lines", later(lines(500, 500)))
+    world.run(word_count(), once=True, processing_guarantee=guarantee)
+    assert world.table("counts", value=int) == counted(1_000)
+
+
+@BOTH
+def test_windows_are_those_of_the_embedded_log(world: World, tmp_path: Path, guarantee: str) -> None:
+    """Restarted once with its stores, and once without them: they come from the changelogs."""
+    tables = []
+    for home in (World(tmp_path / "embedded"), world):
+        home.create("in", 3)
+        home.create("out", 1)
+        for number in range(3):
+            home.write("in", events(400, 400 * number))
+            home.run(windowed_count(), once=True, processing_guarantee=guarantee, num_stream_threads=2)
+            if number == 1:
+                shutil.rmtree(home.settings["state.dir"])
+        tables.append(home.table("out", value=int))
+    assert tables[0] == tables[1]
+    assert len(tables[0]) > 50
+
+
+def test_a_running_application_answers_new_records(world: World) -> None:
+    world.create("lines", 1)
+    world.create("counts", 1)
+    with world.streams(word_count(), commit_interval_ms=100) as streams:
+        streams.start()
+        world.write("lines", later(lines(20)))
+        while world.table("counts", value=int) != counted(20):
+            assert not streams.wait(0.2)
+        world.write("lines", later(lines(20, 20)))
+        while world.table("counts", value=int) != counted(40):
+            assert not streams.wait(0.2)
+
+
+def test_internal_topics_are_made_as_they_must_be(world: World) -> None:
+    world.create("lines", 3)
+    world.create("counts", 1)
+    world.run(word_count(), once=True, replication_factor=1)
+    with world.log() as log, log.admin() as admin:
+        found = {name: topic for name, topic in admin.topics().items() if name.startswith("app-")}
+        assert {topic.partitions for topic in found.values()} == {3}
+        policies = {name: topic.config["cleanup.policy"] for name, topic in found.items()}
+    assert policies["app-counts-changelog"] == "compact"
+    assert {policy for name, policy in policies.items() if name.endswith("-repartition")} == {"delete"}
+
+
+def test_more_copies_than_brokers_are_refused(world: World) -> None:
+    world.create("lines", 1)
+    world.create("counts", 1)
+    with pytest.raises(ConfigError, match=r"replication\.factor"):
+        world.run(word_count(), once=True, replication_factor=3)
+
+
+def test_a_changelog_that_is_not_compacted_is_refused(world: World) -> None:
+    world.create("lines", 1)
+    world.create("counts", 1)
+    world.create("app-counts-changelog", 1, cleanup_policy="delete")
+    with pytest.raises(TopologyError, match=r"cleanup\.policy"):
+        world.run(word_count(), once=True)
+
+
+def test_what_seventy_windowed_counts_keep_with_a_commit_fits_into_kafka(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    stream = builder.stream("in", key=str, value=str)
+    for number in range(70):
+        windows = ks.TimeWindows(size=timedelta(minutes=1 + number), grace=timedelta(minutes=number))
+        stream.group_by_key().windowed_by(windows).count(materialized=f"windows-of-{number}-minutes")
+    topology = builder.build()
+    world.create("in", 1)
+    world.write("in", [("k", "v", 100 * MINUTE_MS), ("k", "v", 100 * MINUTE_MS + 1)])
+    world.run(topology, once=True)
+    world.write("in", [("k", "late", 1)])
+    dropped = world.run(topology, once=True).progress().dropped
+    assert sum(dropped.values()) > 0
+    with world.log() as log, log.admin() as admin:
+        places = [TopicPartition(topic, 0) for topic in admin.topics()]
+        sizes = [len(at.metadata) for at in admin.committed("app", places).values() if at.metadata]
+    assert len(sizes) > 1
+    assert max(sizes) <= 4_096
