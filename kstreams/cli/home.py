@@ -26,7 +26,15 @@ def home_named(folder: Path | None, *, create: bool = False) -> TopicHome:
 
 def open_home(folder: Path | None, *, create: bool = False) -> Log:
     """The same home, opened."""
-    return home_named(folder, create=create).open()
+    home = home_named(folder, create=create)
+    return opened(home)
+
+
+def opened(home: TopicHome) -> Log:
+    """A home, opened with the settings of the environment and of `kstreams.toml`: security, among others."""
+    from kstreams.config import Config
+
+    return home.open(Config.load())
 
 
 def files_of(home: TopicHome) -> LogFiles:

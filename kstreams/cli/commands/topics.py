@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.batch import TopicPartition
-from kstreams.cli.home import home_named, open_home
+from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
 from kstreams.cli.output import print_rows
 from kstreams.errors import LogError
@@ -51,7 +51,7 @@ def list_(
     """
     home = home_named(log_dir)
     defaults = {} if as_json else home.topic_defaults()
-    with home.open().admin() as admin:
+    with opened(home).admin() as admin:
         found = sorted(admin.topics().values())
         rows = ({**_summary(admin, topic), "config": _changed(topic, defaults)} for topic in found)
         print_rows(rows, as_json=as_json, title="Topics")
@@ -64,7 +64,7 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
     Example: `kstreams topics describe flights`
     """
     home = home_named(log_dir)
-    with home.open().admin() as admin:
+    with opened(home).admin() as admin:
         topic = admin.describe_topic(name)
         types = types_of(topic.config)
         noted = {"key_type": types.key, "value_type": types.value}

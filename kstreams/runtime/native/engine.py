@@ -69,7 +69,7 @@ def reset(topology: Topology, config: Config) -> None:
     """Delete the application's internal topics, committed offsets and state; refused while it runs."""
     locks = lock_application(config)
     try:
-        with home_of(config).open() as log, log.admin() as admin:
+        with home_of(config).open(config) as log, log.admin() as admin:
             forget(topology, config, admin)
     finally:
         for lock in locks:
