@@ -45,6 +45,28 @@ class GroupMetadata(NamedTuple):
     instance: str | None = None
 
 
+class MemberDescription(NamedTuple):
+    """A member of a group; `instance` is the lasting name of a static one."""
+
+    id: str
+    instance: str | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class GroupDescription(NamedTuple):
+    """A group as its home knows it.
+
+    `state` is Empty, PreparingRebalance, CompletingRebalance, Stable, or Dead of one that is not there; `generation` is
+    None where the home does not tell it.
+    """
+
+    name: str
+    state: str
+    generation: int | None
+    strategy: str
+    members: tuple[MemberDescription, ...]
+
+
 class TopicDescription(NamedTuple):
     """A topic as its home knows it."""
 
@@ -325,7 +347,11 @@ class Admin(Protocol):
         ...
 
     def groups(self) -> list[str]: ...
-    def delete_group(self, group: str) -> None: ...
+    def describe_group(self, group: str) -> GroupDescription: ...
+    def delete_group(self, group: str) -> None:
+        """Forget a group and its offsets; raises LogError while it has members."""
+        ...
+
     def close(self) -> None: ...
     def __enter__(self) -> Admin: ...
     def __exit__(self, *exc: object) -> None: ...

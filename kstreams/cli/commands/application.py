@@ -11,6 +11,7 @@ from kstreams.cli.commands.check import check
 from kstreams.cli.commands.consume import consume
 from kstreams.cli.commands.doctor import doctor
 from kstreams.cli.commands.explain import explain
+from kstreams.cli.commands.groups import groups
 from kstreams.cli.commands.init import init
 from kstreams.cli.commands.log import log
 from kstreams.cli.commands.produce import produce
@@ -36,6 +37,7 @@ def application() -> typer.Typer:
     for command in (run, submit, topology, explain, check, produce, consume, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")
+    app.add_typer(groups, name="groups")
     app.add_typer(log, name="log")
     app.add_typer(state, name="state")
     return app

@@ -6,11 +6,9 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from msgspec.structs import replace
-
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, UnknownTopicError
-from kstreams.log.api import GroupMetadata, OffsetAndMetadata, TopicDescription
+from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded.catalogue import group_offsets
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, insert_topic, update_config
 from kstreams.log.embedded.catalogue.group_rows import forget_group, known_groups, read_group
@@ -20,7 +18,7 @@ from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.topic_settings import full_config
 from kstreams.log.embedded.stable_end import stable_end
 from kstreams.log.embedded.upkeep.retention import move_start
-from kstreams.log.groups.group import Group, GroupState
+from kstreams.log.groups.group import GroupState
 from kstreams.log.naming import check_topic_name
 
 
@@ -117,10 +115,12 @@ class EmbeddedAdmin:
         """Forget a group and its offsets; LogError while it has members."""
         forget_group(self._catalogue, group)
 
-    def describe_group(self, group: str) -> Group:
-        """The group's state, generation and members; state Dead when there is no such group."""
+    def describe_group(self, group: str) -> GroupDescription:
+        """The group's state, generation and members."""
         found = read_group(self._catalogue, group)
-        return found if group in self.groups() else replace(found, state=GroupState.DEAD)
+        state = found.state if group in self.groups() else GroupState.DEAD
+        members = tuple(MemberDescription(each.id, each.instance, each.assignment) for each in found.members.values())
+        return GroupDescription(group, state.value, found.generation, found.strategy, members)
 
     def close(self) -> None:
         """Nothing to release: the catalogue belongs to the log."""

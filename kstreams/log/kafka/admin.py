@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, NewTopic
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
-from kstreams.log.api import OffsetAndMetadata, TopicDescription
+from kstreams.log.api import GroupDescription, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import raised, reason_of
 from kstreams.log.kafka.topic_settings import TYPES, refusal, translated
@@ -22,6 +22,16 @@ _OF_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _SETTLE_S = 0.05
 _NO_OFFSET = -1001
 _MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
+
+
+_STATES = {
+    ConsumerGroupState.UNKNOWN: "Unknown",
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.DEAD: "Dead",
+    ConsumerGroupState.EMPTY: "Empty",
+}
 
 
 class KafkaAdmin:
@@ -152,6 +162,21 @@ class KafkaAdmin:
         found = outcome("Groups", self._connection.admin.list_consumer_groups(request_timeout=TIMEOUT_S))
         return sorted(group.group_id for group in found.valid)
 
+    def describe_group(self, group: str) -> GroupDescription:
+        """The group's state and members; the cluster does not tell its generation."""
+        future = self._connection.admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group]
+        try:
+            found = future.result(timeout=TIMEOUT_S + 5)
+        except KafkaException as error:
+            reason = reason_of(error)
+            if reason is None or reason.code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise raised(f"The group {group!r} cannot be described", error) from None
+            return GroupDescription(group, "Dead", None, "", ())
+        members = tuple(
+            MemberDescription(each.member_id, each.group_instance_id or None, _assigned(each)) for each in found.members
+        )
+        return GroupDescription(group, _STATES[found.state], None, found.partition_assignor, members)
+
     def delete_group(self, group: str) -> None:
         """Forget a group's offsets."""
         delete = self._connection.admin.delete_consumer_groups
@@ -199,6 +224,10 @@ class SettingsLater(Mapping[str, str]):
 def places_of(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[Place]:
     """Offsets to commit as the client takes them."""
     return [Place(*source, at.offset, at.metadata) for source, at in offsets.items()]
+
+
+def _assigned(member: Any) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(TopicPartition(place.topic, place.partition) for place in member.assignment.topic_partitions))
 
 
 def _set(entries: Mapping[str, Any]) -> dict[str, str]:

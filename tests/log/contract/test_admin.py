@@ -131,3 +131,12 @@ def test_calls_to_shut_down_are_counted_by_group(log: Log) -> None:
         admin.ask_to_shut_down("app")
         admin.ask_to_shut_down("app")
         assert (admin.shutdowns("app"), admin.shutdowns("other")) == (2, 0)
+
+
+def test_a_group_that_only_commits_is_empty_and_one_that_is_not_there_is_dead(log: Log) -> None:
+    with log.admin() as admin:
+        admin.create_topic("words")
+        admin.commit("readers", {TopicPartition("words", 0): OffsetAndMetadata(1)})
+        readers, nobody = admin.describe_group("readers"), admin.describe_group("nobody")
+    assert (readers.name, readers.state, readers.members) == ("readers", "Empty", ())
+    assert (nobody.state, nobody.members) == ("Dead", ())

@@ -1,0 +1,202 @@
+"""`kstreams groups`: what consumer groups read, how far behind they are, and where they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from kstreams.batch import TopicPartition
+from kstreams.cli.home import home_named
+from kstreams.cli.options import AsJson, LogDir
+from kstreams.cli.output import print_rows
+from kstreams.clock import SystemClock
+from kstreams.durations import to_ms
+from kstreams.errors import ConfigError, LogError
+from kstreams.log.api import Admin, GroupDescription, Log, OffsetAndMetadata
+from kstreams.log.homes import TopicHome
+from kstreams.log.naming import did_you_mean
+from kstreams.offset_reset import offset_reset_of
+
+groups = typer.Typer(no_args_is_help=True, help="Show consumer groups, move them, and delete them.")
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group; an application's id is one.")]
+
+
+@groups.command("list")
+def list_(as_json: AsJson = False, log_dir: LogDir = None) -> None:
+    """List the groups with their states, members and lags.
+
+    Example: `kstreams groups list --json`
+    """
+    with home_named(log_dir).open().admin() as admin:
+        print_rows((_summary(admin, name) for name in admin.groups()), as_json=as_json, title="Groups")
+
+
+@groups.command()
+def describe(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
+    """Show a group's state, generation and members with the partitions that they read.
+
+    Example: `kstreams groups describe flight-counts`
+    """
+    with home_named(log_dir).open().admin() as admin:
+        group = _known(admin, name)
+        print_rows(_members(group), as_json=as_json, title=name)
+
+
+@groups.command()
+def lag(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -> None:
+    """Show how far a group is behind, partition by partition.
+
+    Example: `kstreams groups lag flight-counts`
+    """
+    with home_named(log_dir).open().admin() as admin:
+        print_rows(_lags(admin, _known(admin, name)), as_json=as_json, title=name)
+
+
+@groups.command()
+def reset(
+    name: GroupName,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="WHERE", help="`earliest`, `latest`, an offset, or a time back such as `by_duration:PT1H`."
+        ),
+    ],
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; may be repeated."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    as_json: AsJson = False,
+    log_dir: LogDir = None,
+) -> None:
+    """Let a stopped group go on elsewhere in its topics, all partitions as one; refused while it has members.
+
+    The state of an application is not changed: to process everything anew, use `kstreams run app.py --reset`.
+
+    Examples: `kstreams groups reset readers --to earliest`,
+    `kstreams groups reset readers --to by_duration:PT1H --topic flights --dry-run`
+    """
+    home = home_named(log_dir)
+    with home.open() as log, log.admin() as admin:
+        _refuse_active(home, _known(admin, name), "reset")
+        before = _committed(admin, name)
+        if topic is not None:
+            before = {source: at for source, at in before.items() if source.topic in topic}
+        if not before:
+            raise LogError(f"the group {name} has committed nothing" + (f" for {', '.join(topic)}" if topic else ""))
+        offsets = {source: OffsetAndMetadata(_offset(log, source, to)) for source in before}
+        if not dry_run:
+            admin.commit(name, offsets)
+    print_rows(_moves(before, offsets), as_json=as_json, title=name)
+
+
+@groups.command()
+def delete(name: GroupName, log_dir: LogDir = None) -> None:
+    """Delete a stopped group with its offsets; refused while it has members.
+
+    Example: `kstreams groups delete readers`
+    """
+    home = home_named(log_dir)
+    with home.open().admin() as admin:
+        _refuse_active(home, _known(admin, name), "deleted")
+        admin.delete_group(name)
+    typer.echo(f"deleted {name}", err=True)
+
+
+def _known(admin: Admin, name: str) -> GroupDescription:
+    known = admin.groups()
+    if name not in known:
+        raise LogError(f"there is no group {name!r}.{did_you_mean(name, known)}")
+    return admin.describe_group(name)
+
+
+def _refuse_active(home: TopicHome, group: GroupDescription, what: str) -> None:
+    """Nothing is changed under those who read: members, or an application that runs."""
+    if group.members:
+        raise LogError(f"the group {group.name} cannot be {what}: stop its {len(group.members)} members first")
+    lock = home.lock_file(group.name)
+    if lock is not None and lock.exists():
+        from kstreams.state.process_lock import ProcessLock
+
+        ProcessLock(lock, f"The application {group.name!r} of the log {home}").release()
+
+
+def _summary(admin: Admin, name: str) -> dict[str, Any]:
+    group = admin.describe_group(name)
+    behind = sum(row["lag"] for row in _lags(admin, group))
+    return {"group": name, "state": group.state, "members": len(group.members), "lag": behind}
+
+
+def _members(group: GroupDescription) -> Iterator[dict[str, Any]]:
+    """A row per member; of a group without, one that says so."""
+    common = {"group": group.name, "state": group.state, "generation": group.generation, "strategy": group.strategy}
+    for member in group.members:
+        yield common | {
+            "member": member.id,
+            "instance": member.instance,
+            "partitions": [str(source) for source in member.partitions],
+        }
+    if not group.members:
+        yield common | {"member": None, "instance": None, "partitions": []}
+
+
+def _committed(admin: Admin, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    topics = admin.topics().values()
+    return admin.committed(
+        name, [TopicPartition(each.name, number) for each in topics for number in range(each.partitions)]
+    )
+
+
+def _lags(admin: Admin, group: GroupDescription) -> Iterator[dict[str, Any]]:
+    """A row per partition that is committed or read."""
+    readers = {source: member.id for member in group.members for source in member.partitions}
+    committed = _committed(admin, group.name)
+    sources = sorted(readers.keys() | committed.keys())
+    begins, ends = admin.beginning_offsets(sources), admin.end_offsets(sources)
+    for source in sources:
+        at = committed[source].offset if source in committed else None
+        yield {
+            "topic": source.topic,
+            "partition": source.partition,
+            "committed": at,
+            "end": ends[source],
+            "lag": max(0, ends[source] - (begins[source] if at is None else at)),
+            "member": readers.get(source),
+        }
+
+
+def _offset(log: Log, source: TopicPartition, to: str) -> int:
+    with log.admin() as admin:
+        begin, end = admin.beginning_offsets([source])[source], admin.end_offsets([source])[source]
+    if to.isdecimal():
+        return min(max(int(to), begin), end)
+    where = _reset(to)
+    if not isinstance(where, timedelta):
+        return begin if where == "earliest" else end
+    with log.consumer() as consumer:
+        consumer.assign([source])
+        consumer.seek_to_time(source, SystemClock().now_ms() - to_ms(where))
+        return consumer.position(source)
+
+
+def _reset(to: str) -> str | timedelta:
+    try:
+        found = offset_reset_of(to)
+    except ConfigError:
+        found = None
+    if found is None or found == "none":
+        raise typer.BadParameter(
+            f"{to!r} is none of earliest, latest, an offset, or by_duration:PT1H", param_hint="--to"
+        )
+    return found
+
+
+def _moves(
+    before: Mapping[TopicPartition, OffsetAndMetadata], after: Mapping[TopicPartition, OffsetAndMetadata]
+) -> Iterator[dict[str, Any]]:
+    for source in sorted(before):
+        row = {"topic": source.topic, "partition": source.partition}
+        yield row | {"before": before[source].offset, "after": after[source].offset}
