@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 
 import msgspec
@@ -133,8 +133,13 @@ def check_member(group: Group, member: str, instance: str | None) -> None:
     )
 
 
-def check_commit(group: Group, member: str, instance: str | None, generation: int) -> None:
-    """Refuse a commit that is not of a member of the present generation.
+def check_commit(
+    group: Group, member: str, instance: str | None, generation: int, partitions: Collection[TopicPartition] = ()
+) -> None:
+    """Refuse a commit of partitions that may belong to another member.
+
+    A member of the present generation may commit. So may one that has joined it and not yet taken what it gives, as
+    long as it is for what it had when it joined: nobody else gets that before it is given back.
 
     Raises
     ------
@@ -148,6 +153,9 @@ def check_commit(group: Group, member: str, instance: str | None, generation: in
     if not group.members and not member:
         return
     check_member(group, member, instance)
+    claim = group.members[member].subscription
+    if partitions and generation == claim.generation and set(partitions) <= set(claim.owned):
+        return
     if generation != group.generation:
         raise CommitFailedError(
             f"The group {group.name!r} is at generation {group.generation}, the commit is of generation {generation}: "

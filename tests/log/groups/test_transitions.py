@@ -86,6 +86,17 @@ def test_commits_are_fenced_by_generation_and_wait_for_assignments() -> None:
         check_commit(completing, "x", None, 2)
 
 
+def test_who_has_joined_a_generation_may_commit_what_it_had_until_it_takes_what_it_gets() -> None:
+    zero, one = TopicPartition("a", 0), TopicPartition("a", 1)
+    claiming = Member("x", ("cooperative-sticky",), MemberSubscription(("a",), (zero,), 1), 500, PATIENCE_MS)
+    group = assigned(run(Group("g"), Join(member("x", "cooperative-sticky"))).group)
+    group = run(group, Join(member("y", "cooperative-sticky")), Join(claiming)).group
+    for state in (group, assigned(group)):
+        check_commit(state, "x", None, 1, [zero])
+        with pytest.raises(CommitFailedError):
+            check_commit(state, "x", None, 1, [zero, one])
+
+
 def test_who_is_no_member_commits_only_while_the_group_has_none() -> None:
     check_commit(Group("g"), "", None, -1)
     with pytest.raises(CommitFailedError, match="as long as it has some"):
@@ -227,7 +238,7 @@ class GroupMachine(RuleBasedStateMachine):
         entitled: list[TopicPartition] = []
         for reader in self.readers.values():
             try:
-                check_commit(self.group, reader.name, None, reader.generation)
+                check_commit(self.group, reader.name, None, reader.generation, reader.owned)
             except (CommitFailedError, RebalanceInProgressError):
                 continue
             entitled += reader.owned

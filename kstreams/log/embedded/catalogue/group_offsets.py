@@ -33,14 +33,14 @@ def commit_offsets(
     CommitFailedError, RebalanceInProgressError, FencedError
     """
     with catalogue.write() as database:
-        check_committer(catalogue, committer)
+        check_committer(catalogue, committer, offsets)
         store_offsets(database, committer.group, offsets)
 
 
-def check_committer(catalogue: Catalogue, committer: GroupMetadata) -> None:
-    """Refuse who may not commit for the group now; the caller's transaction keeps the group as it is."""
+def check_committer(catalogue: Catalogue, committer: GroupMetadata, partitions: Collection[TopicPartition]) -> None:
+    """Refuse who may not commit these for the group now; the caller's transaction keeps the group as it is."""
     group = read_group(catalogue, committer.group)
-    check_commit(group, committer.member, committer.instance, committer.generation)
+    check_commit(group, committer.member, committer.instance, committer.generation, partitions)
 
 
 def committed_offsets(

@@ -101,7 +101,7 @@ def commit(
         _check_epoch(_epoch(database, producer), producer)
         _check_open(database, transaction, producer.transactional_id)
         if committer is not None:
-            check_committer(catalogue, committer)
+            check_committer(catalogue, committer, offsets)
         _finish(database, "id = ?", (transaction,), TransactionState.COMMITTED)
         if group is not None:
             store_offsets(database, group, offsets)

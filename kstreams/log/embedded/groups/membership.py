@@ -94,7 +94,7 @@ class Membership:
     def leave(self) -> None:
         """Give everything back and go; a static member stays in the group for its session time-out."""
         try:
-            if self._is_current():
+            if self._fenced is None and self._id in self._coordinator.look().members:
                 self._give_back(self._reading.assignment(), self._listeners.revoked)
         finally:
             self._reading.take_over([])
@@ -180,10 +180,6 @@ class Membership:
         finally:
             if partitions:
                 self._reading.take_over(self._reading.assignment() - set(partitions))
-
-    def _is_current(self) -> bool:
-        group = self._coordinator.look()
-        return self._id in group.members and group.generation == self._generation
 
     def _born(self) -> tuple[str, Heart]:
         """A new id, and the thread that shows that its bearer lives."""
