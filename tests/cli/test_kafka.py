@@ -73,7 +73,8 @@ def test_an_application_runs_by_its_configuration_alone(kstreams, home):
 def test_spark_says_why_it_does_not_run_on_kafka(kstreams, kafka, monkeypatch):
     monkeypatch.setenv("KSTREAMS_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
     (kstreams.folder / "app.py").write_text(
-        "import kstreams as ks\nbuilder = ks.StreamsBuilder()\nbuilder.stream('lines', key=str, value=str).to('copies')\n"
+        "import kstreams as ks\nbuilder = ks.StreamsBuilder()\n"
+        "builder.stream('lines', key=str, value=str).to('copies')\n"
         "topology = builder.build()\n"
     )
     refused = kstreams("run", "app.py", "--engine", "spark", "--until-end")
