@@ -17,7 +17,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import FencedError, LogError, UncertainCommitError
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.log.kafka.admin import places_of
-from kstreams.log.kafka.connection import Connection
+from kstreams.log.kafka.connection import TIMEOUT_S, Connection
 from kstreams.log.kafka.failures import raised, reason_of
 
 _GRACE_S = 5.0  # for a call that should have ended by itself
@@ -40,7 +40,8 @@ class Transactions:
         self._client, self._name, self._timeout_s, self._connection = client, name, timeout_s, connection
         self._lost: LogError | None = None
         self.is_open = False
-        self._call("init_transactions", client.init_transactions)
+        # Nothing depends on it yet: it may wait for the cluster, which ends what an earlier producer left open.
+        self._call("init_transactions", client.init_transactions, max(timeout_s, TIMEOUT_S))
 
     @property
     def is_lost(self) -> bool:
@@ -80,9 +81,9 @@ class Transactions:
         self.is_open = False
         self._call("abort_transaction", self._client.abort_transaction)
 
-    def _call(self, name: str, call: Callable[[float], Any]) -> None:
+    def _call(self, name: str, call: Callable[[float], Any], timeout_s: float | None = None) -> None:
         """Call, again while the client says that it may be tried again, until the deadline."""
-        until = monotonic() + self._timeout_s
+        until = monotonic() + (timeout_s or self._timeout_s)
         while True:
             error = self._outcome(name, call, max(0.1, until - monotonic()))
             if error is None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import CorruptStateError
+from kstreams.errors import CorruptStateError, UncertainCommitError
 from kstreams.log.api import Log
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.topology import Topology
@@ -209,6 +209,10 @@ class Client:
         """Run a thread to its end; whether an error ended it and another thread is to take over."""
         try:
             return self._rebuilding(lambda: thread.run(lambda: self._is_running(thread)), thread.plans)
+        except UncertainCommitError as error:
+            logger.warning("%s goes on from the last commit: %s", thread.name, error)
+            clear_frames(error)
+            return self.life.is_alive()
         except BaseException as error:
             logger.error("%s died: %s", thread.name, error)
             replace = self._answer(error)

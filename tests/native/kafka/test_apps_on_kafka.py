@@ -13,6 +13,7 @@ import kstreams as ks
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, TopologyError
 from tests.native.world import World, counted, lines, word_count
+from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_topics import delete_everything
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -135,3 +136,23 @@ def test_what_seventy_windowed_counts_keep_with_a_commit_fits_into_kafka(world: 
         sizes = [len(at.metadata) for at in admin.committed("app", places).values() if at.metadata]
     assert len(sizes) > 1
     assert max(sizes) <= 4_096
+
+
+def test_a_commit_of_unknown_outcome_doubles_nothing_and_loses_nothing(tmp_path: Path) -> None:
+    """The broker stands still again and again: threads are replaced and go on from what was committed."""
+    with KafkaCluster() as cluster:
+        world = World(tmp_path, **{"bootstrap.servers": cluster.bootstrap_servers})
+        world.create("lines", 2)
+        world.create("counts", 1)
+        settings = {"processing_guarantee": "exactly_once_v2", "commit_interval_ms": 50, "producer.max.block.ms": 500}
+        with world.streams(word_count(), **settings) as streams:
+            streams.start()
+            for number in range(3):
+                world.write("lines", later(lines(100, 100 * number)))
+                cluster.pause()
+                assert not streams.wait(8)
+                cluster.go_on()
+            while world.table("counts", value=int) != counted(300):
+                assert not streams.wait(0.5)
+        repeated = [(row.key, row.value) for row in world.rows("counts", value=int)]
+        assert len(repeated) == len(set(repeated))
