@@ -82,9 +82,9 @@ class Membership:
         pause = _FIRST_PAUSE
         while True:
             self._heart.polled()
-            while self._act(self._coordinator.look()):
+            while self._act(group := self._coordinator.look()):
                 pass
-            is_waiting = self._coordinator.look().state is not GroupState.STABLE
+            is_waiting = group.state is not GroupState.STABLE
             if not is_waiting or timeout <= 0 or self._reading.assignment():
                 return max(timeout, 0.0)
             self._home.clock.sleep(min(pause, timeout))
