@@ -25,6 +25,7 @@ logger = logging.getLogger("kstreams.log.kafka")
 T = TypeVar("T")
 
 _PAUSE_S = 0.1
+_ASK_S = 10
 TIMEOUT_S = 30
 """How long a request to the cluster may take."""
 
@@ -93,7 +94,7 @@ class Connection:
     def topic_partitions(self, name: str | None = None) -> dict[str, int]:
         """How many partitions each topic has, or one topic; those of Kafka's own are left out."""
         try:
-            found = self.admin.list_topics(name, timeout=TIMEOUT_S).topics if name else self._all_topics()
+            found = self.again(lambda: self._topics(name))
         except KafkaException as error:
             raise raised(f"No broker of bootstrap.servers={self.servers} tells its topics", error) from None
         return {
@@ -124,8 +125,12 @@ class Connection:
     def configs(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
         """The settings of topics, as entries of the admin client."""
         asked = [ConfigResource("topic", name) for name in names]
-        futures = self.admin.describe_configs(asked, request_timeout=TIMEOUT_S) if asked else {}
-        return {resource.name: outcome(f"The topic {resource.name!r}", each) for resource, each in futures.items()}
+        if not asked:
+            return {}
+        found = self._outcomes(
+            "Settings of topics", lambda admin: admin.describe_configs(asked, request_timeout=_ASK_S)
+        )
+        return {resource.name: each for resource, each in found.items()}
 
     def offsets(
         self, sources: Iterable[TopicPartition], spec: OffsetSpec, *, committed_only: bool = True
@@ -134,11 +139,12 @@ class Connection:
         asked = {Place(*source): spec for source in sources}
         if not asked:
             return {}
-        futures = self.admin.list_offsets(asked, isolation_level=_ISOLATION[committed_only], request_timeout=TIMEOUT_S)
-        return {
-            TopicPartition(place.topic, place.partition): outcome(f"The offsets of {place.topic}", each).offset
-            for place, each in futures.items()
-        }
+        level = _ISOLATION[committed_only]
+        found = self._outcomes(
+            "Offsets of partitions",
+            lambda admin: admin.list_offsets(asked, isolation_level=level, request_timeout=_ASK_S),
+        )
+        return {TopicPartition(place.topic, place.partition): each.offset for place, each in found.items()}
 
     def beginnings(self, sources: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset of each partition that is still there."""
@@ -167,8 +173,28 @@ class Connection:
             self._groups.clear()
             self._admin = None
 
-    def _all_topics(self) -> Any:
-        return self.admin.list_topics(timeout=TIMEOUT_S).topics
+    def _topics(self, name: str | None) -> Any:
+        asked = self.admin.list_topics(name, timeout=_ASK_S) if name else self.admin.list_topics(timeout=_ASK_S)
+        return asked.topics
+
+    def _outcomes(self, what: str, ask: Callable[[AdminClient], Mapping[Any, Any]]) -> dict[Any, Any]:
+        """What all futures of a request give, asked again while a broker is away for a moment."""
+
+        def asked() -> dict[Any, Any]:
+            admin = self.admin
+            try:
+                return {each: future.result(timeout=_ASK_S + 5) for each, future in ask(admin).items()}
+            except KafkaException:
+                with self._mutex:  # another client asks anew who leads: this one was seen asking with an old epoch
+                    self._admin = None if self._admin is admin else self._admin
+                raise
+
+        try:
+            return self.again(asked)
+        except KafkaException as error:
+            raise raised(f"{what} cannot be read from {self.servers}", error) from None
+        except TimeoutError:
+            raise LogError(f"{what} cannot be read: {self.servers} gave no answer.") from None
 
     def _learn(self, name: str) -> TopicFacts:
         partitions = self.topic_partitions(name).get(name)

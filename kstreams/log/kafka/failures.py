@@ -25,6 +25,13 @@ _PASSING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.UNSTABLE_OFFSET_COMMIT,
     KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
     KafkaError._WAIT_COORD,
 )

@@ -138,8 +138,8 @@ def test_what_seventy_windowed_counts_keep_with_a_commit_fits_into_kafka(world: 
     assert max(sizes) <= 4_096
 
 
-def test_a_commit_of_unknown_outcome_doubles_nothing_and_loses_nothing(tmp_path: Path) -> None:
-    """The broker stands still again and again: threads are replaced and go on from what was committed."""
+def test_a_broker_that_stands_still_doubles_nothing_and_loses_nothing(tmp_path: Path) -> None:
+    """The broker stands still again and again: the application goes on, on a thread of its own or a new one."""
     with KafkaCluster() as cluster:
         world = World(tmp_path, **{"bootstrap.servers": cluster.bootstrap_servers})
         world.create("lines", 2)
