@@ -60,7 +60,8 @@ def unwritable_rows(batch: Batch, facts: TopicFacts) -> Iterator[tuple[int, LogE
     if facts.needs_key and batch.keys.null_count:
         keyless = LogError(f"{batch.source} is compacted, so each of its records needs a key: one has none.")
         yield from ((row, keyless) for row in np.flatnonzero(batch.keys.is_null()).tolist())
-    if batch.keys.nbytes + batch.values.nbytes > facts.most_bytes or batch.headers is not None:
+    at_most = batch.keys.nbytes + batch.values.nbytes + _BATCH_BYTES + _ROW_BYTES  # of any row
+    if at_most > facts.most_bytes or batch.headers is not None:
         yield from _too_large_rows(batch, facts.most_bytes)
 
 
