@@ -14,12 +14,15 @@ from tests.spark.draws.draw import draw
 
 pytestmark = pytest.mark.spark
 
-SEED, FEW, MANY, MOST_ROWS = 2, 10, 200, 50
-NUMBERS = [*range(FEW), *(pytest.param(number, marks=pytest.mark.slow) for number in range(FEW, MANY))]
+SEED, FEW, MANY = 2, 10, 200
+DRAWS = [
+    *((number, 30) for number in range(FEW)),
+    *(pytest.param(number, 50, marks=pytest.mark.slow) for number in range(FEW, MANY)),
+]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_no_size_of_the_steps_shows(tmp_path: Path, number: int) -> None:
-    drawn = draw(SEED, number, MOST_ROWS)
+@pytest.mark.parametrize(("number", "most_rows"), DRAWS)
+def test_no_size_of_the_steps_shows(tmp_path: Path, number: int, most_rows: int) -> None:
+    drawn = draw(SEED, number, most_rows)
     outcome = attempt(drawn, tmp_path, step_ways(drawn))
     assert outcome.verdict != DIFFERENT, outcome
