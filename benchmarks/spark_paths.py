@@ -150,7 +150,8 @@ def fixed_costs() -> dict[str, float]:
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         _write_log(Path(folder, "log"), few)
-        for name, tasks in {"one sub-topology": _windowed_count, "re-keyed": _rekeyed}.items():
+        cases = {"one sub-topology": _windowed_count, "re-keyed": _rekeyed, "without results": _nothing}
+        for name, tasks in cases.items():
             for delta in ("none", str(Path(folder, "delta"))):
                 builder = ks.StreamsBuilder()
                 tasks(builder).to("out")
@@ -159,6 +160,10 @@ def fixed_costs() -> dict[str, float]:
                 with_delta = "" if delta == "none" else ", with Delta"
                 found[f"a step, {name}{with_delta} (s)"] = statistics.median(seconds for _, seconds in steps[WARM_UP:])
     return found
+
+
+def _nothing(builder: ks.StreamsBuilder) -> Any:
+    return _windowed_count(builder).filter(ks.value.is_null())
 
 
 # cases
