@@ -91,7 +91,7 @@ class Application:
         given = {**self.settings, "state.dir": str(self.folder / "state"), **settings}
         with KafkaStreams(self.topology, given) as streams:
             streams.start(until_end=True)
-            assert streams.wait(60.0)
+            assert streams.wait(600.0)
             return streams.progress()
 
     def topics(self) -> list[str]:
