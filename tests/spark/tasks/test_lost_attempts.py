@@ -36,9 +36,9 @@ def first(name):
 
 
 def disturbed(text):
-    if text.strip() == "9000" and first("killed"):
+    if text.strip() == "23000" and first("killed"):
         os.kill(os.getpid(), signal.SIGKILL)
-    if text.strip() == "9001" and first("slow"):
+    if text.strip() == "23001" and first("slow"):
         time.sleep(15)
     return text
 
@@ -49,7 +49,7 @@ stream.map_values(disturbed, value=str).to("out")
 stream.map_values(str.strip, value=str).group_by(lambda key, text: text[-2:], key=str).count().to_stream().to("counts")
 config = {"application.id": "app"}
 """
-ROWS = [Row("in", f"k{i}", f"{i}".rjust(400), i, i % 4) for i in range(12_000)]
+ROWS = [Row("in", f"k{i}", f"{i}".rjust(400), i, i % 4) for i in range(24_000)]
 TYPES = {"in": (str, str), "out": (str, str), "counts": (str, int)}
 SPECULATION = {
     "spark.speculation": "true",
