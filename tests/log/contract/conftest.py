@@ -25,7 +25,7 @@ def log(request: pytest.FixtureRequest) -> Iterator[Log]:
             missing = set(mark.args) - home.abilities
             if missing:
                 pytest.skip("; ".join(f"not offered: {each.value}" for each in sorted(missing, key=str)))
-        commits.take_a_moment = Ability.COMMITS_AT_ONCE not in home.abilities
+        commits.slowly_seen_in = None if Ability.COMMITS_AT_ONCE in home.abilities else home
         yield home
 
 

@@ -8,11 +8,14 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.log import Consumer, Log
 
 
+LOOKS = 40  # at what is visible, until a transaction is taken for open
+
+
 @dataclass
 class Commits:
     """What is to be known of the commits of the home under test."""
 
-    take_a_moment: bool = False
+    slowly_seen_in: Log | None = None
 
 
 commits = Commits()
@@ -41,13 +44,17 @@ def polls(consumer: Consumer, max_records: int = 10_000, paused: Collection[Topi
 
 def _ends(consumer: Consumer, reading: Collection[TopicPartition]) -> dict[TopicPartition, int]:
     """Where partitions end; what was just committed may need a moment to be visible."""
-    ends = consumer.end_offsets(reading)
-    while commits.take_a_moment:
+    looks = LOOKS if commits.slowly_seen_in is not None else 0
+    while looks and consumer.end_offsets(reading) != _written(reading):
+        looks -= 1  # a transaction that stays open never comes to that
         time.sleep(0.05)
-        before, ends = ends, consumer.end_offsets(reading)
-        if before == ends:
-            break
-    return ends
+    return consumer.end_offsets(reading)
+
+
+def _written(reading: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    assert commits.slowly_seen_in is not None
+    with commits.slowly_seen_in.admin() as admin:
+        return admin.end_offsets(reading, committed_only=False)
 
 
 def rows_of(log: Log, topic: str, partitions: int = 1, **settings: str) -> list[Row]:
