@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.log import Consumer, Log
 
-
 LOOKS = 40  # at what is visible, until a transaction is taken for open
 
 
