@@ -32,6 +32,8 @@ class KafkaHome:
     files: None = None
 
     def __post_init__(self) -> None:
+        if self.servers.startswith("//"):
+            raise ConfigError(f"'kafka:{self.servers}' is no address: write kafka:{self.servers.lstrip('/')}")
         for server in self.servers.split(","):
             host, _, port = server.strip().rpartition(":")
             if not host or not port.isdigit():

@@ -125,7 +125,7 @@ def test_a_sound_frame_around_bytes_that_are_no_arrow_is_damage(folder: Path) ->
 
 
 def test_places_that_hold_no_log_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="kafka"):
+    with pytest.raises(ConfigError, match="kafka:localhost:9092"):
         open_log("kafka://localhost:9092")
     with pytest.raises(ConfigError, match="durability"):
         open_log(tmp_path, durability="raid")
