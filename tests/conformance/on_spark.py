@@ -222,16 +222,18 @@ def _told(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
 
 def run_case(case: Prepared, number: int) -> Iterator[pa.RecordBatch]:
     """All rows that one case writes to topics, step by step."""
+    from kstreams.runtime.spark.exchange.reports import TaskReport, resting_tasks
     from kstreams.runtime.spark.steps import Step
     from tests.spark.stepped import forget_states, load_globals, rows_in, run_step
 
-    written, states = 0, {}
+    written, states, resting = 0, {}, frozenset[str]()
     for at, cut in enumerate(case.cuts):
         if at % FORGET_EVERY == 0:
             forget_states(case.program)
-        step = Step(2 * at, cut.now_ms, states=states)
-        given = rows_in(case.program, cut.rows)
-        tables, states = run_step(case.program, load_globals(case.program, step, given), given)
+        step = Step(2 * at, cut.now_ms, states=states, resting=resting)
+        given, reports = rows_in(case.program, cut.rows), list[TaskReport]()
+        tables, states = run_step(case.program, load_globals(case.program, step, given), given, reports)
+        resting = resting_tasks(reports)
         for batch in pa.concat_tables(tables).to_batches():
             yield _numbered(batch, number, written)
             written += len(batch)

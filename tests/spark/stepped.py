@@ -19,7 +19,7 @@ from kstreams.processor.topology.processing_order import processing_order
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.exchange.blocks import Block, rows_of
 from kstreams.runtime.spark.exchange.merged_blocks import merged
-from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, split_reports
+from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, resting_tasks, split_reports
 from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, batches_of
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
@@ -74,6 +74,7 @@ class Stepped:
         self.program = program_of(self.topology, self.config, spark, layout, existing, checkpoint or str(folder))
         self.types, self._number = types, -2
         self._states: Mapping[str, StateVersion] = {}
+        self._resting = frozenset[str]()
         self._offsets = dict.fromkeys(inputs, 0)
         self.reports: list[TaskReport] = []
 
@@ -91,15 +92,16 @@ class Stepped:
         `behind` names the topics that have more records than it takes.
         """
         self._number += 2
+        known = len(self.reports)
         partitions = frozenset(TopicPartition(topic, 0) for topic in behind)
-        step = Step(self._number, now_ms, states=self._states, behind=partitions)
+        step = Step(self._number, now_ms, states=self._states, behind=partitions, resting=self._resting)
         table = self._encoded(rows)
         for again in range(1 + twice):
             if forget and again == twice:
                 forget_states(self.program)
             given = rows_in(self.program, table)
             tables, states = run_step(self.program, load_globals(self.program, step, given), given, self.reports)
-        self._states = states
+        self._states, self._resting = states, resting_tasks(self.reports[known:])
         return [row for made in tables for row in self._decoded(made)]
 
     def driver_outputs(self, rows: Iterable[Row], topics: Iterable[str]) -> list[Output]:

@@ -54,6 +54,8 @@ class Step(NamedTuple):
     behind : frozenset of TopicPartition
         The source partitions that have more records than the steps so far have taken, or may get them: nothing that
         they feed is idle.
+    resting : frozenset of str
+        The tasks that do nothing without records, as they said in the step before: nothing in them waits for a time.
     """
 
     number: int
@@ -62,6 +64,7 @@ class Step(NamedTuple):
     states: Mapping[str, StateVersion] = {}
     round_number: int = 0
     behind: frozenset[TopicPartition] = frozenset()
+    resting: frozenset[str] = frozenset()
 
     @property
     def version_number(self) -> int:
@@ -76,7 +79,7 @@ class Step(NamedTuple):
         """The step as some sub-topologies need it, without the states of the others."""
         wanted = {str(number) for number in sub_topologies}
         mine = {name: kept for name, kept in self.states.items() if name.partition("_")[0] in wanted}
-        return self._replace(states=mine)
+        return self._replace(states=mine, resting=self.resting & mine.keys())
 
 
 class AppliedStep(NamedTuple):

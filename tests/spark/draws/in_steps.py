@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from kstreams.batch import Batch, TopicPartition
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
-from kstreams.runtime.spark.exchange.reports import TaskReport, split_reports
+from kstreams.runtime.spark.exchange.reports import TaskReport, resting_tasks, split_reports
 from kstreams.runtime.spark.exchange.rows import Offsets, batches_of, positions_of
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges, ranges_of_task
@@ -100,7 +100,7 @@ class _Steps:
         self._program, self._globals = program, GlobalTableLoader(program, _in_this_process(program))
         self._sources = source_partitions(program, program.tasks.keys())
         self._manifest = StepManifest()
-        self._last = NO_STEP
+        self._last, self._resting = NO_STEP, frozenset[str]()
         self.results: Results = {}
         self.late: set[str] = set()
 
@@ -138,8 +138,10 @@ class _Steps:
         before = self._manifest
         plan = StepPlan(before.step, 0, self._globals.plan(number, before.globals))
         loaded = self._globals.load(number, plan, before)
-        step = Step(number, end=bool(number % 2), states=before.states | loaded)
-        made, states = run_step(self._program, step, self._given(ranges))
+        step = Step(number, end=bool(number % 2), states=before.states | loaded, resting=self._resting)
+        reports: list[TaskReport] = []
+        made, states = run_step(self._program, step, self._given(ranges), reports)
+        self._resting = resting_tasks(reports)
         self._manifest, self._last = StepManifest(number, AppliedStep(), dict(states), plan.globals), number
         return pa.concat_tables(made)
 

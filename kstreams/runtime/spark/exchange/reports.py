@@ -50,6 +50,8 @@ class TaskReport(msgspec.Struct, frozen=True):
         Holds what it wrote.
     states : dict of str to StateVersion
         What is kept of its state after the step.
+    resting : list of str
+        The task itself, if it has nothing to do before its next record.
     """
 
     dropped: list[tuple[str, str, int]] = []
@@ -59,6 +61,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     handed_over: list[str] = []
     transaction: str | None = None
     states: dict[str, StateVersion] = {}
+    resting: list[str] = []
 
 
 def report(partition: int, said: TaskReport) -> Block:
@@ -98,6 +101,11 @@ def merged(reports: Iterable[TaskReport]) -> TaskReport:
     [('filter', 'null key', 2)]
     """
     return TaskReport([(*place, count) for place, count in dropped_records(reports).items()])
+
+
+def resting_tasks(reports: Iterable[TaskReport]) -> frozenset[str]:
+    """The tasks that have nothing to do before their next record."""
+    return frozenset(task for each in reports for task in each.resting)
 
 
 def written_records(reports: Iterable[TaskReport]) -> Counter[str]:

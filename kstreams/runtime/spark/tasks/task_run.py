@@ -100,7 +100,10 @@ def run_task(
     Block
         What it hands over to Spark, and its report.
     """
-    num_given_out = 0
+    task, num_given_out = str(TaskId(sub.id, partition)), 0
+    if not feeds and task in step.resting and not step.end and not _is_for_snapshots(program, step):
+        yield report(partition, TaskReport(resting=[task]))
+        return
     try:
         try:
             for output in _attempt(program, sub, partition, step, feeds, writer):
@@ -124,8 +127,12 @@ def _attempt(
     caching, limits = program.config.caches, program.limits_in_step
     with opened_state(place, files, sub.stores, version, caching=caching, limits=limits) as state, writer() as opened:
         yield from _Run(program, sub, partition, step, state, opened).outputs(feeds, files)
-    if step.number and step.number % (2 * program.snapshot_every) == 0 and step.round_number == 0:
+    if _is_for_snapshots(program, step):
         SNAPSHOTS.offer(files, version, sub.stores)
+
+
+def _is_for_snapshots(program: Program, step: Step) -> bool:
+    return step.number > 0 and step.number % (2 * program.snapshot_every) == 0 and step.round_number == 0
 
 
 class _Run:
@@ -172,7 +179,9 @@ class _Run:
         collector = self._collector
         dropped = [(*place, count) for place, count in self._task.dropped.items()]
         wrote = collector.written, collector.handed_over, self._writer.prepare()
-        return TaskReport(dropped, None, self._task.records_in, *wrote, {str(self._id): self._version})
+        task = str(self._id)
+        resting = [] if self._task.deadlines() else [task]
+        return TaskReport(dropped, None, self._task.records_in, *wrote, {task: self._version}, resting)
 
     def _stamped(self, batch: Batch) -> Batch:
         return self._task.stamp(self._numbered(batch))

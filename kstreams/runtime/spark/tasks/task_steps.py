@@ -9,7 +9,13 @@ from pyspark.sql import DataFrame
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import StateError
-from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, taken_reports, written_records
+from kstreams.runtime.spark.exchange.reports import (
+    TaskReport,
+    raise_first,
+    resting_tasks,
+    taken_reports,
+    written_records,
+)
 from kstreams.runtime.spark.exchange.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
@@ -52,6 +58,7 @@ class TaskSteps:
         self._chain, self._plans, self._manifests = chain, StepPlans(storage), Manifests(storage)
         self._globals, self._program, self._clock, self._bounded = global_tables, program, clock, bounded
         self._newest: int | None = None
+        self._resting = frozenset[str]()
 
     def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Run all tasks once, those that feed themselves round by round."""
@@ -60,11 +67,13 @@ class TaskSteps:
         plan = self._planned(step, before, given.ranges)
         loaded, behind = self._globals.load(step, plan, before), frozenset(plan.behind)
         made = self._chain.outputs(
-            given, Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind)
+            given,
+            Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind, resting=self._resting),
         )
         reports = taken_reports(made.reports)
         raise_first(reports)
         states = newest([before.states | loaded, *(report.states for report in reports)])
+        self._resting = resting_tasks(reports)
         applied = self._manifests.publish(StepManifest(step, given.parent, states, plan.globals))
         return made.rows, [*reports, self._read_past_tasks(reports, given.ranges)], applied
 
