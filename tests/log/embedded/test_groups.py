@@ -343,7 +343,7 @@ def test_paused_partitions_stay_paused_while_others_come_and_go(started: Started
     share(a, b)
     assert [batch.source for batch in a.poll()] == []
     a.resume([zero])
-    assert [batch.source for batch in a.poll()] == [zero]
+    assert {batch.source for batch in a.poll()} == {zero}
 
 
 def test_members_in_threads_that_come_and_go_read_everything_once(tmp_path: Path) -> None:
