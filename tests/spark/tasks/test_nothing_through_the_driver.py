@@ -52,7 +52,7 @@ def counted(builder: ks.StreamsBuilder) -> None:
     final.map(lambda window, count: (window.key * 60, "x"), key=str, value=str).to("out")
 
 
-@pytest.mark.parametrize("delta", [False, True], ids=["topics", "delta"])
+@pytest.mark.parametrize("delta", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["topics", "delta"])
 @pytest.mark.parametrize(
     ("build", "path"),
     [(copied, "task"), (copied, "relational"), (regrouped, "relational"), (named, "task"), (counted, "relational")],
