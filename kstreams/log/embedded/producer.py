@@ -19,6 +19,7 @@ from kstreams.log.embedded.segments.framing import byte_size, unwritable_rows
 from kstreams.log.embedded.segments.partition import PartitionBusyError
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.writer import Writer
+from kstreams.log.record_parts import checked_headers, checked_time, not_bytes
 from kstreams.log.settings import Setting, choice, flag, number, read_settings, text
 from kstreams.record import Headers
 
@@ -85,12 +86,12 @@ class EmbeddedProducer:
             transaction open.
         """
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
-            raise LogError(f"Keys and values are bytes or None, not {type(key).__name__} and {type(value).__name__}.")
+            raise not_bytes(key, value)
         size = ROW_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
         if headers:
-            headers = [(_name(name), None if raw is None else bytes(raw)) for name, raw in headers]
+            headers = checked_headers(headers)
             size += sum(ROW_OVERHEAD + len(name) + len(raw or b"") for name, raw in headers)
-        time = self._clock.now_ms() if timestamp is None else _time(timestamp)
+        time = self._clock.now_ms() if timestamp is None else checked_time(timestamp)
         if partition is not None:
             partition = index(partition)
         buffer = self._buffer
@@ -320,22 +321,6 @@ def _identity(catalogue: Catalogue, transactional_id: str | None, token: str | N
     if token is not None:
         return transactions.producer_of(token)
     return None if transactional_id is None else transactions.open_producer(catalogue, transactional_id)
-
-
-def _time(timestamp: int) -> int:
-    time = index(timestamp)
-    if not -(2**63) <= time < 2**63:
-        raise LogError(f"The timestamp {time} does not fit into 64 bits: give milliseconds since 1970.")
-    return time
-
-
-def _name(name: object) -> str:
-    text = str(name)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise LogError(f"The name {text!r} of a header cannot be written as UTF-8: {error.reason}.") from None
-    return text
 
 
 def _refusal(topic: str, size: int, rows: BufferedRows) -> LogError:

@@ -21,8 +21,9 @@ from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
 from kstreams.log.kafka.failures import raised
-from kstreams.log.kafka.record_checks import checked_headers, checked_time, row_bytes, unwritable_rows
+from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows
 from kstreams.log.kafka.transactions import Transactions
+from kstreams.log.record_parts import checked_headers, not_bytes
 from kstreams.murmur2 import partition_of
 from kstreams.record import Headers
 
@@ -91,9 +92,9 @@ class KafkaProducer:
         """
         facts = self._ready(topic)
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
-            raise LogError(f"Keys and values are bytes or None, not {type(key).__name__} and {type(value).__name__}.")
-        named = checked_headers(headers)
-        time = self._connection.clock.now_ms() if timestamp is None else checked_time(timestamp)
+            raise not_bytes(key, value)
+        named = checked_headers(headers) or None
+        time = self._connection.clock.now_ms() if timestamp is None else nonzero_time(timestamp)
         chosen = self._partition(topic, key, facts) if partition is None else index(partition)
         if not 0 <= chosen < facts.partitions:
             raise UnknownTopicError(
@@ -280,9 +281,7 @@ def _columns(batch: Batch) -> Any:
         raise LogError(f"A batch for {batch.source} cannot be written: columns differ in length, or times are missing.")
     try:
         keys, values = (column.cast(pa.binary()).to_pylist() for column in columns[:2])
-    except pa.ArrowInvalid as error:
-        raise LogError(f"A batch for {batch.source} cannot be written: {error}") from None
-    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise LogError(f"A batch for {batch.source} cannot be written: {error}") from None
     headers: Any = [None] * count if batch.headers is None else [list(row) or None for row in batch.header_rows()]
     return zip(keys, values, np.asarray(batch.timestamps).tolist(), headers, strict=True)

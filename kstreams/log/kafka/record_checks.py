@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,16 @@ import pyarrow.compute as pc
 from kstreams.batch import Batch
 from kstreams.errors import LogError
 from kstreams.log.kafka.connection import TopicFacts
-from kstreams.record import Headers
+from kstreams.log.record_parts import checked_time
 
 _BATCH_BYTES, _ROW_BYTES = 61, 30  # what Kafka's format adds, at most
 
 
-def checked_time(timestamp: int) -> int:
+def nonzero_time(timestamp: int) -> int:
     """A time that can be written: Kafka's client takes 0 for no time, and would write that of sending."""
-    time = index(timestamp)
+    time = checked_time(timestamp)
     if time == 0:
         raise no_time_zero("A record")
-    if not -(2**63) <= time < 2**63:
-        raise LogError(f"The timestamp {time} does not fit into 64 bits: give milliseconds since 1970.")
     return time
 
 
@@ -33,13 +30,6 @@ def no_time_zero(what: str) -> LogError:
         f"{what} has the timestamp 0, which Kafka's client cannot write (it would write the time of sending): give the "
         "milliseconds since 1970, 1 at least."
     )
-
-
-def checked_headers(headers: Headers) -> list[tuple[str, bytes | None]] | None:
-    """Headers as the client takes them; None when there are none."""
-    if not headers:
-        return None
-    return [(_name(name), None if raw is None else bytes(raw)) for name, raw in headers]
 
 
 def row_bytes(key: bytes | None, value: bytes | None, headers: Any) -> int:
@@ -79,12 +69,3 @@ def _too_large_rows(batch: Batch, most_bytes: int) -> Iterator[tuple[int, LogErr
                 f"({most_bytes}) or send less at once."
             ),
         )
-
-
-def _name(name: object) -> str:
-    text = str(name)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise LogError(f"The name {text!r} of a header cannot be written as UTF-8: {error.reason}.") from None
-    return text
