@@ -30,8 +30,8 @@ from kstreams.runtime.native.state.task_metadata import (
     Offsets,
     changelogs_of,
     committed_task_metadata,
-    encode_task_metadata,
     metadata_places,
+    with_task_metadata,
 )
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.topics import changelog_topic, internal_topics, prepare_topics
@@ -192,13 +192,7 @@ class StoppedApplication:
         starts = self._admin.end_offsets([source for source in plan.inputs if source.topic in within])
         starts |= {source: offset for source, offset in origin.offsets.items() if source in plan.inputs}
         changelogs = changelogs_of(plan, self._config.application_id)
-        first, (text, *others) = min(starts, default=None), encode_task_metadata(metadata, 1 + len(changelogs))
-        with_changelogs = {
-            changelog: OffsetAndMetadata(ends[store] or 0, other)
-            for (store, changelog), other in zip(changelogs.items(), others, strict=False)
-        }
-        with_inputs = {at: OffsetAndMetadata(offset, text if at == first else "") for at, offset in starts.items()}
-        return with_inputs | with_changelogs
+        return with_task_metadata(dict(sorted(starts.items())), metadata, changelogs, ends)
 
     def _write(self, plan: TaskPlan, store: StoreBuilder, rows: TaskRows, producer: Producer) -> int | None:
         """Write the rows of a store to what it is restored from; where its changelog ends then, if it has one."""

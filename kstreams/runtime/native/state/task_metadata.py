@@ -52,6 +52,35 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+def with_task_metadata(
+    offsets: Mapping[TopicPartition, int],
+    metadata: Mapping[str, int],
+    changelogs: Mapping[str, TopicPartition],
+    ends: Mapping[str, int | None],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What to commit for a task: its metadata goes with the first of its inputs, and with changelogs.
+
+    Parameters
+    ----------
+    offsets : mapping of TopicPartition to int
+        Of its inputs, that of the first one first.
+    metadata : mapping of str to int
+    changelogs : mapping of str to TopicPartition
+        As `changelogs_of` gives them.
+    ends : mapping of str to int or None
+        Where these end, by store.
+    """
+    text, *others = encode_task_metadata(metadata, 1 + len(changelogs))
+    with_inputs = {
+        source: OffsetAndMetadata(offset, "" if at else text) for at, (source, offset) in enumerate(offsets.items())
+    }
+    with_changelogs = {
+        changelog: OffsetAndMetadata(ends.get(store) or 0, other)
+        for (store, changelog), other in zip(changelogs.items(), others, strict=False)
+    }
+    return with_inputs | with_changelogs
+
+
 def committed_task_metadata(plan: TaskPlan, committed: Offsets, application_id: str) -> dict[str, int]:
     """The metadata that was committed with the offsets of a task; empty at first.
 

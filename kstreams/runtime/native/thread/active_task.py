@@ -11,7 +11,7 @@ from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
-from kstreams.runtime.native.state.task_metadata import ENDED, encode_task_metadata
+from kstreams.runtime.native.state.task_metadata import ENDED, with_task_metadata
 from kstreams.runtime.native.thread.run_length import RunLength
 from kstreams.state.api import TaskState
 from kstreams.state.observed_times import observed_times
@@ -151,13 +151,9 @@ class ActiveTask:
         """What to commit for its inputs; the task metadata goes with the first of them, and with changelogs."""
         changelogs = encode_changelog_ends(self._changelog_ends)
         metadata = {**self.task.metadata(), ENDED: int(self.ended), **observed_times(self.state), **changelogs}
-        found = {source: OffsetAndMetadata(offset) for source, offset in self.next_offsets.items()}
-        first, *others = encode_task_metadata(metadata, 1 + len(self._changelogs))
-        source = self.plan.inputs[0]
-        found[source] = OffsetAndMetadata(found[source].offset, first)
-        for (store, changelog), text in zip(self._changelogs.items(), others, strict=False):
-            found[changelog] = OffsetAndMetadata(self._changelog_ends.get(store, 0), text)
-        return found
+        first = self.plan.inputs[0]
+        offsets = {first: self.next_offsets[first], **self.next_offsets}
+        return with_task_metadata(offsets, metadata, self._changelogs, self._changelog_ends)
 
     def restored(self, changelog_ends: Mapping[str, int], changelogs: Mapping[str, TopicPartition]) -> None:
         """Its logged stores are restored, each up to the end of its changelog."""

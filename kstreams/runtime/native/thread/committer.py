@@ -69,8 +69,8 @@ class Committer:
                 self._write_changes(task, store, rows)
         self._sink_buffer.flush()  # dead letters of what changelogs refused
         self._producer.flush()
-        for task, known in zip(tasks, ends, strict=True):
-            known.update(self._changelog_ends(task))
+        for task, known, written in zip(tasks, ends, self._changelog_ends(tasks), strict=True):
+            known.update(written)
             task.changelogs_written(known)
         self._guarantee.commit(dict(ChainMap(*(task.offsets() for task in tasks))))
         for task, change, end in zip(tasks, changes, ends, strict=True):
@@ -91,11 +91,12 @@ class Committer:
         for start in range(0, len(rows), _CHANGELOG_ROWS):
             self._retry.send(self._producer, rows.slice(start, min(len(rows), start + _CHANGELOG_ROWS)))
 
-    def _changelog_ends(self, task: ActiveTask) -> dict[str, int]:
-        """Where the changelogs end that were written for this commit: the task alone writes to them."""
-        written = self._written.pop(task.id, {})
-        ends = self._admin.end_offsets(list(written.values()), committed_only=False) if written else {}
-        return {store: ends[source] for store, source in written.items()}
+    def _changelog_ends(self, tasks: Sequence[ActiveTask]) -> list[dict[str, int]]:
+        """Task by task: where the changelogs end that were written for this commit. The task alone writes to each."""
+        written = [self._written.pop(task.id, {}) for task in tasks]
+        sources = [source for of_task in written for source in of_task.values()]
+        ends = self._admin.end_offsets(sources, committed_only=False) if sources else {}
+        return [{store: ends[source] for store, source in of_task.items()} for of_task in written]
 
     def _accepted(self, store: str, batch: Batch, failures: Failures, task_id: str) -> Batch:
         """The rows without those that the changelog refuses and the production handler leaves out."""
