@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
 
 from kstreams.batch import TopicPartition
-from kstreams.cli.home import home_named
+from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
 from kstreams.clock import SystemClock
@@ -30,7 +30,7 @@ def list_(as_json: AsJson = False, log_dir: LogDir = None) -> None:
 
     Example: `kstreams groups list --json`
     """
-    with home_named(log_dir).open().admin() as admin:
+    with open_home(log_dir).admin() as admin:
         print_rows((_summary(admin, name) for name in admin.groups()), as_json=as_json, title="Groups")
 
 
@@ -40,7 +40,7 @@ def describe(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -
 
     Example: `kstreams groups describe flight-counts`
     """
-    with home_named(log_dir).open().admin() as admin:
+    with open_home(log_dir).admin() as admin:
         group = _known(admin, name)
         print_rows(_members(group), as_json=as_json, title=name)
 
@@ -51,7 +51,7 @@ def lag(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -> Non
 
     Example: `kstreams groups lag flight-counts`
     """
-    with home_named(log_dir).open().admin() as admin:
+    with open_home(log_dir).admin() as admin:
         print_rows(_lags(admin, _known(admin, name)), as_json=as_json, title=name)
 
 
@@ -80,14 +80,14 @@ def reset(
     `kstreams groups reset readers --to by_duration:PT1H --topic flights --dry-run`
     """
     home = home_named(log_dir)
-    with home.open() as log, log.admin() as admin:
+    with opened(home) as log, log.admin() as admin:
         _refuse_active(home, _known(admin, name), "reset")
         before = _committed(admin, name)
         if topic is not None:
             before = {source: at for source, at in before.items() if source.topic in topic}
         if not before:
             raise LogError(f"the group {name} has committed nothing" + (f" for {', '.join(topic)}" if topic else ""))
-        offsets = {source: OffsetAndMetadata(_offset(log, source, to)) for source in before}
+        offsets = {source: OffsetAndMetadata(at) for source, at in _offsets(log, admin, before, to).items()}
         if not dry_run:
             admin.commit(name, offsets)
     print_rows(_moves(before, offsets), as_json=as_json, title=name)
@@ -100,7 +100,7 @@ def delete(name: GroupName, log_dir: LogDir = None) -> None:
     Example: `kstreams groups delete readers`
     """
     home = home_named(log_dir)
-    with home.open().admin() as admin:
+    with opened(home).admin() as admin:
         _refuse_active(home, _known(admin, name), "deleted")
         admin.delete_group(name)
     typer.echo(f"deleted {name}", err=True)
@@ -168,18 +168,19 @@ def _lags(admin: Admin, group: GroupDescription) -> Iterator[dict[str, Any]]:
         }
 
 
-def _offset(log: Log, source: TopicPartition, to: str) -> int:
-    with log.admin() as admin:
-        begin, end = admin.beginning_offsets([source])[source], admin.end_offsets([source])[source]
+def _offsets(log: Log, admin: Admin, sources: Collection[TopicPartition], to: str) -> dict[TopicPartition, int]:
+    begins, ends = admin.beginning_offsets(sources), admin.end_offsets(sources)
     if to.isdecimal():
-        return min(max(int(to), begin), end)
+        return {source: min(max(int(to), begins[source]), ends[source]) for source in sources}
     where = _reset(to)
     if not isinstance(where, timedelta):
-        return begin if where == "earliest" else end
+        return begins if where == "earliest" else ends
+    since_ms = SystemClock().now_ms() - to_ms(where)
     with log.consumer() as consumer:
-        consumer.assign([source])
-        consumer.seek_to_time(source, SystemClock().now_ms() - to_ms(where))
-        return consumer.position(source)
+        consumer.assign(sources)
+        for source in sources:
+            consumer.seek_to_time(source, since_ms)
+        return {source: consumer.position(source) for source in sources}
 
 
 def _reset(to: str) -> str | timedelta:
