@@ -29,7 +29,7 @@ def test_a_python_process_that_starts_too_slowly_ends_no_application(
     builder = ks.StreamsBuilder()
     windows = builder.stream("in", key=str, value=int).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0))
     final = windows.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count()
-    final.to_stream(lambda key, count: key.key).to("out", key=str)
+    final.to_stream(lambda key, count: key.key, key=str).to("out", value=int)  # without a type it runs in tasks
     types = {"in": (str, int), "out": (str, int)}
     application = Application(spark, tmp_path, builder, types, **{"spark.kstreams.path": "relational"})
     application.create("in", "out").write([Row("in", "a", 1, 1)]).run()
