@@ -127,6 +127,7 @@ class KafkaCluster:
             "share.coordinator.state.topic.replication.factor": copies,
             "share.coordinator.state.topic.min.isr": max(1, copies - 1),
             "group.initial.rebalance.delay.ms": 0,
+            "group.min.session.timeout.ms": 100,
             "auto.create.topics.enable": "false",
             "log.retention.ms": -1,  # tests write event times of long ago
             **self._settings,

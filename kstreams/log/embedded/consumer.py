@@ -11,51 +11,21 @@ from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import to_ms
-from kstreams.errors import ConfigError, LogError, UnknownTopicError
+from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
 from kstreams.log.embedded.catalogue.group_offsets import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
-from kstreams.log.embedded.groups.membership import Listeners, Membership
+from kstreams.log.embedded.groups.membership import Membership
 from kstreams.log.embedded.groups.topics import TopicWatch
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.embedded.stable_end import stable_end
-from kstreams.log.groups.assignors import assignors_named
-from kstreams.log.settings import Setting, choice, number, read_settings, text
-from kstreams.offset_reset import offset_reset_of
+from kstreams.log.groups.listeners import Listeners
+from kstreams.log.groups.member_settings import MEMBER_SETTINGS, check_times, nothing_committed
+from kstreams.log.settings import Setting, choice, read_settings
 
-
-def _reset(value: Any) -> str | timedelta:
-    """Reads a word or a duration."""
-    expected = "one of earliest, latest, none, or a duration such as by_duration:PT1H"
-    try:
-        found = offset_reset_of(value)
-    except ConfigError:
-        raise ValueError(expected) from None
-    if found is None:
-        raise ValueError(expected)
-    return found
-
-
-def _check_times(settings: Mapping[str, Any]) -> None:
-    beat_ms, session_ms = settings["heartbeat.interval.ms"], settings["session.timeout.ms"]
-    if beat_ms >= session_ms:
-        raise ConfigError(
-            f"`heartbeat.interval.ms` ({beat_ms}) is less than `session.timeout.ms` ({session_ms}), best a third of it."
-        )
-
-
-CONSUMER_SETTINGS = {
-    "auto.offset.reset": Setting("earliest", _reset),
-    "client.id": Setting(None, text),
-    "group.id": Setting(None, text),
-    "group.instance.id": Setting(None, text),
-    "heartbeat.interval.ms": Setting(3_000, number(1)),
+CONSUMER_SETTINGS = MEMBER_SETTINGS | {
     "isolation.level": Setting("read_committed", choice("read_committed", "read_uncommitted")),
-    "max.poll.interval.ms": Setting(300_000, number(1)),
-    "metadata.max.age.ms": Setting(5_000, number(0)),
-    "partition.assignment.strategy": Setting(assignors_named("cooperative-sticky"), assignors_named),
-    "session.timeout.ms": Setting(45_000, number(1)),
 }
 _MOST_FINISHED = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
@@ -80,7 +50,7 @@ class EmbeddedConsumer:
     def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
         self._home = home
         self._settings = read_settings("consumer", CONSUMER_SETTINGS, config)
-        _check_times(self._settings)
+        check_times(self._settings)
         self._readers: dict[TopicPartition, PartitionReader] = {}
         self._paused: set[TopicPartition] = set()
         self._finished: dict[int, TransactionState] = {}
@@ -317,10 +287,7 @@ class EmbeddedConsumer:
 
     def _refuse_unknown(self, sources: Iterable[TopicPartition]) -> None:
         if self._settings["auto.offset.reset"] == "none" and (unknown := sorted(sources)):
-            raise LogError(
-                f"The group {self._group!r} has committed nothing for {', '.join(map(str, unknown))}, and "
-                "`auto.offset.reset` is none: commit where to begin, or choose earliest, latest or by_duration:PT1H."
-            )
+            raise LogError(nothing_committed(self._group, ", ".join(map(str, unknown))))
 
     def _committer(self) -> GroupMetadata:
         if self._group is None:

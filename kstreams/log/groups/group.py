@@ -8,7 +8,7 @@ from enum import Enum
 import msgspec
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import CommitFailedError, FencedError, RebalanceInProgressError
+from kstreams.log.groups.refusals import dividing, for_members_alone, no_member, of_another_generation, replaced
 from kstreams.log.groups.subscription import MemberSubscription
 
 
@@ -119,18 +119,8 @@ def check_member(group: Group, member: str, instance: str | None) -> None:
     if member in group.members:
         return
     if group.of_instance(instance) is not None:
-        raise FencedError(
-            f"Another consumer has taken the `group.instance.id` {instance!r} of the group {group.name!r}: "
-            "close this one."
-        )
-    if not member:
-        raise CommitFailedError(
-            f"Offsets of the group {group.name!r} are committed by its members as long as it has some: stop them first."
-        )
-    raise CommitFailedError(
-        f"{member} is no member of the group {group.name!r} any more, and its partitions may belong to others by now: "
-        "poll to join again, and read on from what is committed."
-    )
+        raise replaced(group.name, instance)
+    raise no_member(group.name, member) if member else for_members_alone(group.name)
 
 
 def check_commit(
@@ -157,11 +147,6 @@ def check_commit(
     if partitions and generation == claim.generation and set(partitions) <= set(claim.owned):
         return
     if generation != group.generation:
-        raise CommitFailedError(
-            f"The group {group.name!r} is at generation {group.generation}, the commit is of generation {generation}: "
-            "its partitions may belong to others by now. Poll to join again, and read on from what is committed."
-        )
+        raise of_another_generation(group.name, generation)
     if group.state is GroupState.COMPLETING_REBALANCE:
-        raise RebalanceInProgressError(
-            f"The group {group.name!r} is dividing its partitions: poll, then commit again what is still assigned."
-        )
+        raise dividing(group.name)

@@ -8,20 +8,20 @@ from typing import Any
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, NewTopic
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError
-from kstreams.log.api import GroupDescription, MemberDescription, OffsetAndMetadata, TopicDescription
+from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import raised, reason_of
+from kstreams.log.kafka.offset_commits import commit_offsets, commit_refused
 from kstreams.log.kafka.topic_settings import TYPES, refusal, translated
 from kstreams.log.naming import check_topic_name
 
 _OF_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _SETTLE_S = 0.05
 _NO_OFFSET = -1001
-_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
 
 
 _STATES = {
@@ -138,16 +138,9 @@ class KafkaAdmin:
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit all of these offsets as one."""
-        if not offsets:
-            return
-        client = self._connection.group(group)
-        try:
-            self._connection.again(lambda: client.commit(offsets=places_of(offsets), asynchronous=False))
-        except KafkaException as error:
-            reason = reason_of(error)
-            if reason is not None and reason.code() in _MEMBERS:
-                raise LogError(f"The group {group!r} has members, which alone may commit: stop them first.") from None
-            raise raised(f"The offsets of the group {group!r} cannot be committed", error) from None
+        error = commit_offsets(self._connection, self._connection.group(group), offsets)
+        if error is not None:
+            raise commit_refused(GroupMetadata(group), error)
 
     def ask_to_shut_down(self, group: str) -> None:
         """Call all members of a group to stop: those of this process, the only one that may run it."""
@@ -159,18 +152,19 @@ class KafkaAdmin:
 
     def groups(self) -> list[str]:
         """Names of the groups that the cluster knows."""
-        found = outcome("Groups", self._connection.admin.list_consumer_groups(request_timeout=TIMEOUT_S))
-        return sorted(group.group_id for group in found.valid)
+        listed = self._asked("Groups cannot be listed", lambda ask: ask.list_consumer_groups(request_timeout=TIMEOUT_S))
+        if listed.errors:
+            raise raised("Groups cannot be listed", KafkaException(listed.errors[0]))
+        return sorted(group.group_id for group in listed.valid)
 
     def describe_group(self, group: str) -> GroupDescription:
         """The group's state and members; the cluster does not tell its generation."""
-        future = self._connection.admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group]
-        try:
-            found = future.result(timeout=TIMEOUT_S + 5)
-        except KafkaException as error:
-            reason = reason_of(error)
-            if reason is None or reason.code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise raised(f"The group {group!r} cannot be described", error) from None
+        found = self._asked(
+            f"The group {group!r} cannot be described",
+            lambda ask: ask.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group],
+            absent=KafkaError.GROUP_ID_NOT_FOUND,
+        )
+        if found is None:
             return GroupDescription(group, "Dead", None, "", ())
         members = tuple(
             MemberDescription(each.member_id, each.group_instance_id or None, _assigned(each)) for each in found.members
@@ -178,14 +172,15 @@ class KafkaAdmin:
         return GroupDescription(group, _STATES[found.state], None, found.partition_assignor, members)
 
     def delete_group(self, group: str) -> None:
-        """Forget a group's offsets."""
-        delete = self._connection.admin.delete_consumer_groups
-        try:
-            self._connection.again(lambda: delete([group], request_timeout=TIMEOUT_S)[group].result(TIMEOUT_S + 5))
-        except KafkaException as error:
-            reason = reason_of(error)
-            if reason is None or reason.code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise raised(f"The group {group!r} cannot be deleted", error) from None
+        """Forget a group's offsets; LogError while it has members."""
+        members = len(self.describe_group(group).members)
+        if members:
+            raise LogError(f"The group {group!r} has {members} members: stop them before you delete it.")
+        self._asked(
+            f"The group {group!r} cannot be deleted",
+            lambda ask: ask.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group],
+            absent=KafkaError.GROUP_ID_NOT_FOUND,
+        )
 
     def close(self) -> None:
         """Nothing to release: the clients belong to the connection."""
@@ -195,6 +190,17 @@ class KafkaAdmin:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _asked(self, what: str, ask: Callable[[AdminClient], Any], absent: int | None = None) -> Any:
+        """What a request about groups gives, asked again while a coordinator moves; None for what is not there."""
+        admin = self._connection.admin
+        try:
+            return self._connection.again(lambda: ask(admin).result(timeout=TIMEOUT_S + 5))
+        except KafkaException as error:
+            reason = reason_of(error)
+            if absent is not None and reason is not None and reason.code() == absent:
+                return None
+            raise raised(what, error) from None
 
     def _wait(self, is_so: Callable[[], bool]) -> None:
         """Brokers learn of a change some time after the controller has made it."""
@@ -219,11 +225,6 @@ class SettingsLater(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._ask()[self._topic])
-
-
-def places_of(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[Place]:
-    """Offsets to commit as the client takes them."""
-    return [Place(*source, at.offset, at.metadata) for source, at in offsets.items()]
 
 
 def _assigned(member: Any) -> tuple[TopicPartition, ...]:

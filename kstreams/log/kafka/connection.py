@@ -103,6 +103,10 @@ class Connection:
             if known.error is None and not topic.startswith("__")
         }
 
+    def topics_now(self, timeout: float) -> list[str]:
+        """Names of the topics, asked once; raises KafkaException when nobody answers in time."""
+        return [name for name in self.admin.list_topics(timeout=timeout).topics if not name.startswith("__")]
+
     def require(self, sources: Collection[TopicPartition]) -> None:
         """Raise UnknownTopicError for a partition that is not there."""
         for topic in {source.topic for source in sources}:

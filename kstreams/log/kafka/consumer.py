@@ -7,7 +7,7 @@ A position moves past transaction markers by the client's events of an end.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -33,6 +33,7 @@ _READ = {
 _OURS = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
 _MESSAGES = 1_000  # of one call of the client
 _MOST_HELD = 10_000  # rows of a paused partition; then the client stops to fetch it
+Begins = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
@@ -63,14 +64,7 @@ class KafkaConsumer:
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these; new ones start at the beginning of the log."""
-        wanted = [TopicPartition(*source) for source in partitions]
-        self._connection.require(wanted)
-        for source in self._fetched.keys() - set(wanted):
-            self._stop(source)
-            del self._fetched[source]
-            self._held.pop(source, None)
-        self._paused &= set(wanted)
-        self._fetched |= self._connection.beginnings([source for source in wanted if source not in self._fetched])
+        self._assign(partitions, self._connection.beginnings)
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
@@ -98,10 +92,7 @@ class KafkaConsumer:
 
     def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
         """Go to the first record whose timestamp is at or after `timestamp_ms`, or to the end if there is none."""
-        source = self._known(partition)
-        spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
-        found = self._connection.offsets([source], spec, committed_only=self._is_committed_only)[source]
-        self.seek(source, found if found >= 0 else self.end_offsets([source])[source])
+        self._seek_all(self._offsets_since([self._known(partition)], timestamp_ms))
 
     def position(self, partition: TopicPartition) -> int:
         """Offset of the next record that `poll` would look at."""
@@ -172,6 +163,25 @@ class KafkaConsumer:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _assign(self, partitions: Collection[TopicPartition], begins: Begins) -> None:
+        wanted = [TopicPartition(*source) for source in partitions]
+        self._connection.require(wanted)
+        new = [source for source in wanted if source not in self._fetched]
+        starts = begins(new) if new else {}
+        for source in self._fetched.keys() - set(wanted):
+            self._stop(source)
+            del self._fetched[source]
+            self._held.pop(source, None)
+        self._paused &= set(wanted)
+        self._fetched |= starts
+
+    def _offsets_since(self, sources: Collection[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
+        """The first offset at or after a time, or the end if there is none."""
+        spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
+        found = self._connection.offsets(sources, spec, committed_only=self._is_committed_only)
+        none = [source for source, offset in found.items() if offset < 0]
+        return found | self.end_offsets(none)
 
     def _start(self, wanted: Collection[TopicPartition]) -> None:
         """Let the client fetch these, each from where the last fetched record ended."""

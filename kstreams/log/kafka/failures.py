@@ -8,10 +8,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kstreams.errors import FencedError, LogError, TopicExistsError, UnknownTopicError
 
+PRODUCER_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+"""What is said of a producer whose transactional id has a newer one."""
+
 _KINDS: dict[int, type[LogError]] = {
-    KafkaError._FENCED: FencedError,
-    KafkaError.INVALID_PRODUCER_EPOCH: FencedError,
-    KafkaError.PRODUCER_FENCED: FencedError,
+    **dict.fromkeys(PRODUCER_FENCED, FencedError),
     KafkaError.TOPIC_ALREADY_EXISTS: TopicExistsError,
     KafkaError.UNKNOWN_TOPIC_OR_PART: UnknownTopicError,
     KafkaError._UNKNOWN_TOPIC: UnknownTopicError,

@@ -10,6 +10,7 @@ from kstreams.log.api import Ability
 from kstreams.log.kafka.admin import KafkaAdmin
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.consumer import KafkaConsumer
+from kstreams.log.kafka.group_consumer import KafkaGroupConsumer
 from kstreams.log.kafka.producer import KafkaProducer
 
 
@@ -21,8 +22,8 @@ class KafkaLog:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """None of them."""
-        return frozenset()
+        """Groups."""
+        return frozenset({Ability.GROUPS})
 
     def producer(self, config: Mapping[str, Any] | None = None) -> KafkaProducer:
         """A new producer; idempotent, and transactional with a `transactional.id`."""
@@ -36,7 +37,9 @@ class KafkaLog:
         )
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> KafkaConsumer:
-        """A new consumer; see `kstreams.log.api.Log`."""
+        """A new consumer; with a `group.id`, one of a group."""
+        if config is not None and config.get("group.id") is not None:
+            return KafkaGroupConsumer(self._connection, config)
         return KafkaConsumer(self._connection, config)
 
     def admin(self) -> KafkaAdmin:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UnknownTopicError, UnsupportedError
+from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UnknownTopicError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
@@ -176,20 +176,21 @@ class KafkaProducer:
             A newer producer has the transactional id; nothing of the transaction will ever be seen.
         UncertainCommitError
             The cluster gave no answer in time: this producer can do nothing more.
+        CommitFailedError, RebalanceInProgressError
+            The group does not let this member commit: abort the transaction.
         LogError
             A record could not be written: abort the transaction.
         """
         if offsets and group is None:
             raise LogError("Offsets are committed for a group: name it.")
-        transactions, name = self._transactional(), group.group if isinstance(group, GroupMetadata) else group
-        if isinstance(group, GroupMetadata) and group.member:
-            raise UnsupportedError("Groups with members are not there yet on Kafka: commit for the group by its name.")
+        transactions = self._transactional()
         transactions.require_open()
         if self._deliveries.spoilt is None:
             self._flush_transaction()
         if self._deliveries.spoilt is not None:
             raise self._deliveries.spoilt
-        transactions.commit(offsets or {}, name)
+        committer = group if isinstance(group, GroupMetadata) else GroupMetadata(group or "")
+        transactions.commit(offsets or {}, committer)
 
     def prepare_transaction(self) -> str:
         """Kafka has no coordinator that commits for others."""

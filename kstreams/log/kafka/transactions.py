@@ -7,18 +7,18 @@ unknown outcome: the producer is not used again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
 from confluent_kafka import KafkaException
 
-from kstreams.batch import TopicPartition
-from kstreams.errors import FencedError, LogError, UncertainCommitError
-from kstreams.log.api import OffsetAndMetadata
-from kstreams.log.kafka.admin import places_of
+from kstreams.errors import LogError, UncertainCommitError
+from kstreams.log.api import GroupMetadata
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection
-from kstreams.log.kafka.failures import raised, reason_of
+from kstreams.log.kafka.failures import PRODUCER_FENCED, raised, reason_of
+from kstreams.log.kafka.group_metadata import metadata_bytes
+from kstreams.log.kafka.offset_commits import Offsets, commit_refused, places_of
 
 _GRACE_S = 5.0  # for a call that should have ended by itself
 
@@ -65,13 +65,16 @@ class Transactions:
         if not self.is_open:
             raise LogError("No transaction is open: call begin_transaction first.")
 
-    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: str | None) -> None:
+    def commit(self, offsets: Offsets, committer: GroupMetadata) -> None:
         """Make what was sent and the offsets visible as one."""
         self.require_open()
         if offsets:
-            metadata = self._connection.group(str(group)).consumer_group_metadata()
-            send = self._client.send_offsets_to_transaction
-            self._call("send_offsets_to_transaction", lambda timeout: send(places_of(offsets), metadata, timeout))
+            metadata, send = metadata_bytes(committer), self._client.send_offsets_to_transaction
+            self._call(
+                "send_offsets_to_transaction",
+                lambda timeout: send(places_of(offsets), metadata, timeout),
+                failure=lambda error: commit_refused(committer, error),
+            )
         self._call("commit_transaction", self._client.commit_transaction)
         self.is_open = False
 
@@ -81,7 +84,13 @@ class Transactions:
         self.is_open = False
         self._call("abort_transaction", self._client.abort_transaction)
 
-    def _call(self, name: str, call: Callable[[float], Any], timeout_s: float | None = None) -> None:
+    def _call(
+        self,
+        name: str,
+        call: Callable[[float], Any],
+        timeout_s: float | None = None,
+        failure: Callable[[BaseException], LogError] | None = None,
+    ) -> None:
         """Call, again while the client says that it may be tried again, until the deadline."""
         until = monotonic() + (timeout_s or self._timeout_s)
         while True:
@@ -90,7 +99,7 @@ class Transactions:
                 return
             reason = reason_of(error)
             if reason is None or not reason.retriable():
-                raise self._failed(name, error) from None
+                raise self._failed(name, error, failure) from None
             if monotonic() > until:
                 raise self._uncertain(name, str(error)) from None
 
@@ -112,11 +121,19 @@ class Transactions:
             raise self._uncertain(name, "the client did not return")
         return found[0]
 
-    def _failed(self, name: str, error: BaseException) -> LogError:
-        reason, failure = reason_of(error), raised(f"{name} of {self._name!r} failed", error)
-        if isinstance(failure, FencedError) or (reason is not None and reason.fatal()):
-            self._lost = failure
-        return failure
+    def _failed(
+        self, name: str, error: BaseException, failure: Callable[[BaseException], LogError] | None = None
+    ) -> LogError:
+        reason = reason_of(error)
+        is_fenced = reason is not None and reason.code() in PRODUCER_FENCED
+        failed = (
+            failure(error)
+            if failure is not None and not is_fenced
+            else raised(f"{name} of {self._name!r} failed", error)
+        )
+        if is_fenced or (reason is not None and reason.fatal()):
+            self._lost = failed
+        return failed
 
     def _uncertain(self, name: str, why: str) -> UncertainCommitError:
         lost = UncertainCommitError(

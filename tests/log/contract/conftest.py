@@ -1,12 +1,13 @@
 """The homes that must pass the contract, each empty for every test; what not every home does is asked for by a mark."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
 from kstreams.log import Log, home_at, open_log
 from kstreams.log.api import Ability
+from tests.log.contract.members import Started, fill
 from tests.log.contract.reading import commits
 from tests.support.kafka_topics import delete_everything
 
@@ -38,6 +39,14 @@ def embedded_home(tmp_path) -> Callable[[], Log]:
 def kafka_home(kafka) -> Callable[[], Log]:
     delete_everything(kafka.bootstrap_servers)
     return lambda: home_at(f"kafka:{kafka.bootstrap_servers}").open()
+
+
+@pytest.fixture
+def started(log: Log) -> Iterator[Started]:
+    """Members of a group; ten words in each of four partitions."""
+    fill(log, "words")
+    with ExitStack() as stack:
+        yield Started(log, stack)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -38,7 +38,7 @@ def polls(consumer: Consumer, max_records: int = 10_000, paused: Collection[Topi
     reading = consumer.assignment() - set(paused)
     ends = _ends(consumer, reading)
     while any(consumer.position(source) < ends[source] for source in reading):
-        yield from consumer.poll(10, max_records)
+        yield from consumer.poll(0.1, max_records)
 
 
 def _ends(consumer: Consumer, reading: Collection[TopicPartition]) -> dict[TopicPartition, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, FencedError, RebalanceInProgressError
@@ -16,28 +16,13 @@ from kstreams.log.embedded.groups.topics import TopicWatch
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.assignors import ASSIGNORS
 from kstreams.log.groups.group import Group, GroupState, Member
+from kstreams.log.groups.listeners import Listeners, Reading
+from kstreams.log.groups.refusals import replaced
 from kstreams.log.groups.subscription import MemberSubscription
 from kstreams.log.groups.transitions import Join, Leave, Sync
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds, as a reader that waits for records
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-
-
-class Reading(Protocol):
-    """What a membership does to the consumer that reads."""
-
-    def assignment(self) -> frozenset[TopicPartition]: ...
-    def take_over(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these: those kept from where they are, new ones from where the group is."""
-        ...
-
-
-class Listeners(NamedTuple):
-    """What the user wants to be told of; see `kstreams.log.api.GroupConsumer.subscribe`."""
-
-    assigned: PartitionsListener | None = None
-    revoked: PartitionsListener | None = None
-    lost: PartitionsListener | None = None
 
 
 class Membership:
@@ -128,10 +113,7 @@ class Membership:
             self._heart.stop(leaves=True)
             self._lose()
             if taken:
-                self._fenced = FencedError(
-                    f"Another consumer has taken the `group.instance.id` {self._instance!r} of the group "
-                    f"{self._group!r}: close this one."
-                )
+                self._fenced = replaced(self._group, self._instance)
                 return
             self._id, self._heart = self._born()
         self._was_in = True

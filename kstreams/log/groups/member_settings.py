@@ -1,0 +1,54 @@
+"""Settings of a consumer that concern its group, the same for every home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from kstreams.errors import ConfigError
+from kstreams.log.groups.assignors import assignors_named
+from kstreams.log.settings import Setting, number, text
+from kstreams.offset_reset import offset_reset_of
+
+
+def _reset(value: Any) -> str | timedelta:
+    """Reads a word or a duration."""
+    expected = "one of earliest, latest, none, or a duration such as by_duration:PT1H"
+    try:
+        found = offset_reset_of(value)
+    except ConfigError:
+        raise ValueError(expected) from None
+    if found is None:
+        raise ValueError(expected)
+    return found
+
+
+MEMBER_SETTINGS = {
+    "auto.offset.reset": Setting("earliest", _reset),
+    "client.id": Setting(None, text),
+    "group.id": Setting(None, text),
+    "group.instance.id": Setting(None, text),
+    "heartbeat.interval.ms": Setting(3_000, number(1)),
+    "max.poll.interval.ms": Setting(300_000, number(1)),
+    "metadata.max.age.ms": Setting(5_000, number(0)),
+    "partition.assignment.strategy": Setting(assignors_named("cooperative-sticky"), assignors_named),
+    "session.timeout.ms": Setting(45_000, number(1)),
+}
+
+
+def check_times(settings: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a heart that beats too slowly."""
+    beat_ms, session_ms = settings["heartbeat.interval.ms"], settings["session.timeout.ms"]
+    if beat_ms >= session_ms:
+        raise ConfigError(
+            f"`heartbeat.interval.ms` ({beat_ms}) is less than `session.timeout.ms` ({session_ms}), best a third of it."
+        )
+
+
+def nothing_committed(group: str | None, partitions: str) -> str:
+    """What to say of partitions without a commit when `auto.offset.reset` is none."""
+    return (
+        f"The group {group!r} has committed nothing for {partitions}, and `auto.offset.reset` is none: commit where to "
+        "begin, or choose earliest, latest or by_duration:PT1H."
+    )
