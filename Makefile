@@ -60,11 +60,22 @@ SIDE_BY_SIDE := -n 3 --dist loadfile -o tmp_path_retention_policy=failed
 IN_MEMORY    := $(shell grep ' /dev/shm ' /proc/mounts 2>/dev/null | grep -vq noexec \
                   && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 { print "TMPDIR=/dev/shm" }')
 
-test: $(VENV)/.dev  ## run the tests that take seconds, and the examples in the docstrings
-	@$(IN_MEMORY) $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules -m 'not slow' tests kstreams
+# What is compiled once is read by hundreds of processes: bytecode, though the user keeps none elsewhere, and the classes of
+# Spark, which a JVM maps where there is an archive of them. It is whole when the JVM that writes it has ended (`cat` waits).
+COMPILED := PYTHONDONTWRITEBYTECODE= SPARK_SUBMIT_OPTS='-XX:SharedArchiveFile=$(abspath $(VENV)/spark.jsa) -Xlog:cds*=off'
+ON_SPARK := tests/spark/topics/test_delta.py tests/spark/test_relational.py -k '12-windows or merged_table'
 
-test-all: $(VENV)/.dev  ## run every test
-	@$(IN_MEMORY) $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules tests kstreams
+$(VENV)/spark.jsa: $(VENV)/.dev
+	@echo 'Archiving the classes of Spark for the tests ...'
+	@rm -f $@ $@.part
+	@SPARK_SUBMIT_OPTS='-XX:ArchiveClassesAtExit=$@.part -Xlog:cds*=off' $(BIN)/python -m pytest -s $(ON_SPARK) 2>&1 | cat >$@.log
+	@if [ -e $@.part ]; then mv $@.part $@; else touch $@; fi
+
+test: $(VENV)/.dev $(VENV)/spark.jsa  ## run the tests that take seconds, and the examples in the docstrings
+	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules -m 'not slow' tests kstreams
+
+test-all: $(VENV)/.dev $(VENV)/spark.jsa  ## run every test
+	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules tests kstreams
 
 check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, layers, sizes, docs, tests
 	$(BIN)/ruff format --check .
