@@ -42,6 +42,14 @@ def kafka_home(kafka) -> Callable[[], Log]:
 
 
 @pytest.fixture
+def address(request: pytest.FixtureRequest, log: Log, tmp_path) -> str:
+    """Where other processes find the home."""
+    if request.node.callspec.params["log"] == "kafka":
+        return f"kafka:{request.getfixturevalue('kafka').bootstrap_servers}"
+    return f"log:{tmp_path / 'log'}"
+
+
+@pytest.fixture
 def started(log: Log) -> Iterator[Started]:
     """Members of a group; ten words in each of four partitions."""
     fill(log, "words")

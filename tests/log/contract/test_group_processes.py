@@ -1,0 +1,50 @@
+"""Members of a group in several processes, some of which are killed or hang: everything is copied once."""
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from kstreams.log import Log
+from kstreams.log.api import Ability
+from tests.log.contract.copiers import PARTITIONS, ROWS, Copiers, assert_copied_once, copied, fill_words, wait_until
+
+pytestmark = pytest.mark.needs(Ability.GROUPS)
+
+
+@pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
+def test_when_members_are_killed_others_go_on_and_everything_is_read_once(
+    log: Log, address: str, tmp_path: Path, strategy: str
+) -> None:
+    chosen = random.Random(5)
+    fill_words(log)
+    with Copiers(log, address, tmp_path, strategy) as copiers:
+        for _ in range(3):
+            copiers.start()
+        for life in range(1, 7):
+            wait_until(lambda life=life: copied(log) >= life * 250)
+            copiers.kill(chosen.choice(sorted(copiers.running)))
+            copiers.start()
+        wait_until(lambda: copied(log) == ROWS * PARTITIONS)
+        copiers.finish()
+        assert_copied_once(log)
+        wait_until(lambda: log.admin().describe_group("copiers").members == ())
+
+
+def test_a_member_that_hangs_loses_its_partitions_and_what_it_does_later_is_refused(
+    log: Log, address: str, tmp_path: Path
+) -> None:
+    fill_words(log)
+    with Copiers(log, address, tmp_path, "cooperative-sticky") as copiers:
+        hung = copiers.start(pause=0.3)  # so it is stopped while it holds no lock of the log
+        wait_until(lambda: copied(log) >= 100)
+        os.kill(copiers.running[hung].pid, signal.SIGSTOP)
+        copiers.start()
+        wait_until(lambda: copied(log) == ROWS * PARTITIONS)
+        os.kill(copiers.running[hung].pid, signal.SIGCONT)
+        wait_until(lambda: len(log.admin().describe_group("copiers").members) == 2)
+        said = copiers.finish()
+        assert "!" in said[hung]
+        assert_copied_once(log)
