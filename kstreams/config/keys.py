@@ -7,6 +7,7 @@ from typing import Any
 
 from kstreams.config.kinds import (
     FLAG,
+    NAMES,
     OBJECT,
     PATH,
     SERVERS,
@@ -105,7 +106,33 @@ _USED = (
         ".kstreams/state",
         "Folder of the state stores, for one process at a time. Kafka Streams: a folder in the temporary directory.",
     ),
-    Key("num.stream.threads", integer(1, 1024), 1, "Number of stream threads."),
+    Key("num.stream.threads", integer(1, 1024), 1, "Number of stream threads of a process."),
+    Key(
+        "num.standby.replicas",
+        integer(0),
+        0,
+        "Number of further processes that keep the stores of each task up to date, to run it at once when its process "
+        "ends.",
+    ),
+    Key(
+        "max.warmup.replicas",
+        integer(1),
+        2,
+        "Greatest number of tasks whose stores are restored at a time in processes that are to run them; until then "
+        "they run where they are.",
+    ),
+    Key(
+        "acceptable.recovery.lag",
+        integer(0),
+        10_000,
+        "Greatest number of changelog records that a process may lack to be given a task at once.",
+    ),
+    Key(
+        "rack.aware.assignment.tags",
+        NAMES,
+        (),
+        "Names of client tags (`client.tag.*`): a standby is kept where they differ from those of its task's process.",
+    ),
     Key(
         "processing.guarantee",
         choice("at_least_once", "exactly_once_v2"),
@@ -307,7 +334,6 @@ _USED = (
 )
 
 _UNUSED = (
-    _unused("acceptable.recovery.lag", "there are no standby tasks"),
     _unused("allow.os.group.write.access", "only the owner may access state folders"),
     _unused("application.server", "stores are read in the process that owns them"),
     _unused("built.in.metrics.version", "there is one version of metrics"),
@@ -317,19 +343,16 @@ _UNUSED = (
     _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
     _unused("enable.metrics.push", "metrics are read from this process"),
     _unused("enable.transactional.statestores", "stores always hold committed data only"),
-    _unused("group.protocol", "one process runs an application"),
-    _unused("max.warmup.replicas", "there are no standby tasks"),
+    _unused("group.protocol", "tasks are assigned through a topic of the application"),
     _unused("metric.reporters", "metrics are read from this process"),
     _unused("metrics.num.samples", "metrics are counters"),
     _unused("metrics.recording.level", "all metrics are recorded"),
     _unused("metrics.sample.window.ms", "metrics are counters"),
-    _unused("num.standby.replicas", "there are no standby tasks"),
-    _unused("probing.rebalance.interval.ms", "there are no standby tasks"),
+    _unused("probing.rebalance.interval.ms", "a task moves as soon as its warm-up is done"),
     _unused("processor.wrapper.class", "processors are not wrapped"),
-    _unused("rack.aware.assignment.non_overlap_cost", "one process runs an application"),
-    _unused("rack.aware.assignment.strategy", "one process runs an application"),
-    _unused("rack.aware.assignment.tags", "one process runs an application"),
-    _unused("rack.aware.assignment.traffic_cost", "one process runs an application"),
+    _unused("rack.aware.assignment.non_overlap_cost", "tasks are placed by state and number"),
+    _unused("rack.aware.assignment.strategy", "tasks are placed by state and number"),
+    _unused("rack.aware.assignment.traffic_cost", "tasks are placed by state and number"),
     _unused("receive.buffer.bytes", "set it under `consumer.` or `producer.`"),
     _unused("reconnect.backoff.max.ms", "set it under `consumer.` or `producer.`"),
     _unused("reconnect.backoff.ms", "set it under `consumer.` or `producer.`"),
@@ -353,6 +376,7 @@ OLD_NAMES = {"cache.max.bytes.buffering": "statestore.cache.max.bytes"}
 """Old names that Kafka Streams still accepts."""
 
 PREFIXES = (
+    "client.tag.",
     "main.consumer.",
     "restore.consumer.",
     "global.consumer.",

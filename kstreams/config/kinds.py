@@ -123,6 +123,11 @@ def _topic_prefix(value: Any) -> str:
     return value
 
 
+def _names(value: Any) -> tuple[str, ...]:
+    given = value if isinstance(value, list | tuple) else _text(value).split(",")
+    return tuple(name.strip() for name in given if name.strip())
+
+
 def _servers(value: Any) -> str:
     return ",".join(value) if isinstance(value, list | tuple) else _text(value)
 
@@ -132,5 +137,6 @@ FLAG = Kind("true | false", _flag)
 PATH = Kind("path", _path)
 SIZE = Kind("bytes, or text such as '64 MiB'", _bytes)
 TOPIC_PREFIX = Kind("name", _topic_prefix)
+NAMES = Kind("names, comma separated", _names)
 SERVERS = Kind("host:port, comma separated", _servers)
 OBJECT = Kind("Python object", lambda value: value)

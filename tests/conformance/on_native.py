@@ -24,6 +24,7 @@ from kstreams.serdes import serde_of
 from kstreams.state import store_kinds
 from kstreams.testing.stores import StoreViews
 from tests.conformance.recorded import Case, Rows, Stores, final_tables, replay, tasks_of, wanted
+from tests.native.stepped import one_thread
 
 MOST_COMMITS = 100
 UPDATES_COUNTED = {"pipeline-1-10", "pipeline-1-16"}
@@ -75,9 +76,7 @@ def run_case_native(application: Any, case: Case, config: dict[str, Any]) -> tup
         clock = ManualClock()
         topology = application.builder.build()
         job = open_job(topology, settings, clock, log, lambda _: None, resources)
-        thread = StreamThread("stepped", 1, job.layout.tasks, job)
-        resources.callback(thread.close)
-        thread.open()
+        thread = one_thread(job, resources)
         reader = resources.enter_context(log.consumer())
         reader.assign([TopicPartition(topic, 0) for topic in application.outputs])
         rows = _feed(case, application, job, thread, producer, reader)

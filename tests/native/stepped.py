@@ -8,7 +8,10 @@ from typing import Any
 
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.runtime.native.job import open_job
+from kstreams.runtime.native.group.lone_run import LoneRun
+from kstreams.runtime.native.group.messages import ProcessState
+from kstreams.runtime.native.job import Job, open_job
+from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from tests.native.world import World
 
@@ -42,7 +45,18 @@ def stepped(world: World, topology: Any, clock: ManualClock, **settings: Any) ->
     config = Config.of({**world.settings, "poll.ms": 0, **given})
     with ExitStack() as resources:
         job = open_job(topology, config, clock, None, lambda _: None, resources)
-        thread = StreamThread("stepped", 1, job.layout.tasks, job)
-        resources.callback(thread.close)
-        thread.open()
-        yield Stepped(thread, clock)
+        yield Stepped(one_thread(job, resources), clock)
+
+
+def one_thread(job: Job, resources: ExitStack) -> StreamThread:
+    """A thread with all tasks of an application, open; its rounds are the caller's."""
+    manager = TaskManager(job, lambda: None)
+    resources.callback(manager.close)
+    alone = LoneRun(job.log, job.admin, job.application.id, ProcessState(job.process), transactional=job.exactly_once)
+    resources.callback(alone.close)
+    thread = StreamThread("stepped", 1, job, manager, alone)
+    resources.callback(thread.close)
+    manager.start([thread])
+    manager.assign(manager.tasks)
+    thread.open()
+    return thread

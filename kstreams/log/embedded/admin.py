@@ -13,6 +13,7 @@ from kstreams.log.embedded.catalogue import group_offsets
 from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, insert_topic, update_config
 from kstreams.log.embedded.catalogue.group_rows import forget_group, known_groups, read_group
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
+from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.topic_settings import full_config
@@ -97,6 +98,7 @@ class EmbeddedAdmin:
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit all of these offsets as one; CommitFailedError while the group has members."""
+        self._bury_dead(group)
         group_offsets.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
     def ask_to_shut_down(self, group: str) -> None:
@@ -113,10 +115,12 @@ class EmbeddedAdmin:
 
     def delete_group(self, group: str) -> None:
         """Forget a group and its offsets; LogError while it has members."""
+        self._bury_dead(group)
         forget_group(self._catalogue, group)
 
     def describe_group(self, group: str) -> GroupDescription:
         """The group's state, generation and members."""
+        self._bury_dead(group)
         found = read_group(self._catalogue, group)
         state = found.state if group in self.groups() else GroupState.DEAD
         members = tuple(MemberDescription(each.id, each.instance, each.assignment) for each in found.members.values())
@@ -130,6 +134,11 @@ class EmbeddedAdmin:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _bury_dead(self, group: str) -> None:
+        """Take out members whose process has ended, should no other member be there to do it."""
+        if read_group(self._catalogue, group).members:
+            GroupCoordinator(self._home, group).care(but="")
 
     @contextmanager
     def _opened(self, source: TopicPartition) -> Iterator[tuple[Topic, Partition]]:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.errors import CorruptStateError, UncertainCommitError
+from kstreams.errors import (
+    CommitFailedError,
+    CorruptStateError,
+    FencedError,
+    RebalanceInProgressError,
+    UncertainCommitError,
+)
 from kstreams.log.api import Log
 from kstreams.processor.topology.layout import Layout, TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
-from kstreams.runtime.native.job import Job, open_job, with_layout
+from kstreams.runtime.native.group.lone_run import LoneRun
+from kstreams.runtime.native.group.member import GroupMember
+from kstreams.runtime.native.group.settings import assignment_rules, process_state
+from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.pattern_topics import PatternMonitor
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
 from kstreams.runtime.native.state.global_tables import GlobalTables
-from kstreams.runtime.native.state.locks import lock_application
+from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
-from kstreams.runtime.native.thread.assignment import assign
+from kstreams.runtime.native.tasks.placement import place
+from kstreams.runtime.native.tasks.task_manager import TaskManager
+from kstreams.runtime.native.thread.processing_guarantee import GroupCommits
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught_exceptions import (
@@ -73,13 +84,14 @@ class Client:
         self.error: BaseException | None = None
         self.exception_handler: UncaughtExceptionHandler = shut_down_client
         self._alive: set[str] = set()
-        self._waiting: set[str] = set()
         self._final_progress: Progress | None = None
         self._change = threading.Lock()
         self._stop_globals = threading.Event()
         self._resources = ExitStack()
         self._former: list[Progress] = []  # of threads that were replaced
-        self._has_patterns = self._is_reassigning = False
+        self._is_reassigning = False
+        self._manager: TaskManager | None = None
+        self._member: GroupMember | None = None
 
     def start(self, end: RunEnd = RunEnd.NEVER) -> None:
         """Check and create topics, load global tables, and start the threads."""
@@ -120,39 +132,73 @@ class Client:
 
     def _prepare(self, end: RunEnd) -> None:
         self._config.warn_of_unused()
-        for lock in lock_application(self._config):
-            self._resources.callback(lock.release)
+        folder = lock_shared(self._config) if end is RunEnd.NEVER else lock_alone(self._config)
+        self._resources.callback(folder.release)
         parts = self._topology, self._config, self._clock, self._given_log, self._restoring
-        self.job = job = open_job(*parts, self._resources, end)
+        self.job = job = open_job(*parts, self._resources, end, folder.path)
         self._make_threads(job)
         if job.bounds is None:
             self._start_following(job.global_tables)
             topics = PatternMonitor(self._topology, self._config["metadata.max.age.ms"] / 1000, job.log)
-            self._has_patterns = topics.has_patterns
-            if self._has_patterns:
+            if topics.has_patterns:
                 threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
 
     def _start_following(self, tables: GlobalTables) -> None:
         threading.Thread(target=self._follow, args=(tables,), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
-        shares = assign(job.layout.tasks, self._config["num.stream.threads"], job.aligned)
+        self._manager = manager = TaskManager(job, self._tasks_changed)
+        self._resources.callback(manager.close)
+        self._committer = group = self._group(job)
+        tasks = {plan.id: plan for plan in job.layout.tasks}
+        numbers = range(1, self._config["num.stream.threads"] + 1)
+        shares: dict[int, list[TaskPlan]] = {number: [] for number in numbers}
+        if job.bounds is not None:
+            for task, number in place(tasks, numbers, together=job.aligned).items():
+                shares[number].append(tasks[task])
+            shares = {number: plans for number, plans in shares.items() if plans}
         client = self._config["client.id"] or self._config.application_id
-        names = [f"{client}-StreamThread-{index}" for index in range(1, len(shares) + 1)]
-        given = enumerate(zip(names, shares, strict=True), 1)
         # Assigned at once: a stop looks meanwhile whether there are threads.
-        self.threads = [StreamThread(name, index, plans, job) for index, (name, plans) in given if plans]
+        self.threads = [
+            StreamThread(f"{client}-StreamThread-{number}", number, job, manager, group, plans)
+            for number, plans in shares.items()
+        ]
         self._alive = {thread.name for thread in self.threads}
-        self._waiting = set(self._alive)
+
+    def _group(self, job: Job) -> GroupCommits:
+        """Who commits: a member of the group, or a run that is alone."""
+        process = process_state(job.process, self._config)
+        if job.bounds is not None:
+            eos = job.exactly_once
+            alone = LoneRun(job.log, job.admin, self._config.application_id, process, transactional=eos)
+            self._resources.callback(alone.close)
+            return alone
+        if self._member is None:
+            rules, settings = assignment_rules(self._config), consumer_settings(self._config, "main")
+            parts = job.log, self._config.application_id, settings, process, rules, self._fail
+            self._member = GroupMember(*parts)
+            self._resources.callback(self._member.close)
+        return self._member
 
     def _start_threads(self) -> None:
+        assert self._manager is not None
         threads = list(self.threads)  # a thread may end at once, and the tasks be assigned again
+        self._manager.start(threads)
         for thread in threads:
             threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
-        if not threads and self._has_patterns:
-            self.life.move(State.RUNNING)
-        elif not threads:
+        if self._member is not None:
+            self._member.serve(self._manager)
+        else:
+            self._manager.assign(self._manager.tasks)
+        if not threads:
             self._end()
+
+    def _tasks_changed(self) -> None:
+        """All tasks run, or some do not yet."""
+        assert self._manager is not None
+        self.life.move(State.RUNNING if self._manager.is_settled() else State.REBALANCING)
+        if self.life.failure is not None and self.error is None:
+            self._fail(self.life.failure)
 
     def _look_for_topics(self, topics: PatternMonitor, layout: Layout) -> None:
         try:
@@ -181,7 +227,9 @@ class Client:
         self.life.move(State.REBALANCING)
         with self.job.log.admin() as admin:
             layout = prepare_topics(self._topology, self._config, admin)
-        tables = self.job.global_tables
+        tables, manager = self.job.global_tables, self._manager
+        if manager is not None:
+            manager.close()
         with self._change:
             self._former.append(progress_of(self.threads, None))
             self._is_reassigning = False
@@ -208,8 +256,10 @@ class Client:
     def _dies(self, thread: StreamThread) -> bool:
         """Run a thread to its end; whether an error ended it and another thread is to take over."""
         try:
-            return self._rebuilding(lambda: thread.run(lambda: self._is_running(thread)), thread.plans)
-        except UncertainCommitError as error:
+            return self._rebuilding(thread.run)
+        except (UncertainCommitError, CommitFailedError, RebalanceInProgressError, FencedError) as error:
+            if self._member is None and not isinstance(error, UncertainCommitError):
+                raise
             logger.warning("%s goes on from the last commit: %s", thread.name, error)
             clear_frames(error)
             return self.life.is_alive()
@@ -219,14 +269,14 @@ class Client:
             clear_frames(error)
             return replace
 
-    def _rebuilding(self, work: Callable[[], None], plans: Sequence[TaskPlan]) -> bool:
+    def _rebuilding(self, work: Callable[[], None]) -> bool:
         """Do work; whether it found damaged stores and is to be started again, which restores them."""
         try:
             work()
         except CorruptStateError as damage:
             assert self.job is not None
             clear_frames(damage)
-            self.job.rebuilds.delete_damaged(damage, plans, self.job.global_tables)
+            self.job.rebuilds.delete_damaged(damage, self.job.layout.tasks, self.job.global_tables)
             if self.job.global_tables.is_damaged:
                 self._reassign()  # all threads work with them
             return self.life.is_alive() and not self.job.global_tables.is_damaged
@@ -245,23 +295,15 @@ class Client:
     def _replacement(self, thread: StreamThread) -> StreamThread:
         """A new thread with the same tasks; it resumes from the last commit."""
         assert self.job is not None
-        new = StreamThread(thread.name, thread.index, thread.plans, self.job)
+        assert self._manager is not None
+        new = StreamThread(thread.name, thread.index, self.job, self._manager, self._committer, thread.plans)
         with self._change:
             self._former.append(progress_of([thread], None))
             self.threads[self.threads.index(thread)] = new
-            self._waiting.add(new.name)
-        if not self.life.move(State.REBALANCING) and not self.life.is_alive():
+        self._manager.replace(new)
+        if not self.life.is_alive():
             new.stop()  # a stop came in between
         return new
-
-    def _is_running(self, thread: StreamThread) -> None:
-        with self._change:
-            self._waiting.discard(thread.name)
-            all_running = not self._waiting
-        if all_running:
-            self.life.move(State.RUNNING)
-        if self.life.failure is not None:
-            raise self.life.failure
 
     def _fail(self, error: BaseException) -> None:
         with self._change:
@@ -303,7 +345,7 @@ class Client:
 
     def _follow(self, tables: GlobalTables) -> None:
         try:
-            self._rebuilding(lambda: tables.follow(self._stop_globals), ())
+            self._rebuilding(lambda: tables.follow(self._stop_globals))
         except BaseException as error:
             if not self._stop_globals.is_set():
                 logger.error("the thread of the global tables died: %s", error)

@@ -16,10 +16,11 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.explain import explain
+from kstreams.runtime.native.group.lone_run import require_stopped
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
 from kstreams.runtime.native.state.forgetting import forget
-from kstreams.runtime.native.state.locks import lock_application
+from kstreams.runtime.native.state.locks import lock_alone
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state.bundle import Bundle, require_free
 
@@ -67,13 +68,13 @@ def run(
 
 def reset(topology: Topology, config: Config) -> None:
     """Delete the application's internal topics, committed offsets and state; refused while it runs."""
-    locks = lock_application(config)
+    folder = lock_alone(config)
     try:
         with home_of(config).open(config) as log, log.admin() as admin:
+            require_stopped(admin, config.application_id)
             forget(topology, config, admin)
     finally:
-        for lock in locks:
-            lock.release()
+        folder.release()
     logger.info("%s was reset", config.application_id)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
+from kstreams.runtime.native.group.fencing import transactional_id
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import state_folder
@@ -66,6 +68,8 @@ class Job:
         The request to all members to stop.
     rebuilds : Rebuilds
         Deletes damaged stores.
+    process : str
+        The name of this process, new for every start.
     """
 
     config: Config
@@ -83,6 +87,7 @@ class Job:
     on_restore: OnRestore
     shutdown: ShutdownSignal
     rebuilds: Rebuilds
+    process: str
 
     @property
     def application(self) -> Application:
@@ -107,7 +112,7 @@ class Job:
         """The producer of a thread: transactional where exactly-once is asked for."""
         settings = {**self.config.prefixed("producer."), "delivery.report.only.error": True}  # `flush` tells the rest
         if self.exactly_once:
-            settings["transactional.id"] = f"{self.config.application_id}-{thread}"
+            settings["transactional.id"] = transactional_id(self.config.application_id, self.process, thread)
         settings.setdefault("buffer.memory", min(_PRODUCER_BYTES, self.settings.buffered_bytes // 2))
         return self.log.producer(settings)
 
@@ -120,11 +125,16 @@ def open_job(
     on_restore: OnRestore,
     resources: ExitStack,
     end: RunEnd = RunEnd.NEVER,
+    folder: Path | None = None,
 ) -> Job:
-    """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`."""
+    """Open the log, prepare topics, load global tables; what is to be closed goes to `resources`.
+
+    The stores lie in `folder`; unless it is given, in that of the application's first process.
+    """
+    folder = folder or state_folder(config)
     log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())
-    known, shape = TopologyFile(state_folder(config)), fingerprint_of(topology)
+    known, shape = TopologyFile(folder), fingerprint_of(topology)
     known.check(shape, config.application_id, admin)
     if config.application_id not in admin.groups():
         known.drop_waiting()
@@ -132,12 +142,12 @@ def open_job(
     _report_unmatched(unmatched(topology, layout), config, bounded=end is not RunEnd.NEVER)
     known.accept(shape)
     bounds = _bounds(layout, admin, config.application_id, end) if end is not RunEnd.NEVER else None
-    limits, folder = StateLimits.of(MemoryShares.of(config)), state_folder(config)
-    tables = _open_global_tables(layout, config, limits, clock, log, admin, resources)
+    limits = StateLimits.of(MemoryShares.of(config))
+    tables = _open_global_tables(layout, config, folder, limits, clock, log, admin, resources)
     rebuilds = Rebuilds(config.application_id, folder)
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
     shutdown = ShutdownSignal(admin, config.application_id, clock)
-    shared = tables, bounds, aligned, on_restore, shutdown, rebuilds
+    shared = tables, bounds, aligned, on_restore, shutdown, rebuilds, uuid.uuid4().hex[:16]
     of_threads, of_tasks = ThreadSettings.of(config), TaskSettings.of(config)
     return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared)
 
@@ -148,17 +158,26 @@ def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:
         return replace(job, layout=layout)
     with suppress(CorruptStateError):
         job.global_tables.close()
-    tables = _open_global_tables(layout, job.config, job.limits, job.clock, job.log, job.admin, resources)
+    shared = job.config, job.state_folder, job.limits, job.clock, job.log, job.admin, resources
+    tables = _open_global_tables(layout, *shared)
     return replace(job, layout=layout, global_tables=tables)
 
 
 def _open_global_tables(
-    layout: Layout, config: Config, limits: StateLimits, clock: Clock, log: Log, admin: Admin, resources: ExitStack
+    layout: Layout,
+    config: Config,
+    folder: Path,
+    limits: StateLimits,
+    clock: Clock,
+    log: Log,
+    admin: Admin,
+    resources: ExitStack,
 ) -> GlobalTables:
     reader = resources.enter_context(log.consumer(consumer_settings(config, "global")))
-    folder = state_folder(config) / "global"
     application = Application.of(config, clock, layout.topic_names)
-    tables = GlobalTables(layout.globals, folder, application, config["poll.ms"] / 1000, limits, reader, admin)
+    tables = GlobalTables(
+        layout.globals, folder / "global", application, config["poll.ms"] / 1000, limits, reader, admin
+    )
     resources.callback(tables.close)
     tables.load()
     return tables

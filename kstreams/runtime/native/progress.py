@@ -68,11 +68,12 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
     tasks = [task for thread in threads for task in list(thread.tasks)]
     written = sum((thread.sink_buffer.records_out.copy() for thread in threads), Counter[str]())
     dropped = sum((task.task.dropped.copy() for task in tasks), Counter[tuple[str, str]]())
+    dropped = sum((thread.released_dropped.copy() for thread in threads), dropped)
     positions: dict[TopicPartition, int] = {}
     for task in tasks:
         positions |= task.next_offsets
     return Progress(
-        sum(task.task.records_in for task in tasks),
+        sum(task.task.records_in for task in tasks) + sum(thread.released_in for thread in threads),
         written,
         dropped,
         sum(thread.committer.commits for thread in threads),

@@ -186,16 +186,13 @@ def test_a_topic_that_was_deleted_and_created_anew(world: World) -> None:
     assert "created anew" in str(failure(world, copy()))
 
 
-def test_a_second_process_is_refused(world: World) -> None:
+def test_a_run_that_ends_with_its_input_is_alone(world: World) -> None:
     world.create("in")
     first = world.streams(copy())
     first.start()
-    second = world.streams(copy())
-    with pytest.raises(StateError, match="is in use by process"):
-        second.start()
-    elsewhere = world.streams(copy(), state_dir=world.folder / "elsewhere")
-    with pytest.raises(StateError, match="The application 'app' of the log"):
-        elsewhere.start()
+    for once in (True, False):
+        with pytest.raises(StateError, match="The application 'app' of the log .* is in use by process"):
+            world.run(copy(), once=once, state_dir=world.folder / "elsewhere")
     assert first.close(WAIT_S)
     world.run(copy())
 

@@ -30,7 +30,8 @@ class LosingAnswers(Delegate):
         self.counts, self.left = counts, times
 
     def producer(self, config: Any = None) -> Any:
-        return LosingProducer(self._to.producer(config), self)
+        made = self._to.producer(config)
+        return LosingProducer(made, self) if "transactional.id" in (config or {}) else made
 
 
 class LosingProducer(Delegate):

@@ -87,7 +87,7 @@ def test_a_read_only_store_is_restored_from_its_topic(world: World, guarantee: s
     told = run_watched(world, with_read_only_store(home), **settings)
     assert world.table("out") == greeted("")
     assert sum(p.total for p in {p.task: p for p in told}.values()) == 50
-    assert world.topics() == ["greetings", "names", "out"]
+    assert not [topic for topic in world.topics() if topic.endswith("-changelog")]
 
 
 def test_a_read_only_store_on_disk_reads_only_what_it_lacks(world: World) -> None:
@@ -135,7 +135,7 @@ def test_the_dsl_reads_a_global_store_in_any_processor(world: World) -> None:
     greetings.process(Greet, key=str, value=str).to("out")
     world.run(builder.build())
     assert world.table("out") == {f"k{i}": f"hi N{i}X" for i in range(50)}
-    assert world.topics() == ["greetings", "names", "out"]
+    assert not [topic for topic in world.topics() if topic.endswith("-changelog")]
 
 
 def test_a_global_store_answers_questions(world: World) -> None:

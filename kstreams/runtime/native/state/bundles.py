@@ -23,7 +23,7 @@ from kstreams.processor.topology.layout import Layout, TaskPlan, lay_out
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.state.changelog_check import decode_changelog_ends, encode_changelog_ends
 from kstreams.runtime.native.state.forgetting import forget
-from kstreams.runtime.native.state.locks import lock_application, state_folder
+from kstreams.runtime.native.state.locks import lock_alone, state_folder
 from kstreams.runtime.native.state.restore import StoreRestorer
 from kstreams.runtime.native.state.task_metadata import (
     ENDED,
@@ -63,8 +63,7 @@ class StoppedApplication:
         self._topology, self._config = topology, config
         self._folder, self._shape = state_folder(config), fingerprint_of(topology)
         with ExitStack() as opening:
-            for lock in lock_application(config):
-                opening.callback(lock.release)
+            opening.callback(lock_alone(config).release)
             self._log: Log = opening.enter_context(home_of(config).open(config))
             self._admin: Admin = opening.enter_context(self._log.admin())
             self._resources = opening.pop_all()

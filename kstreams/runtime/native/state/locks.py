@@ -1,39 +1,75 @@
-"""One process per application and log, and per state folder."""
+"""Which process uses which state folder, and whether a run may share its application with others."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import NamedTuple
 
 from kstreams.config import Config
 from kstreams.errors import StateError
 from kstreams.log import home_of
 from kstreams.state.process_lock import ProcessLock
 
+_LOCK = ".lock"
+
+
+class ProcessFolder(NamedTuple):
+    """The state folder of one process, and the locks that it holds."""
+
+    path: Path
+    locks: tuple[ProcessLock, ...]
+
+    def release(self) -> None:
+        """Let others have it."""
+        for lock in self.locks:
+            lock.release()
+
 
 def state_folder(config: Config) -> Path:
-    """Where the application keeps its stores."""
+    """Where the application keeps its stores; those of further processes lie in `process-2` and so on within it."""
     return Path(config["state.dir"]) / config.application_id
 
 
-def lock_application(config: Config) -> list[ProcessLock]:
-    """The locks of a running application: on its id in the log, and on its state folder.
+def lock_alone(config: Config) -> ProcessFolder:
+    """The application for one process alone, with its first state folder.
 
     Raises
     ------
     StateError
         When another process runs the application or uses the folder.
     """
-    name = config.application_id
-    home = home_of(config)
-    wanted = {home.lock_file(name): f"The application {name!r} of the log {home}"}
-    wanted[state_folder(config) / ".lock"] = f"The state folder {state_folder(config)}"
-    locks: list[ProcessLock] = []
+    log = _lock_home(config, shared=False)
+    folder = state_folder(config)
     try:
-        for path, what in wanted.items():
-            if path is not None:
-                locks.append(ProcessLock(path, what))
+        return ProcessFolder(folder, (*log, ProcessLock(folder / _LOCK, f"The state folder {folder}")))
     except StateError:
-        for lock in locks:
+        for lock in log:
             lock.release()
         raise
-    return locks
+
+
+def lock_shared(config: Config) -> ProcessFolder:
+    """The application together with other processes, with the first state folder that none of them uses.
+
+    Raises
+    ------
+    StateError
+        While a process has it alone.
+    """
+    log, first = _lock_home(config, shared=True), state_folder(config)
+    for number in itertools.count(1):
+        folder = first if number == 1 else first / f"process-{number}"
+        try:
+            return ProcessFolder(folder, (*log, ProcessLock(folder / _LOCK, f"The state folder {folder}")))
+        except StateError as error:
+            if error.__cause__ is not None:  # it cannot be locked at all
+                raise
+    raise AssertionError("there is always a next folder")
+
+
+def _lock_home(config: Config, *, shared: bool) -> list[ProcessLock]:
+    """The lock on the application in a home that keeps files on this machine; others see to that themselves."""
+    home, name = home_of(config), config.application_id
+    path = home.lock_file(name)
+    return [] if path is None else [ProcessLock(path, f"The application {name!r} of the log {home}", shared=shared)]

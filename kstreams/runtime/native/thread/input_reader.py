@@ -8,8 +8,8 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Admin, Consumer
 from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
-from kstreams.runtime.native.thread.offset_reset import OffsetReset
 
 _BOUNDED_POLL_S = 0.005  # a bounded run waits only for its own threads, and not for long
 
@@ -35,13 +35,14 @@ class InputReader:
         self._most_buffered_bytes = job.settings.buffered_bytes // 2  # the other half is for output
         self._is_memory_full = False
 
-    def open(self, tasks: Sequence[ActiveTask]) -> None:
-        """Read the inputs of these tasks from their next offsets."""
-        self._tasks = tasks
+    def assign(self, tasks: Sequence[ActiveTask]) -> None:
+        """Read the inputs of these tasks: of new ones from their next offsets."""
+        before, self._tasks = self._task_of, tuple(tasks)
         self._task_of = {source: task for task in tasks for source in task.plan.inputs}
         self._consumer.assign(list(self._task_of))
         for source, task in self._task_of.items():
-            self._consumer.seek(source, task.next_offsets[source])
+            if before.get(source) is not task:
+                self._consumer.seek(source, task.next_offsets[source])
 
     def poll(self, *, is_busy: bool) -> bool:
         """Buffer records, and report to every task how much its inputs lag; whether there were records.

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from kstreams.log.api import Admin, Producer
+from kstreams.log.api import GroupMetadata, Producer
 from kstreams.runtime.native.state.task_metadata import Offsets
+
+
+class GroupCommits(Protocol):
+    """Commits for the group of the application: by a member of it, or by a run that is alone."""
+
+    def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
+        """Call `commit` with who commits, again while the group is being changed."""
+        ...
+
+    def commit_offsets(self, offsets: Offsets) -> None:
+        """Commit offsets alone."""
+        ...
 
 
 class ProcessingGuarantee(Protocol):
@@ -23,21 +36,21 @@ class ProcessingGuarantee(Protocol):
 class AtLeastOnce:
     """Outputs first, then offsets: after a crash between the two, records are processed again."""
 
-    def __init__(self, admin: Admin, group: str) -> None:
-        self._admin, self._group = admin, group
+    def __init__(self, group: GroupCommits) -> None:
+        self._group = group
 
     def begin(self) -> None:
         """Nothing to open."""
 
     def commit(self, offsets: Offsets) -> None:
         """Commit the offsets."""
-        self._admin.commit(self._group, offsets)
+        self._group.commit_offsets(offsets)
 
 
 class ExactlyOnce:
     """One transaction per thread and commit (KIP-447): outputs, changelogs and offsets are visible as one."""
 
-    def __init__(self, producer: Producer, group: str) -> None:
+    def __init__(self, producer: Producer, group: GroupCommits) -> None:
         self._producer, self._group, self._open = producer, group, False
 
     def begin(self) -> None:
@@ -49,5 +62,5 @@ class ExactlyOnce:
     def commit(self, offsets: Offsets) -> None:
         """Commit the transaction."""
         self.begin()
-        self._producer.commit_transaction(offsets, self._group)
+        self._group.commit(lambda committer: self._producer.commit_transaction(offsets, committer))
         self._open = False

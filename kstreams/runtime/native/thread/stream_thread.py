@@ -6,19 +6,24 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
 
 from kstreams.errors import LogError
 from kstreams.processor.topology.layout import TaskPlan
+from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.bounded_run import Phase
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.queries.store_queries import StoreQueries
+from kstreams.runtime.native.tasks.restored_task import RestoredTask
+from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.commit_schedule import CommitSchedule
 from kstreams.runtime.native.thread.committer import Committer
 from kstreams.runtime.native.thread.input_reader import InputReader
-from kstreams.runtime.native.thread.open_tasks import open_tasks
-from kstreams.runtime.native.thread.processing_guarantee import AtLeastOnce, ExactlyOnce
+from kstreams.runtime.native.thread.opened_task import opened_task
+from kstreams.runtime.native.thread.processing_guarantee import AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.purge import Purge
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
@@ -28,6 +33,7 @@ from kstreams.runtime.native.thread.time_slices import TimeSlices
 logger = logging.getLogger(__name__)
 
 _TURN_MS = 200  # after this long the next task is processed, even if there are more records
+_WAIT_S = 0.1  # for tasks, between two looks whether to stop
 
 
 class StreamThread:
@@ -37,25 +43,41 @@ class StreamThread:
     ----------
     name : str
     index : int
-        From 1, unique within the application; part of the transactional id.
-    plans : sequence of TaskPlan
+        From 1, unique within the process; part of the transactional id.
     job : Job
         What all threads share.
+    manager : TaskManager
+        Gives it tasks and takes them away.
+    group : GroupCommits
+    plans : sequence of TaskPlan
+        All its tasks, in a bounded run, which begins when it has them all.
     """
 
-    def __init__(self, name: str, index: int, plans: Sequence[TaskPlan], job: Job) -> None:
+    def __init__(
+        self,
+        name: str,
+        index: int,
+        job: Job,
+        manager: TaskManager,
+        group: GroupCommits,
+        plans: Sequence[TaskPlan] = (),
+    ) -> None:
         self.name, self.index, self.plans = name, index, plans
         self.state = ThreadState.CREATED
         self.tasks: list[ActiveTask] = []
         self.store_queries, self.stopping = StoreQueries(), threading.Event()
-        self._job, settings, group = job, job.settings, job.application.id
+        self._manager = manager
+        self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._given: dict[TaskId, RestoredTask] = {}
+        self._job, settings = job, job.settings
         self._consumer, self._admin, self._producer = job.consumer("main"), job.log.admin(), job.producer(index)
-        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._admin, group)
+        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(group)
         internal = frozenset(job.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
         merged = _repartition_topics(plans, job)
         self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, retry, merged, internal)
-        self.committer = Committer(group, self._producer, self._admin, self.sink_buffer, guarantee, retry)
+        application = job.application.id
+        self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
         timeouts = settings.task_timeout_ms, settings.summary_interval_ms
         self.stall_detector = StallDetector(name, *timeouts, job.clock)
         self._schedule = CommitSchedule(settings, job.clock, is_bounded=job.bounds is not None)
@@ -63,15 +85,16 @@ class StreamThread:
         self._input = InputReader(self._consumer, self._admin, job)
         self._slices: list[TimeSlices] = []
         self.is_busy = True
+        self.released_in, self.released_dropped = 0, Counter[tuple[str, str]]()  # of tasks that it no longer has
 
-    def run(self, running: Callable[[], None]) -> None:
-        """Open the tasks, call `running`, work until stopped or done, and close. Raises what went wrong."""
+    def run(self) -> None:
+        """Work until stopped or done, and close. Raises what went wrong."""
         try:
             self.state = ThreadState.STARTING
-            self.open()
-            self.state = ThreadState.RUNNING
-            running()
+            if self.plans:
+                self.open()
             while not self.stopping.is_set() and not self.done():
+                self.change_tasks()
                 self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
             self._commit_at_stop()
@@ -89,14 +112,60 @@ class StreamThread:
         for task in list(self.tasks):
             task.interrupt()
 
+    def give(self, task: RestoredTask) -> None:
+        """Let it run a task from its next round on; may be called from any thread."""
+        self._given[task.plan.id] = task
+        self._changes.put(partial(self._add, task.plan.id))
+
+    def release(self, task: TaskId) -> None:
+        """Let it commit and close a task before its next round; may be called from any thread."""
+        self._changes.put(partial(self._release, task))
+
+    def fail(self, error: BaseException) -> None:
+        """Let it end with an error before its next round; may be called from any thread."""
+        self._changes.put(partial(_raise, error))
+
     def open(self) -> None:
-        """Open the tasks and restore their stores."""
+        """Wait for all tasks that are its share, and open them."""
         self.state = ThreadState.PARTITIONS_ASSIGNED
-        with self._job.consumer("restore") as consumer:
-            self.tasks.extend(open_tasks(self.plans, self._job, self.sink_buffer, consumer, self._admin, self.stopping))
+        while not self.stopping.is_set() and len(self.tasks) < (len(self.plans) or self._share()):
+            self.change_tasks(_WAIT_S)
         self._slices = [self._slices_of(sub) for sub in {p.id.sub_topology for p in self.plans} & self._job.aligned]
-        self._input.open(self.tasks)
         self._schedule.restart()
+
+    def change_tasks(self, timeout: float = 0.0) -> None:
+        """Open and close the tasks that were given and taken away; waits up to `timeout` seconds for the first."""
+        try:
+            self._changes.get(timeout=timeout)() if timeout else self._changes.get_nowait()()
+            while True:
+                self._changes.get_nowait()()
+        except Empty:
+            pass
+        is_complete = len(self.tasks) == self._share()
+        self.state = ThreadState.RUNNING if is_complete else ThreadState.PARTITIONS_ASSIGNED
+
+    def _share(self) -> int:
+        """How many tasks it is to have."""
+        return len(self._manager.share(self.index))
+
+    def _add(self, task: TaskId) -> None:
+        opened = opened_task(self._given[task], self._job, self.sink_buffer)
+        del self._given[task]
+        self.tasks.append(opened)
+        self.tasks.sort(key=lambda task: task.plan.id)
+        self._input.assign(self.tasks)
+        self._manager.running(task)
+
+    def _release(self, task: TaskId) -> None:
+        (active,) = (active for active in self.tasks if active.plan.id == task)
+        if any(each.uncommitted for each in self.tasks):
+            self.commit()
+        self.tasks.remove(active)
+        self.released_in += active.task.records_in
+        self.released_dropped += active.task.dropped
+        self._input.assign(self.tasks)
+        active.close()
+        self._manager.released(task)
 
     def round(self) -> None:
         """One turn of the loop."""
@@ -140,7 +209,9 @@ class StreamThread:
     def close(self) -> None:
         """Release everything; what is not committed is dropped."""
         self.store_queries.close()
-        closers = [*(task.close for task in self.tasks), self._producer.close, self._consumer.close, self._admin.close]
+        given = [task.state.close for task in self._given.values()]
+        clients = [self._producer.close, self._consumer.close, self._admin.close]
+        closers = [*(task.close for task in self.tasks), *given, *clients]
         for close in closers:
             try:
                 close()
@@ -220,3 +291,7 @@ def _repartition_topics(plans: Sequence[TaskPlan], job: Job) -> list[str]:
     shared = [sub for number, sub in subs.items() if tasks[number] > 1]
     topics = {sink.topic for sub in shared for sink in sub.sinks if isinstance(sink.topic, str)}
     return [job.layout.topic_names[name] for name in topics & job.layout.topic_names.keys()]
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,1 @@
+"""The group of an application's processes: which are in it, and which tasks each is given."""

@@ -1,0 +1,118 @@
+"""`AssignmentTopic`: the internal topic through which the processes of an application agree on who runs what.
+
+It has one partition, so all read the same records in the same order, and come to the same result: that is all that the
+agreement needs of a home of topics. Kafka's client takes no assignor of ours, but any home can keep a topic.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+
+import msgspec
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import TopicExistsError
+from kstreams.log.api import Log
+from kstreams.runtime.native.group.messages import Assignment, ProcessState
+
+_STATE, _ASSIGNMENT = b"state ", b"assignment "
+_POLL_S = 0.1
+
+
+def assignment_topic(application_id: str) -> str:
+    """The topic's name.
+
+    Examples
+    --------
+    >>> assignment_topic("flights")
+    'flights-KSTREAMS-ASSIGNMENT'
+    """
+    return f"{application_id}-KSTREAMS-ASSIGNMENT"
+
+
+class AssignmentTopic:
+    """The topic as one process reads and writes it, for one thread. Usable as a context manager.
+
+    Parameters
+    ----------
+    log : Log
+    application_id : str
+
+    Attributes
+    ----------
+    latest : Assignment
+    states : dict of str to ProcessState
+        By process: the last that each has told, dead ones too until they are forgotten.
+    """
+
+    def __init__(self, log: Log, application_id: str) -> None:
+        self.name = assignment_topic(application_id)
+        self.latest, self.states = Assignment(), dict[str, ProcessState]()
+        self._made = dict[str, int]()  # the version that each process made last
+        self._source = TopicPartition(self.name, 0)
+        with log.admin() as admin, suppress(TopicExistsError):
+            if self.name not in admin.topics():
+                admin.create_topic(self.name, 1, {"cleanup.policy": "compact"})
+        with ExitStack() as opening:
+            self._producer = opening.enter_context(log.producer())
+            self._reader = opening.enter_context(log.consumer())
+            self._reader.assign([self._source])
+            self._resources = opening.pop_all()
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read to where the topic ends now."""
+        end = self._reader.end_offsets([self._source])[self._source]
+        while self._reader.position(self._source) < end:
+            self.read(_POLL_S)
+
+    def read(self, timeout: float = 0.0) -> None:
+        """Take note of new records; waits up to `timeout` seconds for some."""
+        for batch in self._reader.poll(timeout):
+            for key, value in zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True):
+                self._take(key, value)
+
+    def tell(self, state: ProcessState) -> None:
+        """Let all know what a process has."""
+        self._send(_STATE + state.process.encode(), state)
+
+    def assign(self, assignment: Assignment, process: str) -> None:
+        """Let all know an assignment; each leader has a key of its own, so that none is compacted away for another."""
+        self._send(_ASSIGNMENT + process.encode(), assignment)
+
+    def forget(self, process: str) -> None:
+        """Remove what a process has told; the latest assignment stays, whoever made it."""
+        self._send(_STATE + process.encode(), None)
+        if self._made.get(process, self.latest.version) < self.latest.version:
+            self._send(_ASSIGNMENT + process.encode(), None)
+
+    def close(self) -> None:
+        """Release what it holds."""
+        self._resources.close()
+
+    def __enter__(self) -> AssignmentTopic:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _take(self, key: bytes, value: bytes | None) -> None:
+        kind, _, process = key.decode().partition(" ")
+        if kind == _ASSIGNMENT.decode().strip():
+            self._take_assignment(process, value)
+        elif value is None:
+            self.states.pop(process, None)
+        else:
+            self.states[process] = msgspec.json.decode(value, type=ProcessState)
+
+    def _take_assignment(self, process: str, value: bytes | None) -> None:
+        if value is None:
+            self._made.pop(process, None)
+            return
+        found = msgspec.json.decode(value, type=Assignment)
+        if found.version > self.latest.version:
+            self.latest, self._made[process] = found, found.version
+
+    def _send(self, key: bytes, message: msgspec.Struct | None) -> None:
+        self._producer.send(self.name, key, None if message is None else msgspec.json.encode(message), partition=0)
+        self._producer.flush()

@@ -1,0 +1,229 @@
+"""`GroupMember`: a process in the group of its application; it tells what it has, follows assignments, and may lead.
+
+A thread of its own does that, so that no user function, however long, keeps the process from being a member. The group
+of the home of topics says who is in it, and gives the one partition of the assignment topic to one member, which leads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from time import monotonic
+from typing import Protocol, cast
+
+import msgspec
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import CommitFailedError, RebalanceInProgressError
+from kstreams.log.api import GroupConsumer, GroupMetadata, Log, OffsetAndMetadata
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.native.assignment.clients import AssignmentRules
+from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
+from kstreams.runtime.native.group.fencing import end_transactions
+from kstreams.runtime.native.group.messages import ProcessShare, ProcessState
+from kstreams.runtime.native.group.next_assignment import next_assignment
+
+_TICK_S = 0.02
+_MEMBERS_S = 1.0  # after so long a leader asks who is in the group, though nothing seems to have changed
+_COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
+
+
+class TaskHolder(Protocol):
+    """What runs the tasks of a process."""
+
+    @property
+    def tasks(self) -> Mapping[TaskId, bool]:
+        """All tasks of the topology, and whether they have state."""
+        ...
+
+    def assign(self, active: Collection[TaskId], standby: Collection[TaskId]) -> None:
+        """Run these and no others, and keep the stores of those up to date."""
+        ...
+
+    def lose(self) -> None:
+        """Give up all tasks without a commit: others may have them already."""
+        ...
+
+    def active(self) -> frozenset[TaskId]:
+        """The tasks that are not given back."""
+        ...
+
+    def standby(self) -> frozenset[TaskId]:
+        """The tasks whose stores are kept up to date."""
+        ...
+
+    def lags(self) -> Mapping[TaskId, int]:
+        """How many changelog records are lacking, of tasks whose stores are here."""
+        ...
+
+
+class GroupMember:
+    """A member from the first call of `serve` to `close`.
+
+    Parameters
+    ----------
+    log : Log
+    application_id : str
+    settings : mapping
+        Of its consumer in the group, `group.id` aside.
+    process : ProcessState
+        What is constant for the process.
+    rules : AssignmentRules
+    on_failure : callable
+        Called when the member cannot go on.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        application_id: str,
+        settings: Mapping[str, object],
+        process: ProcessState,
+        rules: AssignmentRules,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._log, self._application_id, self._rules = log, application_id, rules
+        self._holder: TaskHolder  # from the first call of `serve` on
+        self._on_failure = on_failure
+        self._turn = threading.Lock()
+        self._process, self._told = process, process
+        self._id, self._version, self._is_lost = "", 0, False
+        self._members, self._members_of, self._asked_s = frozenset[str](), -1, 0.0
+        self._stopped = threading.Event()
+        with ExitStack() as opening:
+            self._topic = opening.enter_context(AssignmentTopic(log, application_id))
+            self._admin = opening.enter_context(log.admin())
+            group = {**settings, "group.id": application_id, "auto.offset.reset": "earliest"}
+            self._consumer = cast(GroupConsumer, opening.enter_context(log.consumer(group)))
+            self._resources = opening.pop_all()
+        self._consumer.subscribe([self._topic.name], on_assigned=self._consumer.pause)
+        self._thread = threading.Thread(target=self._run, name=f"{application_id}-group", daemon=True)
+
+    def close(self) -> None:
+        """Leave the group, when no task is run any more: others get them at once."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with self._resources:
+            self._topic.forget(self._process.process)
+
+    def serve(self, holder: TaskHolder) -> None:
+        """Let a holder follow the assignments; one before it has given everything back."""
+        with self._turn:
+            self._holder, self._version = holder, 0
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
+        """Commit for the tasks of this process, again while the group takes others in.
+
+        Parameters
+        ----------
+        commit : callable
+            Called with who commits.
+
+        Raises
+        ------
+        CommitFailedError
+            When the process was out of the group since it was given its tasks: others may have them.
+        """
+        until = monotonic() + _COMMIT_S
+        while True:
+            committer = self._consumer.group_metadata()
+            if committer.member != self._id:
+                raise CommitFailedError("This process was out of its group: others may have its tasks by now.")
+            try:
+                return commit(committer)
+            except (CommitFailedError, RebalanceInProgressError):
+                if monotonic() > until or self._stopped.wait(_TICK_S):
+                    raise
+
+    def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit offsets for the tasks of this process; as `commit`."""
+        self.commit(lambda _: self._consumer.commit(offsets))
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                with self._turn:
+                    was_busy = self._tick()
+                if not was_busy:
+                    self._stopped.wait(_TICK_S)
+        except BaseException as error:
+            self._on_failure(error)
+
+    def _tick(self) -> bool:
+        """Do what is to be done now; whether there was anything."""
+        self._consumer.poll(0.0)
+        self._topic.read()
+        return self._is_in() and (self._follow() | self._tell() | self._lead())
+
+    def _is_in(self) -> bool:
+        """Whether it is in the group under the id for which it has its tasks; else it gives them up first."""
+        committer = self._consumer.group_metadata()
+        if committer.member == self._id:
+            return True
+        if self._id and not self._is_lost:
+            self._holder.lose()
+        self._is_lost = bool(self._holder.active())
+        if committer.generation < 0 or self._is_lost:
+            return False
+        self._id = committer.member
+        return True
+
+    def _follow(self) -> bool:
+        """Take what the latest assignment gives."""
+        latest = self._topic.latest
+        if latest.version == self._version:
+            return False
+        if self._id in latest.shares or self._holder.active():
+            share = latest.shares.get(self._id, ProcessShare())
+            self._holder.assign(*(frozenset(map(TaskId.parse, tasks)) for tasks in (share.active, share.standby)))
+        self._version = latest.version
+        return True
+
+    def _tell(self) -> bool:
+        """Let the others know what has changed here."""
+        state = self._state()
+        if state == self._told and state.process in self._topic.states:
+            return False
+        self._topic.tell(state)
+        self._topic.catch_up()
+        self._told = state
+        return True
+
+    def _state(self) -> ProcessState:
+        active, standby = (tuple(map(str, sorted(t))) for t in (self._holder.active(), self._holder.standby()))
+        lags = {str(task): self._rounded(lag) for task, lag in self._holder.lags().items()}
+        changing = {"member": self._id, "version": self._version, "active": active, "standby": standby, "lags": lags}
+        return msgspec.structs.replace(self._process, **changing)
+
+    def _rounded(self, lag: int) -> int:
+        """A lag as the others are told it: often the same, so that there is seldom something to tell."""
+        return 0 if lag <= self._rules.acceptable_recovery_lag else 1 << lag.bit_length()
+
+    def _lead(self) -> bool:
+        """As the leader, assign the tasks to those that are in the group."""
+        if TopicPartition(self._topic.name, 0) not in self._consumer.assignment():
+            return False
+        for state in [*self._topic.states.values()]:
+            if not self._is_member(state.member):
+                end_transactions(self._log, self._application_id, state)
+                self._topic.forget(state.process)
+        states = {state.member: state for state in self._topic.states.values() if self._is_member(state.member)}
+        found = next_assignment(self._topic.latest, states, self._holder.tasks, self._rules)
+        if found is not None:
+            self._topic.assign(found, self._process.process)
+        self._topic.catch_up()
+        return found is not None
+
+    def _is_member(self, member: str) -> bool:
+        """Whether a member is in the group; who is not known is asked for."""
+        generation = self._consumer.group_metadata().generation
+        is_old = generation != self._members_of or monotonic() - self._asked_s > _MEMBERS_S
+        if is_old or member not in self._members:
+            found = self._admin.describe_group(self._application_id).members
+            self._members = frozenset(one.id for one in found)
+            self._members_of, self._asked_s = generation, monotonic()
+        return member in self._members

@@ -1,0 +1,63 @@
+"""`RestoredTask`: a task whose stores hold all that is committed; a thread can begin to process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kstreams.batch import TopicPartition
+from kstreams.log.api import Admin, Consumer
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.state.restore import StoreRestorer
+from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata, metadata_places
+from kstreams.runtime.native.tasks.offset_reset import OffsetReset
+from kstreams.state import open_task_state
+from kstreams.state.api import TaskState
+from kstreams.state.observed_times import observe_times
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTask:
+    """A task that is restored.
+
+    Parameters
+    ----------
+    plan : TaskPlan
+    state : TaskState
+    metadata : mapping of str to int
+        What was kept with its last commit.
+    starts : mapping of TopicPartition to int
+        The first offset to process, per input.
+    lost : mapping of TopicPartition to int
+        The committed offsets of inputs that begin later: what lay between is deleted.
+    changelog_ends : mapping of str to int
+        Where the changelogs of its logged stores end.
+    """
+
+    plan: TaskPlan
+    state: TaskState
+    metadata: Mapping[str, int]
+    starts: Mapping[TopicPartition, int]
+    lost: Mapping[TopicPartition, int]
+    changelog_ends: Mapping[str, int]
+
+
+def open_state(plan: TaskPlan, job: Job) -> TaskState:
+    """Open the stores of a task as they are on disk."""
+    stores, folder = plan.sub_topology.stores, job.state_folder / str(plan.id)
+    return open_task_state(stores, folder, limits=job.limits, caching=job.task_settings.caching)
+
+
+def restored_task(
+    plan: TaskPlan, state: TaskState, job: Job, restorer: StoreRestorer, admin: Admin, consumer: Consumer
+) -> RestoredTask:
+    """Restore the stores of a task, up to what is committed."""
+    committed: Offsets = admin.committed(job.application.id, metadata_places(plan, job.application.id))
+    ends = restorer.restore(plan, state, committed)
+    metadata = committed_task_metadata(plan, committed, job.application.id)
+    observe_times(state, metadata)
+    reset = OffsetReset(admin, consumer, job.default_reset, job.clock, job.layout.stateful)
+    starts = reset.at_start(plan, committed)
+    lost = {at: committed[at].offset for at in starts if at in committed and committed[at].offset < starts[at]}
+    return RestoredTask(plan, state, metadata, starts, lost, ends)

@@ -1,0 +1,242 @@
+"""`StateUpdater`: restores the stores of tasks and keeps standbys up to date, in a thread of its own.
+
+Threads go on with their tasks meanwhile. Kafka Streams: `StateUpdater`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from time import monotonic
+from typing import Any, Protocol
+
+from kstreams.errors import CorruptStateError, LogError
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.state.restore import StoreRestorer
+from kstreams.runtime.native.tasks.restored_task import RestoredTask, open_state, restored_task
+from kstreams.runtime.native.tasks.standby_task import StandbyTask
+from kstreams.runtime.native.uncaught_exceptions import clear_frames
+from kstreams.state.api import TaskState
+
+logger = logging.getLogger(__name__)
+
+_FOLLOW_S = 0.1
+_FOLLOWED_ROWS = 100_000
+_LAGS_S = 0.5  # between two looks at how much standbys lack
+_PAUSE_S = 1.0  # after an error, before a standby is tried again
+
+
+class RestoreListener(Protocol):
+    """What is told how restores end; called in the updater's thread."""
+
+    def restored(self, task: RestoredTask) -> None:
+        """A task can be run: it belongs to the listener from now on."""
+        ...
+
+    def not_restored(self, task: TaskId, error: BaseException) -> None: ...
+
+
+class StateUpdater:
+    """The restores and standbys of one process, from `start` to `close`.
+
+    Parameters
+    ----------
+    job : Job
+    listener : RestoreListener
+    lock : RLock
+        What the listener holds while it changes its tasks: a task is not handed over that was dropped meanwhile.
+    """
+
+    def __init__(self, job: Job, listener: RestoreListener, lock: Any) -> None:
+        self._job, self._listener = job, listener
+        self._changed = threading.Condition(lock)
+        self._waiting: dict[TaskId, TaskPlan] = {}  # to be restored, in this order
+        self._restoring: TaskId | None = None
+        self._is_dropped = False  # what is restored now
+        self._kept: dict[TaskId, TaskPlan] | None = None  # None: what is on disk, until it is said what to keep
+        self._standbys: dict[TaskId, StandbyTask] = {}  # changed by the thread alone
+        self._lags: dict[TaskId, int] = {}
+        self._looked_s = 0.0
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name=f"{job.application.id}-StateUpdater", daemon=True)
+        self._resources = ExitStack()
+        self._consumer = self._resources.enter_context(job.consumer("restore"))
+        self._follower = self._resources.enter_context(job.consumer("restore"))
+        self._admin = self._resources.enter_context(job.log.admin())
+        self._restorer = StoreRestorer(
+            job.application, self._consumer, self._admin, job.on_restore, self._is_interrupted
+        )
+
+    def start(self) -> None:
+        """Take what is on disk for standbys, until it is said what to keep, and begin to work."""
+        if self._job.bounds is None:
+            self._open_found()
+        self._thread.start()
+
+    def restore(self, plan: TaskPlan) -> None:
+        """Restore a task, which is then the listener's; a standby of it is taken for that."""
+        with self._changed:
+            self._waiting[plan.id] = plan
+            self._changed.notify()
+
+    def drop(self, task: TaskId) -> None:
+        """Restore a task no further; its stores are closed."""
+        with self._changed:
+            self._waiting.pop(task, None)
+            self._is_dropped |= task == self._restoring
+            self._changed.notify()
+
+    def keep(self, plans: Collection[TaskPlan]) -> None:
+        """Keep these standbys, and close all others."""
+        with self._changed:
+            self._kept = {plan.id: plan for plan in plans}
+            self._changed.notify()
+
+    def lags(self) -> dict[TaskId, int]:
+        """How many changelog records standbys lack; a standby that has only begun is not among them."""
+        return dict(self._lags)
+
+    def close(self) -> None:
+        """Stop, and close the stores."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+        with self._resources:
+            self._close_standbys(self._standbys)
+
+    def _is_interrupted(self) -> bool:
+        return self._stopped or self._is_dropped
+
+    def _run(self) -> None:
+        while not self._stopped:
+            try:
+                self._work()
+            except Exception as error:
+                clear_frames(error)
+                logger.warning("the standbys are opened again: %s", error)
+                self._close_standbys(self._standbys)
+                with self._changed:
+                    self._changed.wait(_PAUSE_S)
+
+    def _work(self) -> None:
+        with self._changed:
+            plan = self._next()
+            wanted = self._kept if self._kept is not None else dict.fromkeys(self._standbys)
+        if plan is not None:
+            self._restore(plan)
+        elif self._standbys.keys() != wanted.keys():
+            self._change_standbys({task: plan for task, plan in wanted.items() if plan is not None})
+        elif self._standbys:
+            self._follow()
+        else:
+            self._wait()
+
+    def _next(self) -> TaskPlan | None:
+        """The next task to restore."""
+        task = next(iter(self._waiting), None)
+        self._restoring, self._is_dropped = task, False
+        return None if task is None else self._waiting.pop(task)
+
+    def _wait(self) -> None:
+        with self._changed:
+            is_idle = not (self._stopped or self._waiting or self._kept)
+            if is_idle:
+                self._changed.wait()
+
+    def _restore(self, plan: TaskPlan) -> None:
+        state: TaskState | None = None
+        try:
+            state = self._taken(plan)
+            task = restored_task(plan, state, self._job, self._restorer, self._admin, self._consumer)
+        except BaseException as error:
+            self._fail(plan, state, error)
+            return
+        with self._changed:
+            if not self._is_interrupted():
+                self._listener.restored(task)
+                return
+        state.close()
+
+    def _fail(self, plan: TaskPlan, state: TaskState | None, error: BaseException) -> None:
+        clear_frames(error)
+        if state is not None:
+            state.close()
+        with self._changed:
+            if not self._is_interrupted():
+                self._listener.not_restored(plan.id, error)
+
+    def _taken(self, plan: TaskPlan) -> TaskState:
+        """The stores of a task: those of its standby, or as they are on disk."""
+        standby = self._standbys.pop(plan.id, None)
+        self._lags.pop(plan.id, None)
+        if standby is None:
+            return open_state(plan, self._job)
+        self._assign()
+        return standby.state
+
+    def _open_found(self) -> None:
+        """Open the stores that an earlier run left: tasks are best run where their stores are."""
+        plans = [plan for plan in self._job.layout.tasks if (self._job.state_folder / str(plan.id)).is_dir()]
+        try:
+            self._change_standbys({plan.id: plan for plan in plans if plan.sub_topology.stores})
+            if self._standbys:
+                self._look_at_lags()
+        except Exception as error:  # who is to run such a task will find it too, and mend it
+            clear_frames(error)
+            logger.warning("the stores of an earlier run are not reused as standbys: %s", error)
+            self._close_standbys(self._standbys)
+
+    def _change_standbys(self, wanted: Mapping[TaskId, TaskPlan]) -> None:
+        self._close_standbys([task for task in self._standbys if task not in wanted])
+        for task, plan in wanted.items():
+            if task not in self._standbys:
+                self._standbys[task] = StandbyTask(plan, open_state(plan, self._job), self._job.application.id)
+        self._assign()
+
+    def _assign(self) -> None:
+        """Read the changelogs of the standbys."""
+        changelogs = [source for standby in self._standbys.values() for source in standby.changelogs]
+        kept = self._follower.assignment()
+        self._follower.assign(changelogs)
+        begins = self._admin.beginning_offsets([source for source in changelogs if source not in kept])
+        for standby in self._standbys.values():
+            for source, offset in standby.positions(begins).items():
+                if source not in kept:
+                    self._follower.seek(source, offset)
+
+    def _follow(self) -> None:
+        """Apply what is new in the changelogs of the standbys."""
+        of_changelog = {source: standby for standby in self._standbys.values() for source in standby.changelogs}
+        for batch in self._follower.poll(_FOLLOW_S, _FOLLOWED_ROWS):
+            try:
+                of_changelog[batch.source].apply(batch)
+            except CorruptStateError as damage:
+                self._job.rebuilds.delete_damaged(damage, self._job.layout.tasks, self._job.global_tables)
+                raise
+        if monotonic() - self._looked_s > _LAGS_S:
+            self._look_at_lags()
+
+    def _look_at_lags(self) -> None:
+        changelogs = sorted(self._follower.assignment())
+        ends = self._follower.end_offsets(changelogs)
+        behind = {source: max(0, ends[source] - self._follower.position(source)) for source in changelogs}
+        self._lags = {
+            task: sum(behind[source] for source in standby.changelogs) for task, standby in self._standbys.items()
+        }
+        self._looked_s = monotonic()
+
+    def _close_standbys(self, tasks: Collection[TaskId]) -> None:
+        for task in list(tasks):
+            self._lags.pop(task, None)
+            try:
+                self._standbys.pop(task).state.close()
+            except (LogError, OSError) as error:
+                logger.warning("closing the standby %s failed: %s", task, error)
+        if not self._stopped:
+            self._follower.assign([s for standby in self._standbys.values() for s in standby.changelogs])

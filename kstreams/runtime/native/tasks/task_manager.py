@@ -1,0 +1,183 @@
+"""`TaskManager`: the tasks of a process, from the assignment that gives them to the one that takes them away.
+
+An assignment comes from the group of the application, or is a fixed list. Kafka Streams: `TaskManager`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum, auto
+from typing import Protocol
+
+from kstreams.errors import CommitFailedError
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.tasks.placement import place
+from kstreams.runtime.native.tasks.restored_task import RestoredTask
+from kstreams.runtime.native.tasks.state_updater import StateUpdater
+
+
+class TaskStage(Enum):
+    """How far a task is that is to run here."""
+
+    RESTORING = auto()
+    GIVEN = auto()
+    """A thread has it, and does not process it yet."""
+    RUNNING = auto()
+    RELEASING = auto()
+    """Its thread is to commit and close it."""
+
+
+class TaskThread(Protocol):
+    """What runs tasks."""
+
+    @property
+    def index(self) -> int: ...
+    def give(self, task: RestoredTask) -> None:
+        """Let it run a task from its next round on."""
+        ...
+
+    def release(self, task: TaskId) -> None:
+        """Let it commit and close a task at its next round."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """Let it end with an error."""
+        ...
+
+
+class TaskManager:
+    """The tasks of one process; called by its threads, its updater and its group member.
+
+    Parameters
+    ----------
+    job : Job
+    on_change : callable
+        Called when all tasks that are assigned run, or no longer do.
+    """
+
+    def __init__(self, job: Job, on_change: Callable[[], None]) -> None:
+        self._plans = {plan.id: plan for plan in job.layout.tasks}
+        self._together, self._on_change = job.aligned, on_change
+        self._lock = threading.RLock()
+        self._updater = StateUpdater(job, self, self._lock)
+        self._threads: dict[int, TaskThread] = {}
+        self._thread_of: dict[TaskId, int] = {}
+        self._stages: dict[TaskId, TaskStage] = {}
+        self._wanted: frozenset[TaskId] | None = None
+        self._kept: frozenset[TaskId] = frozenset()
+        self.tasks = {plan.id: bool(plan.sub_topology.stores) for plan in job.layout.tasks}
+
+    def start(self, threads: Sequence[TaskThread]) -> None:
+        """Begin with these threads, which have no tasks yet."""
+        self._threads = {thread.index: thread for thread in threads}
+        self._updater.start()
+
+    def close(self) -> None:
+        """Close what no thread has; to be called when the threads have ended."""
+        self._updater.close()
+
+    def assign(self, active: Collection[TaskId], standby: Collection[TaskId] = ()) -> None:
+        """Run these tasks and no others, and keep the stores of those up to date."""
+        with self._lock:
+            self._wanted, self._kept = frozenset(active) & self._plans.keys(), frozenset(standby) & self._plans.keys()
+            for task in self._stages.keys() - self._wanted:
+                self._give_up(task)
+            self._open()
+        self._on_change()
+
+    def lose(self) -> None:
+        """Give up all tasks without a commit."""
+        with self._lock:
+            self._wanted, self._kept = frozenset(), frozenset()
+            for task in [task for task, stage in self._stages.items() if stage is TaskStage.RESTORING]:
+                self._give_up(task)
+            for index in set(self._thread_of.values()):
+                self._threads[index].fail(CommitFailedError("This process was out of its group."))
+            self._open()
+        self._on_change()
+
+    def active(self) -> frozenset[TaskId]:
+        """The tasks that are not given back."""
+        with self._lock:
+            return frozenset(self._stages)
+
+    def standby(self) -> frozenset[TaskId]:
+        """The tasks whose stores are kept up to date."""
+        with self._lock:
+            return self._kept - self._stages.keys()
+
+    def lags(self) -> Mapping[TaskId, int]:
+        """How many changelog records standbys lack."""
+        return self._updater.lags()
+
+    def share(self, thread: int) -> list[TaskId]:
+        """The tasks of a thread, those among them that it has not got yet."""
+        with self._lock:
+            return sorted(task for task, index in self._thread_of.items() if index == thread)
+
+    def is_settled(self) -> bool:
+        """Whether an assignment has come, and all that it gives is running."""
+        with self._lock:
+            running = {task for task, stage in self._stages.items() if stage is TaskStage.RUNNING}
+            return self._wanted is not None and running == self._wanted
+
+    def replace(self, thread: TaskThread) -> None:
+        """A thread has taken the place of one that died: its tasks are opened again, as far as they are assigned."""
+        with self._lock:
+            self._threads[thread.index] = thread
+            for task in self.share(thread.index):
+                if self._stages[task] is not TaskStage.RESTORING:
+                    self._forget(task)
+            self._open()
+        self._on_change()
+
+    def restored(self, task: RestoredTask) -> None:
+        """A task can be run."""
+        with self._lock:
+            self._stages[task.plan.id] = TaskStage.GIVEN
+            self._threads[self._thread_of[task.plan.id]].give(task)
+
+    def not_restored(self, task: TaskId, error: BaseException) -> None:
+        """A restore has failed: that ends the thread which was to run the task."""
+        with self._lock:
+            self._stages[task] = TaskStage.GIVEN
+            self._threads[self._thread_of[task]].fail(error)
+
+    def running(self, task: TaskId) -> None:
+        """A thread has opened a task."""
+        with self._lock:
+            if self._stages[task] is TaskStage.GIVEN:
+                self._stages[task] = TaskStage.RUNNING
+        self._on_change()
+
+    def released(self, task: TaskId) -> None:
+        """A thread has committed and closed a task."""
+        with self._lock:
+            self._forget(task)
+            self._open()
+        self._on_change()
+
+    def _open(self) -> None:
+        """Have everything opened that is assigned and not open."""
+        lacking = (self._wanted or frozenset()) - self._stages.keys()
+        new = place(lacking, sorted(self._threads), self._thread_of, self._together)
+        self._thread_of |= new
+        for task in new:
+            self._stages[task] = TaskStage.RESTORING
+            self._updater.restore(self._plans[task])
+        if self._wanted is not None:
+            self._updater.keep([self._plans[task] for task in sorted(self.standby())])
+
+    def _give_up(self, task: TaskId) -> None:
+        stage = self._stages[task]
+        if stage is TaskStage.RESTORING:
+            self._forget(task)
+            self._updater.drop(task)
+        elif stage is not TaskStage.RELEASING:
+            self._stages[task] = TaskStage.RELEASING
+            self._threads[self._thread_of[task]].release(task)
+
+    def _forget(self, task: TaskId) -> None:
+        del self._stages[task], self._thread_of[task]

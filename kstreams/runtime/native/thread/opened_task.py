@@ -1,0 +1,32 @@
+"""`opened_task`: makes the task that a thread processes out of one that is restored."""
+
+from __future__ import annotations
+
+from kstreams.processor.task.parameters import ResumePoint, TaskResources
+from kstreams.processor.task.partition_group import PartitionGroup
+from kstreams.processor.task.task import Task
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
+from kstreams.runtime.native.tasks.restored_task import RestoredTask
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.collector import TaskCollector
+from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
+
+_RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
+
+
+def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer) -> ActiveTask:
+    """The task with its operators, which are initialized, and its input, which is empty."""
+    plan, state, metadata = restored.plan, restored.state, restored.metadata
+    resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
+    task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
+    # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
+    idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
+    group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
+    most_bytes = job.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
+    limits = job.clock, job.settings.max_poll_records, most_bytes, bool(metadata.get(ENDED, 0))
+    active = ActiveTask(plan, task, state, group, restored.starts, *limits)
+    for source, committed in restored.lost.items():
+        active.count_deleted(source, committed, restored.starts[source])
+    active.restored(restored.changelog_ends, changelogs_of(plan, job.application.id))
+    return active
