@@ -191,7 +191,7 @@ def test_a_run_that_ends_with_its_input_is_alone(world: World) -> None:
     first = world.streams(copy())
     first.start()
     for once in (True, False):
-        with pytest.raises(StateError, match="The application 'app' of the log .* is in use by process"):
+        with pytest.raises(StateError, match=r"The application 'app' of the log .* is in use by process"):
             world.run(copy(), once=once, state_dir=world.folder / "elsewhere")
     assert first.close(WAIT_S)
     world.run(copy())

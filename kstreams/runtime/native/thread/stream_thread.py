@@ -69,6 +69,7 @@ class StreamThread:
         self._manager = manager
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._given: dict[TaskId, RestoredTask] = {}
+        self._giving = threading.Lock()
         self._job, settings = job, job.settings
         self._consumer, self._admin, self._producer = job.consumer("main"), job.log.admin(), job.producer(index)
         guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(group)
@@ -104,7 +105,6 @@ class StreamThread:
         finally:
             self.state = ThreadState.PENDING_SHUTDOWN
             self.close()
-            self.state = ThreadState.DEAD
 
     def stop(self) -> None:
         """Stop soon, between two records, and commit; may be called from any thread."""
@@ -114,8 +114,12 @@ class StreamThread:
 
     def give(self, task: RestoredTask) -> None:
         """Let it run a task from its next round on; may be called from any thread."""
-        self._given[task.plan.id] = task
-        self._changes.put(partial(self._add, task.plan.id))
+        with self._giving:
+            if self.state is not ThreadState.DEAD:
+                self._given[task.plan.id] = task
+                self._changes.put(partial(self._add, task.plan.id))
+                return
+        task.state.close()
 
     def release(self, task: TaskId) -> None:
         """Let it commit and close a task before its next round; may be called from any thread."""
@@ -208,6 +212,8 @@ class StreamThread:
 
     def close(self) -> None:
         """Release everything; what is not committed is dropped."""
+        with self._giving:
+            self.state = ThreadState.DEAD
         self.store_queries.close()
         given = [task.state.close for task in self._given.values()]
         clients = [self._producer.close, self._consumer.close, self._admin.close]
