@@ -142,6 +142,14 @@ _USED = (
     ),
     Key("commit.interval.ms", duration(0), 30_000, "Time between commits; default under `exactly_once_v2`: 100."),
     Key(
+        "first.commit.interval.ms",
+        duration(0),
+        100,
+        "Time after which input is committed first, at the start and after a rest, so that first results come soon. "
+        "Each interval is twice as long as the one before, up to `commit.interval.ms`.",
+        own=True,
+    ),
+    Key(
         "statestore.cache.max.bytes",
         SIZE,
         10_485_760,

@@ -17,6 +17,9 @@ def run(
     app: AppFile,
     engine: Annotated[EngineName, typer.Option(help="The engine that runs it.")] = EngineName.NATIVE,
     threads: Annotated[int | None, typer.Option(min=1, help="Stream threads of the native engine.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that share its tasks; one that dies is started again.")
+    ] = 1,
     until_end: Annotated[
         bool,
         typer.Option("--until-end", help="Process all records that the topics hold now, close open windows, and stop."),
@@ -40,8 +43,15 @@ def run(
     Settings on the command line take precedence over those of the application, of the environment and of
     `kstreams.toml`, in this order.
 
-    Examples: `kstreams run app.py`, `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
+    Examples: `kstreams run app.py`, `kstreams run app.py --workers 4`,
+    `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
     """
+    if workers > 1 and (until_end or once or engine is not EngineName.NATIVE):
+        raise typer.BadParameter(
+            "several processes run an application natively, and until they are stopped: use --threads with --once and "
+            "--until-end, and executors on Spark",
+            param_hint="--workers",
+        )
     if until_end and once:
         raise typer.BadParameter("--until-end and --once exclude each other", param_hint="--once")
     from kstreams import app as application
@@ -50,11 +60,33 @@ def run(
     loaded = application.load_app(app, overrides(config, threads, state_dir, log_dir))
     if reset:
         application.reset(loaded, engine=engine.value)
-    line = ProgressLine()
-    ended_by = application.run(loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show)
-    line.finish()
+    if workers > 1:
+        ended_by = _run_workers(_command(app, threads, state_dir, log_dir, config), workers)
+    else:
+        line = ProgressLine()
+        ended_by = application.run(loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show)
+        line.finish()
     if ended_by is signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _run_workers(command: list[str], count: int) -> signal.Signals | None:
+    """Supervise processes that run a command; what stopped them."""
+    from kstreams.app import stop_signals
+    from kstreams.cli.workers import Workers
+
+    with stop_signals() as stop:
+        Workers(command, count).run(stop)
+    return stop.signal
+
+
+def _command(
+    app: str, threads: int | None, state_dir: Path | None, log_dir: Path | None, config: list[str] | None
+) -> list[str]:
+    """The arguments of `kstreams` with which each worker runs."""
+    named = {"--threads": threads, "--state-dir": state_dir, "--log-dir": log_dir}
+    options = [part for name, value in named.items() if value is not None for part in (name, str(value))]
+    return ["run", app, *options, *(part for setting in config or () for part in ("-c", setting))]
 
 
 def overrides(

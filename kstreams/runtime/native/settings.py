@@ -16,6 +16,8 @@ class ThreadSettings:
     ----------
     commit_interval_ms : int
         `commit.interval.ms`.
+    first_commit_interval_ms : int
+        `first.commit.interval.ms`.
     poll_s : float
         `poll.ms`, in seconds: how long a thread waits for input.
     max_poll_records : int
@@ -44,6 +46,7 @@ class ThreadSettings:
     """
 
     commit_interval_ms: int
+    first_commit_interval_ms: int
     poll_s: float
     max_poll_records: int
     max_buffered_records: int
@@ -61,6 +64,7 @@ class ThreadSettings:
         memory, threads = MemoryShares.of(config), int(config["num.stream.threads"])
         return cls(
             commit_interval_ms=config["commit.interval.ms"],
+            first_commit_interval_ms=config["first.commit.interval.ms"],
             poll_s=config["poll.ms"] / 1000,
             max_poll_records=config["max.poll.records"],
             max_buffered_records=config["buffered.records.per.partition"],

@@ -22,7 +22,7 @@ class Process:
     name: str
     version: int = 0
     active: set[str] = field(default_factory=set)
-    share: ProcessShare = ProcessShare()
+    share: ProcessShare = field(default_factory=ProcessShare)
 
     def follow(self, latest: Assignment) -> None:
         self.version, self.share = latest.version, latest.shares.get(self.name, ProcessShare())
@@ -44,7 +44,7 @@ class Application:
     rules: AssignmentRules
     processes: dict[str, Process] = field(default_factory=dict)
     told: dict[str, ProcessState] = field(default_factory=dict)
-    latest: Assignment = Assignment()
+    latest: Assignment = field(default_factory=Assignment)
 
     def take(self, action: str, name: str) -> None:
         process = self.processes.get(name)

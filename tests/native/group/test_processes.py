@@ -85,9 +85,7 @@ def test_a_process_that_is_closed_hands_its_tasks_over(
     assert len(tasks_of(two)) == 8
 
 
-def test_a_standby_has_the_state_of_tasks_before_it_gets_them(
-    world: World, start: Callable[..., KafkaStreams]
-) -> None:
+def test_a_standby_has_the_state_of_tasks_before_it_gets_them(world: World, start: Callable[..., KafkaStreams]) -> None:
     one = start(num_standby_replicas=1)
     world.write("lines", lines(80))
     until(lambda: world.table("counts", value=int) == counted(80))
