@@ -98,7 +98,7 @@ class KafkaCluster:
         for node in self._ports:
             path = self._folder / f"{node}.properties"
             path.write_text("".join(f"{name}={value}\n" for name, value in self._node_settings(node).items()))
-            command = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(path))
+            command = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(path))
             if self._java(node, *command).wait():
                 raise RuntimeError(f"The storage of broker {node} was not made:\n{self._output(node)}")
 
