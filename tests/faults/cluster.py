@@ -285,7 +285,9 @@ def _disturbed(folder: Path, given: Given, resources: ExitStack) -> tuple[Distur
     mark = {MARK: str(folder), "SPARK_LOCAL_DIRS": str(folder / "local"), "TMPDIR": str(folder)}
     location, conf = resources.enter_context(_checkpoint(folder, given.checkpoint))
     master = resources.enter_context(standalone(folder, workers=2, cores=1, **mark))
-    settings = settings_of(folder, given, location) | conf
+    # A path to a socket has 107 bytes at most: too few for those below a test's folder.
+    sockets = resources.enter_context(tempfile.TemporaryDirectory(prefix="ks-"))
+    settings = settings_of(folder, given, location) | conf | {"spark.python.unix.domain.socket.dir": sockets}
     driver = Driver(master, settings, folder, **mark)
     resources.callback(driver.stop)
     steps = Steps(location, conf)
