@@ -75,7 +75,7 @@ test: $(VENV)/.dev $(VENV)/spark.jsa  ## run the tests that take seconds, and th
 	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules -m 'not slow' tests kstreams
 
 test-all: $(VENV)/.dev $(VENV)/spark.jsa  ## run every test
-	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules tests kstreams
+	@$(IN_MEMORY) $(COMPILED) KSTREAMS_TEST_EXAMPLES=all $(BIN)/python -m pytest $(SIDE_BY_SIDE) --doctest-modules tests kstreams
 
 check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, layers, sizes, docs, tests
 	$(BIN)/ruff format --check .

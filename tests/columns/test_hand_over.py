@@ -20,6 +20,7 @@ from kstreams.processor.task.columns.region import Region
 from kstreams.processor.topology.topology import ProcessorNode
 from tests.columns.both_paths import assert_same, assert_same_if_columns, cut, reason, run
 from tests.columns.test_same_results import Order, amount, commits, cuts, rows, steps
+from tests.support.examples import examples
 
 
 def doubled(order: Order | None) -> Order | None:
@@ -76,7 +77,7 @@ python_steps = st.sampled_from(list(PYTHON_STEPS)).map(lambda name: [(name, None
     cuts=cuts,
     commits=commits,
 )
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 def test_a_python_step_anywhere_in_a_chain_changes_nothing(
     before: Any, python: Any, after: Any, end: str, rows: list[Row], cuts: Any, commits: Any
 ) -> None:
@@ -89,7 +90,7 @@ def test_a_python_step_anywhere_in_a_chain_changes_nothing(
 
 
 @given(steps=steps, rows=rows, cuts=cuts, commits=commits, close=st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_rows_leave_beside_a_way_that_stays_in_columns(
     steps: Any, rows: list[Row], cuts: Any, commits: Any, close: bool
 ) -> None:

@@ -17,6 +17,7 @@ from kstreams.processor.task.columns.region import Region
 from tests.columns.random_topologies import Order
 from tests.columns.staged import run_staged
 from tests.columns.test_same_results import cuts, rows
+from tests.support.examples import examples
 
 shop, amount, price = (ks.col(name) for name in ("shop", "amount", "price"))
 joiners = st.sampled_from(
@@ -64,7 +65,7 @@ def order(**fields: Any) -> bytes:
 
 
 @given(joiner=joiners, left=st.booleans(), globally=st.booleans(), rows=rows, table=rows, cuts=cuts)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_join_gives_the_same(joiner: Any, left: bool, globally: bool, rows: Any, table: Any, cuts: Any) -> None:
     def say(builder: ks.StreamsBuilder, stream: Any) -> None:
         join = stream.left_join if left else stream.join

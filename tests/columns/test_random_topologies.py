@@ -7,10 +7,11 @@ import pytest
 from tests.columns.random_topologies import Maker
 from tests.columns.staged import has_stages, run_staged
 
-TESTS, TOPOLOGIES = 10, 52
+QUICK, TESTS, TOPOLOGIES = 4, 10, 52
+NUMBERS = [*range(QUICK), *(pytest.param(number, marks=pytest.mark.slow) for number in range(QUICK, TESTS))]
 
 
-@pytest.mark.parametrize("number", range(TESTS))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_no_path_and_no_cutting_shows(number: int) -> None:
     seeds = range(number * TOPOLOGIES, (number + 1) * TOPOLOGIES)
     assert sum(map(same_however_run, seeds)) >= 50

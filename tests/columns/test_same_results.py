@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from kstreams.batch import Row
 from tests.columns.both_paths import assert_same, cut
+from tests.support.examples import examples
 
 
 class Order(TypedDict):
@@ -92,7 +93,7 @@ def chain(builder: ks.StreamsBuilder, steps: list[tuple[str, Any]]) -> Any:
 
 
 @given(steps=steps, rows=rows, cuts=cuts)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_stateless_chain_writes_the_same_records(steps: list[Any], rows: list[Row], cuts: list[int]) -> None:
     def build() -> ks.Topology:
         builder = ks.StreamsBuilder()
@@ -103,7 +104,7 @@ def test_a_stateless_chain_writes_the_same_records(steps: list[Any], rows: list[
 
 
 @given(steps=steps, aggregates=aggregates, windows=windows, close=st.booleans(), rows=rows, cuts=cuts, commits=commits)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_an_aggregation_by_expression_emits_and_keeps_the_same(
     steps: list[Any], aggregates: list[Any], windows: Any, close: bool, rows: Any, cuts: Any, commits: Any
 ) -> None:

@@ -14,6 +14,7 @@ from kstreams.processor.operators.session import columns as session_target
 from kstreams.processor.task.columns.region import Region
 from tests.columns.both_paths import assert_same, cut, reason
 from tests.columns.test_same_results import Order, aggregates, commits, cuts, values
+from tests.support.examples import examples
 
 keys = st.sampled_from([b"a", b"b", b"c"])
 steps = st.lists(
@@ -57,7 +58,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @given(steps=steps, aggregates=aggregates, grace=st.sampled_from([0, 5, 50]), cuts=cuts, commits=commits)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_an_aggregation_by_session_emits_and_keeps_the_same(
     steps: Any, aggregates: Any, grace: int, cuts: Any, commits: Any
 ) -> None:
@@ -66,7 +67,7 @@ def test_an_aggregation_by_session_emits_and_keeps_the_same(
 
 
 @given(steps=steps, grace=st.sampled_from([0, 5, 50]), cuts=cuts, commits=commits)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_count_by_session_emits_and_keeps_the_same(steps: Any, grace: int, cuts: Any, commits: Any) -> None:
     assert_same(lambda: topology(grace, None), cut(rows_of(steps), cuts), commits)
 

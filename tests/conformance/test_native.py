@@ -8,7 +8,7 @@ from tests.conformance import recorded
 from tests.conformance.on_native import differs
 from tests.conformance.test_driver import FAMILIES
 
-SAMPLE = 4  # of each family in a quick run
+SAMPLE = 2  # of each family in a quick run
 
 pytestmark = recorded.needed
 

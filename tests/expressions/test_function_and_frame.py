@@ -14,6 +14,7 @@ from kstreams import expressions as ks
 from kstreams.expressions.arrow import compute
 from kstreams.expressions.exactness import Inexact, range_of
 from kstreams.expressions.frame import to_narwhals
+from tests.support.examples import examples
 
 
 class Order(TypedDict):
@@ -135,7 +136,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(expr=st.one_of(numbers(), words(), truths()), rows=records)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_columns_compute_what_the_function_computes_wherever_they_say_they_do(expr: ks.Expr, rows: list[Any]) -> None:
     columns = columns_of(rows)
     try:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import kstreams as ks
 from tests.joins.driven import CACHED, UNCACHED, run, table_of
 from tests.joins.interleaved import run_interleaved
+from tests.support.examples import examples
 
 L, R = "left", "right"
 BOTH = pytest.mark.parametrize("config", [CACHED, UNCACHED], ids=["cached", "uncached"])
@@ -75,7 +76,7 @@ changes = {
 
 @BOTH
 @KINDS
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(left=changes[L], right=changes[R], chance=st.randoms(use_true_random=False))
 def test_however_changes_and_answers_interleave_what_remains_is_the_join(
     kind: str, config: dict[str, Any], left: Any, right: Any, chance: Any

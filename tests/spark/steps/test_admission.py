@@ -15,6 +15,7 @@ from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.log.api import Span
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.runtime.spark.io.admission import NOTHING_READ, admitted
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +83,7 @@ def partitions(draw: st.DrawFn) -> dict[TopicPartition, Partition]:
     return log
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(partitions(), st.data())
 def test_steps_of_any_size_are_the_order_of_a_native_task(log: dict[TopicPartition, Partition], data) -> None:
     """Taken as one task that reads all of them, in order of partition number and topic."""
@@ -99,7 +100,7 @@ def test_steps_of_any_size_are_the_order_of_a_native_task(log: dict[TopicPartiti
     assert at == len(native)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(partitions(), st.tuples(*[st.sampled_from([-1, 0, 30, 80])] * 2), st.data())
 def test_steps_go_on_where_tasks_have_come_to(
     log: dict[TopicPartition, Partition], before: tuple[int, int], data
