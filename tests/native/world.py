@@ -56,7 +56,7 @@ class World:
             found: dict[TopicPartition, list[Output]] = {source: [] for source in sources}
             ends = consumer.end_offsets(sources)
             while any(consumer.position(source) < ends[source] for source in sources):
-                for batch in consumer.poll(10.0, 100_000):
+                for batch in consumer.poll(0.1, 100_000):
                     columns = keys.decode_rows(batch.keys), values.decode_rows(batch.values)
                     found[batch.source] += map(Output, *columns, batch.timestamps.to_pylist())
         return [found[source] for source in sources]

@@ -23,6 +23,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tests.support.tcp_proxy import TcpProxy
+
 VERSION = "4.3.1"
 CACHE = Path(os.environ.get("KSTREAMS_KAFKA_CACHE", Path.home() / ".cache" / "kstreams-kafka"))
 ARTIFACTS = {
@@ -41,19 +43,24 @@ def can_run() -> bool:
 
 
 class KafkaCluster:
-    """Brokers 1 to `nodes`, each a controller too. Processes are ended by their ids, the data is deleted."""
+    """Brokers 1 to `nodes`, each a controller too. Processes are ended by their ids, the data is deleted.
 
-    def __init__(self, nodes: int = 1, settings: Mapping[str, object] | None = None) -> None:
+    With `proxied`, clients reach them through `proxy`, which may lose what they answer.
+    """
+
+    def __init__(self, nodes: int = 1, settings: Mapping[str, object] | None = None, *, proxied: bool = False) -> None:
         self._settings = dict(settings or {})
         self._folder = Path(tempfile.mkdtemp(prefix="kstreams-kafka-"))
-        ports = _free_ports(2 * nodes)
+        ports = _free_ports(3 * nodes)
         self._ports = dict(enumerate(ports[:nodes], 1))
-        self._controllers = dict(enumerate(ports[nodes:], 1))
+        self._controllers = dict(enumerate(ports[nodes : 2 * nodes], 1))
+        self._proxied = dict(enumerate(ports[2 * nodes :], 1))
+        self.proxy = TcpProxy(self._proxied.values() if proxied else ())
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
+        return ",".join(f"127.0.0.1:{port}" for port in self.proxy.ports or self._ports.values())
 
     def __enter__(self) -> KafkaCluster:
         try:
@@ -90,6 +97,7 @@ class KafkaCluster:
         for node, process in self._processes.items():
             if process.poll() is None:
                 self.kill(node)
+        self.proxy.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _format(self) -> None:
@@ -107,14 +115,13 @@ class KafkaCluster:
 
     def _node_settings(self, node: int) -> dict[str, object]:
         copies = min(3, len(self._ports))
-        listener = f"PLAINTEXT://127.0.0.1:{self._ports[node]}"
         return {
             "node.id": node,
             "process.roles": "broker,controller",
-            "listeners": f"{listener},CONTROLLER://127.0.0.1:{self._controllers[node]}",
-            "advertised.listeners": listener,
+            **self._listeners(node),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT",
             "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{port}" for n, port in self._controllers.items()),
             "log.dirs": self._folder / f"data-{node}",
             "default.replication.factor": copies,
@@ -131,6 +138,17 @@ class KafkaCluster:
             "auto.create.topics.enable": "false",
             "log.retention.ms": -1,  # tests write event times of long ago
             **self._settings,
+        }
+
+    def _listeners(self, node: int) -> dict[str, str]:
+        """Where a broker listens, and which of it clients are told."""
+        listens = {"PLAINTEXT": self._ports[node], "CONTROLLER": self._controllers[node]}
+        told = {"PLAINTEXT": self._ports[node]}
+        if self.proxy.ports:
+            listens["PROXIED"], told["PROXIED"] = self._proxied[node], self.proxy.ports[node - 1]
+        return {
+            name: ",".join(f"{kind}://127.0.0.1:{port}" for kind, port in each.items())
+            for name, each in (("listeners", listens), ("advertised.listeners", told))
         }
 
     def _java(self, node: int, *arguments: str) -> subprocess.Popen[bytes]:

@@ -142,14 +142,16 @@ class KafkaProducer:
         return dict(unwritable_rows(batch, self._connection.facts(batch.source.topic)))
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all that was sent is written; raises the first error since the last flush."""
-        until = None if timeout is None else monotonic() + timeout
-        try:
-            while self._client.flush(_WAIT_S) > 0:
-                if until is not None and monotonic() > until:
-                    raise LogError(f"Records were not written within {timeout} s.")
-        except (KafkaException, SystemError) as error:
-            raise raised("Writing failed", error) from None
+        """Wait until all that was sent is written; raises the first error since the last flush.
+
+        In a transaction it takes `max.block.ms` at most, as each of its calls does.
+        """
+        transactions = self._transactions
+        is_call = timeout is None and transactions is not None and transactions.is_open
+        if not self._is_written_within(self._block_s if is_call else timeout):
+            if is_call and transactions is not None:
+                raise transactions.uncertain("flush", "records were not acknowledged")
+            raise LogError(f"Records were not written within {timeout} s.")
         self._unflushed.clear()
         failure = self._deliveries.take_error()
         try:
@@ -231,6 +233,17 @@ class KafkaProducer:
         if self._transactions is None:
             raise LogError("Transactions need a producer with a `transactional.id`: set it.")
         return self._transactions
+
+    def _is_written_within(self, timeout: float | None) -> bool:
+        """Wait until the client has nothing left to write, or for so long."""
+        until = None if timeout is None else monotonic() + timeout
+        try:
+            while self._client.flush(_WAIT_S) > 0:
+                if until is not None and monotonic() > until:
+                    return False
+        except (KafkaException, SystemError) as error:
+            raise raised("Writing failed", error) from None
+        return True
 
     def _flush_transaction(self) -> None:
         """Write what was sent; of a producer that was fenced meanwhile the commit tells better."""

@@ -84,6 +84,15 @@ class Transactions:
         self.is_open = False
         self._call("abort_transaction", self._client.abort_transaction)
 
+    def uncertain(self, name: str, why: str) -> UncertainCommitError:
+        """The error for a call without an answer; from now on every call raises it."""
+        lost = UncertainCommitError(
+            f"{name} of {self._name!r} gave no answer within {self._timeout_s:g} s ({why}): nobody knows whether it "
+            "counts. Open another producer with this transactional.id and read what was committed."
+        )
+        self._lost = lost
+        return lost
+
     def _call(
         self,
         name: str,
@@ -101,7 +110,7 @@ class Transactions:
             if reason is None or not reason.retriable():
                 raise self._failed(name, error, failure) from None
             if monotonic() > until:
-                raise self._uncertain(name, str(error)) from None
+                raise self.uncertain(name, str(error)) from None
 
     def _outcome(self, name: str, call: Callable[[float], Any], timeout: float) -> Exception | None:
         """Call in a thread of its own, which is left behind if the call does not return."""
@@ -118,7 +127,7 @@ class Transactions:
         worker.start()
         worker.join(timeout + _GRACE_S)
         if not found:
-            raise self._uncertain(name, "the client did not return")
+            raise self.uncertain(name, "the client did not return")
         return found[0]
 
     def _failed(
@@ -134,14 +143,6 @@ class Transactions:
         if is_fenced or (reason is not None and reason.fatal()):
             self._lost = failed
         return failed
-
-    def _uncertain(self, name: str, why: str) -> UncertainCommitError:
-        lost = UncertainCommitError(
-            f"{name} of {self._name!r} gave no answer within {self._timeout_s:g} s ({why}): nobody knows whether it "
-            "counts. Open another producer with this transactional.id and read what was committed."
-        )
-        self._lost = lost
-        return lost
 
     def _require_sound(self) -> None:
         if self._lost is not None:

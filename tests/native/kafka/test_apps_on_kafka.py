@@ -15,6 +15,7 @@ from kstreams.errors import ConfigError, TopologyError
 from tests.native.world import World, counted, lines, word_count
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_topics import delete_everything
+from tests.support.tcp_proxy import Request
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -156,3 +157,26 @@ def test_a_broker_that_stands_still_doubles_nothing_and_loses_nothing(tmp_path: 
                 assert not streams.wait(0.5)
         repeated = [(row.key, row.value) for row in world.rows("counts", value=int)]
         assert len(repeated) == len(set(repeated))
+
+
+@pytest.mark.parametrize("asked", [Request.ADD_OFFSETS_TO_TXN, Request.TXN_OFFSET_COMMIT, Request.END_TXN])
+def test_an_application_goes_on_from_its_last_commit_when_answers_to_a_commit_are_lost(
+    tmp_path: Path, asked: Request, caplog: pytest.LogCaptureFixture
+) -> None:
+    with KafkaCluster(proxied=True) as cluster:
+        world = World(tmp_path, **{"bootstrap.servers": cluster.bootstrap_servers})
+        world.create("lines", 2)
+        world.create("counts", 1)
+        settings = {"processing_guarantee": "exactly_once_v2", "commit_interval_ms": 50, "producer.max.block.ms": 500}
+        with world.streams(word_count(), **settings) as streams:
+            streams.start()
+            for number in range(3):
+                lost = cluster.proxy.lose(asked)
+                world.write("lines", later(lines(100, 100 * number)))
+                while not lost.done.is_set():
+                    assert not streams.wait(0.1)
+            while world.table("counts", value=int) != counted(300):
+                assert not streams.wait(0.5)
+        repeated = [(row.key, row.value) for row in world.rows("counts", value=int)]
+        assert len(repeated) == len(set(repeated))
+        assert caplog.text.count("goes on from the last commit") >= 3
