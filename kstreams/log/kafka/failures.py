@@ -44,6 +44,12 @@ def passes(error: BaseException) -> bool:
     return reason is not None and (reason.retriable() or reason.code() in _PASSING)
 
 
+def has_failed_for_good(error: BaseException) -> bool:
+    """Whether the client can do nothing more; it says why at the next call about its transaction."""
+    reason = reason_of(error)
+    return reason is not None and reason.code() == KafkaError._FATAL
+
+
 def reason_of(error: BaseException) -> Any:
     """The KafkaError in an exception; None when there is none. `flush` may wrap it in a SystemError."""
     seen: BaseException | None = error

@@ -72,7 +72,7 @@ class KafkaMembership:
         self._given: set[TopicPartition] = set()  # by the group, and not yet read
         self._raised: list[BaseException] = []  # by listeners, within calls of the client
         self._refused: LogError | None = None
-        self._known = GroupMetadata(settings["group.id"], _NOT_IN, 0, settings["group.instance.id"])
+        self._known = GroupMetadata(settings["group.id"], _NOT_IN, -1, settings["group.instance.id"])
         self._client = connection.client("consumer", _member_client, client_of_member(given, settings))
 
     def metadata(self) -> GroupMetadata:

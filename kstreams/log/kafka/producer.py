@@ -20,7 +20,7 @@ from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError,
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
-from kstreams.log.kafka.failures import raised
+from kstreams.log.kafka.failures import has_failed_for_good, raised
 from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows
 from kstreams.log.kafka.transactions import Transactions
 from kstreams.log.record_parts import checked_headers, not_bytes
@@ -285,6 +285,8 @@ class KafkaProducer:
                     ) from None
                 self._client.poll(_WAIT_S)
             except KafkaException as error:
+                if self._transactions is not None and has_failed_for_good(error):
+                    raise self._transactions.failed_for_good() from None
                 raise raised(f"A record for {topic}-{partition} cannot be sent", error) from None
 
 

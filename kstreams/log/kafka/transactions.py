@@ -69,7 +69,7 @@ class Transactions:
         """Make what was sent and the offsets visible as one."""
         self.require_open()
         if offsets:
-            metadata, send = metadata_bytes(committer), self._client.send_offsets_to_transaction
+            metadata, send = metadata_bytes(_checked(committer)), self._client.send_offsets_to_transaction
             self._call(
                 "send_offsets_to_transaction",
                 lambda timeout: send(places_of(offsets), metadata, timeout),
@@ -130,6 +130,14 @@ class Transactions:
             raise self.uncertain(name, "the client did not return")
         return found[0]
 
+    def failed_for_good(self) -> LogError:
+        """Why the client can do nothing more: mostly it is fenced."""
+        try:
+            self._call("abort_transaction", self._client.abort_transaction)
+        except LogError as failure:
+            return failure
+        return self._uncertain("a transaction", "the client failed")
+
     def _failed(
         self, name: str, error: BaseException, failure: Callable[[BaseException], LogError] | None = None
     ) -> LogError:
@@ -147,3 +155,8 @@ class Transactions:
     def _require_sound(self) -> None:
         if self._lost is not None:
             raise self._lost
+
+
+def _checked(committer: GroupMetadata) -> GroupMetadata:
+    """Who commits, so that the cluster refuses a member that has not joined: without a generation it does not check."""
+    return committer._replace(generation=max(0, committer.generation)) if committer.member else committer

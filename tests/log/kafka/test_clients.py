@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from time import sleep
 from typing import Any
 
 import pytest
 
 from kstreams.batch import Batch, Row, TopicPartition
-from kstreams.errors import ConfigError, LogError, UncertainCommitError, UnsupportedError
+from kstreams.errors import ConfigError, FencedError, LogError, UncertainCommitError, UnsupportedError
 from kstreams.log import Log, OffsetAndMetadata, home_at
 from tests.log.contract.reading import rows_of, values_of
 from tests.support.kafka_cluster import KafkaCluster
@@ -102,3 +103,15 @@ def test_a_commit_without_an_answer_ends_with_an_error_and_the_next_producer_kno
             successor.commit_transaction({WORDS: OffsetAndMetadata(8)}, "g")
         assert log.admin().committed("g", [WORDS]) == {WORDS: OffsetAndMetadata(8)}
         assert values_of(log, "words") == [b"1", b"2"][0 if counts else 1 :]
+
+
+def test_a_fenced_producer_says_so_when_it_sends(log: Log) -> None:
+    log.admin().create_topic("words")
+    first = log.producer({"transactional.id": "one", "linger.ms": 0})
+    first.begin_transaction()
+    log.producer({"transactional.id": "one"}).close()
+    with pytest.raises(FencedError):
+        for _ in range(1_000):
+            first.send("words", b"a", b"b")
+            sleep(0.01)
+    first.close()

@@ -6,6 +6,7 @@ of the home of topics says who is in it, and gives the one partition of the assi
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
@@ -23,6 +24,8 @@ from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import end_transactions
 from kstreams.runtime.native.group.messages import ProcessShare, ProcessState
 from kstreams.runtime.native.group.next_assignment import next_assignment
+
+logger = logging.getLogger(__name__)
 
 _TICK_S = 0.02
 _MEMBERS_S = 1.0  # after so long a leader asks who is in the group, though nothing seems to have changed
@@ -179,6 +182,8 @@ class GroupMember:
             return False
         if self._id in latest.shares or self._holder.active():
             share = latest.shares.get(self._id, ProcessShare())
+            told = (self._application_id, latest.version, ", ".join(share.active), ", ".join(share.standby))
+            logger.info("%s: assignment %d: this process runs %s and has standbys of %s", *told)
             self._holder.assign(*(frozenset(map(TaskId.parse, tasks)) for tasks in (share.active, share.standby)))
         self._version = latest.version
         return True
@@ -209,6 +214,9 @@ class GroupMember:
             return False
         for state in [*self._topic.states.values()]:
             if not self._is_member(state.member):
+                logger.warning(
+                    "process %s of %s is no longer there: others get its tasks", state.process, self._application_id
+                )
                 end_transactions(self._log, self._application_id, state)
                 self._topic.forget(state.process)
         states = {state.member: state for state in self._topic.states.values() if self._is_member(state.member)}
