@@ -110,8 +110,12 @@ def test_a_fenced_producer_says_so_when_it_sends(log: Log) -> None:
     first = log.producer({"transactional.id": "one", "linger.ms": 0})
     first.begin_transaction()
     log.producer({"transactional.id": "one"}).close()
-    with pytest.raises(FencedError):
+
+    def send_on() -> None:
         for _ in range(1_000):
             first.send("words", b"a", b"b")
             sleep(0.01)
+
+    with pytest.raises(FencedError):
+        send_on()
     first.close()
