@@ -136,7 +136,7 @@ class Transactions:
             self._call("abort_transaction", self._client.abort_transaction)
         except LogError as failure:
             return failure
-        return self._uncertain("a transaction", "the client failed")
+        return self.uncertain("a transaction", "the client failed")
 
     def _failed(
         self, name: str, error: BaseException, failure: Callable[[BaseException], LogError] | None = None
