@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import time
@@ -140,3 +141,16 @@ def test_a_second_signal_ends_it_at_once_and_loses_no_record(slow: Any) -> None:
     assert status == 128 + signal.SIGTERM
     committed, written = positions(slow.folder)
     assert (committed, written) == (0, 0)
+
+
+def test_a_function_that_never_returns_does_not_keep_a_signal_from_ending_the_run(slow: Any) -> None:
+    (slow.folder / "slow.py").write_text(SLOW + KINDS["never"] + "\n")
+    command = [COMMAND, "run", "slow.py", "-c", "shutdown.timeout.ms=5000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline()
+        running.send_signal(signal.SIGTERM)
+        said = running.stderr.read()
+        assert running.wait(60) == 1
+    assert re.search(r"did not stop within 5 s .*map_values\(\) at slow.py:\d+ .* of task 0_\d", said)

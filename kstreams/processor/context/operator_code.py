@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
 from kstreams.processor.context.chain import Link, OnError, compiled
@@ -58,6 +58,14 @@ class OperatorCode:
             found = self._operator_at(traceback.tb_frame.f_code, traceback.tb_lineno) or found
             traceback = traceback.tb_next
         return found
+
+    def running_operator(self, frame: FrameType | None) -> str | None:
+        """The operator whose closure is the innermost one of a thread that stands at a frame; None outside of all."""
+        while frame is not None:
+            if (found := self._operator_at(frame.f_code, frame.f_lineno)) is not None:
+                return found
+            frame = frame.f_back
+        return None
 
     def _operator_at(self, code: CodeType, line: int) -> str | None:
         nodes = self._chains.get(code)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from kstreams.errors import CorruptStateError, ProcessingError
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.topology.nodes import SubTopology
+from kstreams.source_line import operator_at
 
 
 class OperatorErrors:
@@ -40,6 +42,11 @@ class OperatorErrors:
             raise ProcessingError(name, self._declared_at.get(name), self._current.place(), error) from error
         finally:
             self._current.leave()
+
+    def running(self, frame: FrameType) -> str | None:
+        """The operator that a thread is in which stands at a frame, as errors name it."""
+        name = self._code.running_operator(frame)
+        return None if name is None else operator_at(name, self._declared_at.get(name))
 
 
 def sending_meanwhile(send: Callable[[], None]) -> Callable[[], None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from types import FrameType
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import SerdeError
@@ -118,6 +119,10 @@ class Task:
     def commit_requested(self) -> bool:
         """Whether a processor asked for a commit since the last flush."""
         return self._context.commit_request.is_made
+
+    def operator_at(self, frame: FrameType) -> str | None:
+        """The operator that a thread is in which stands at a frame; None when it is in none of this task."""
+        return self._errors.running(frame)
 
     def num_bytes_uncommitted(self) -> int:
         """Roughly what its stores and operators hold in memory until the next commit."""

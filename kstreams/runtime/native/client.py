@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.group.settings import assignment_rules, process_state
+from kstreams.runtime.native.growing_lag import GrowingLag
+from kstreams.runtime.native.hung_threads import HungThreads, places
 from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.pattern_topics import PatternMonitor
@@ -44,6 +47,9 @@ from kstreams.runtime.native.uncaught_exceptions import (
 )
 
 logger = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+_LOOKS_PER_LAG = 15
 
 
 class Client:
@@ -137,11 +143,26 @@ class Client:
         parts = self._topology, self._config, self._clock, self._given_log, self._restoring
         self.job = job = open_job(*parts, self._resources, end, folder.path)
         self._make_threads(job)
+        threading.Thread(target=self._observe, args=(job,), daemon=True).start()
         if job.bounds is None:
             self._start_following(job.global_tables)
             topics = PatternMonitor(self._topology, self._config["metadata.max.age.ms"] / 1000, job.log)
             if topics.has_patterns:
                 threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
+
+    def _observe(self, job: Job) -> None:
+        """Say what would otherwise be noticed late: threads that hang, and a lag that grows."""
+        hung, lag = HungThreads(job.clock, job.settings.task_timeout_ms), GrowingLag()
+        for look in itertools.count(1):
+            if self._stop_globals.wait(_LOOK_S):
+                return
+            hung.look(self.threads)
+            if job.bounds is None and look % _LOOKS_PER_LAG == 0:
+                lag.look(self.progress().lag)
+
+    def places(self) -> str:
+        """Where the threads are, for who waits for their end in vain."""
+        return places(self.threads)
 
     def _start_following(self, tables: GlobalTables) -> None:
         threading.Thread(target=self._follow, args=(tables,), daemon=True).start()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kstreams.clock import SystemClock
 from kstreams.config import Config
+from kstreams.errors import StateError
 from kstreams.garbage_collection import infrequent_garbage_collection
 from kstreams.log import home_of
 from kstreams.processor.topology.topology import Topology
@@ -60,7 +61,11 @@ def run(
             "still stopping: what an operator has begun is finished and committed first; a second Ctrl-C or SIGTERM "
             "ends at once, and what is not committed is processed again"
         )
-        streams.close()
+        if not streams.close(config["shutdown.timeout.ms"] / 1000 - _STOP_S):
+            raise StateError(
+                f"{config.application_id} did not stop within {config['shutdown.timeout.ms'] / 1000:g} s "
+                f"(shutdown.timeout.ms): {streams.places()}. It ends now, and what is not committed is processed again."
+            )
     streams.wait(0)
     if on_progress is not None:
         on_progress(streams.progress())

@@ -162,6 +162,10 @@ class KafkaStreams:
         self._client.stop()
         return self._client.life.wait_for_end(timeout)
 
+    def places(self) -> str:
+        """The operators that stream threads are in at this moment: what a `close` waits for."""
+        return self._client.places()
+
     @overload
     def store(self, name: str) -> ReadOnlyKeyValueStore: ...
     @overload

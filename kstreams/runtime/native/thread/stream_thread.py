@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -86,10 +87,13 @@ class StreamThread:
         self._input = InputReader(self._consumer, self._admin, job)
         self._slices: list[TimeSlices] = []
         self.is_busy = True
+        self.round_ms = job.clock.now_ms()  # when its present round began
+        self._ident: int | None = None
         self.released_in, self.released_dropped = 0, Counter[tuple[str, str]]()  # of tasks that it no longer has
 
     def run(self) -> None:
         """Work until stopped or done, and close. Raises what went wrong."""
+        self._ident = threading.get_ident()
         try:
             self.state = ThreadState.STARTING
             if self.plans:
@@ -173,6 +177,7 @@ class StreamThread:
 
     def round(self) -> None:
         """One turn of the loop."""
+        self.round_ms = self._job.clock.now_ms()
         self._job.shutdown.check()
         polled = self._input.poll(is_busy=self.is_busy)
         for slices in self._slices:
@@ -192,6 +197,12 @@ class StreamThread:
         if self._job.bounds is not None and not self.is_busy and not self.stopping.is_set():
             self._check_end_of_input()
         self.stall_detector.check(self.tasks)
+
+    def place(self) -> str | None:
+        """The task and the operator that the thread is in at this moment; may be called from any thread."""
+        frame = None if self._ident is None else sys._current_frames().get(self._ident)
+        found = ((task.id, task.task.operator_at(frame)) for task in list(self.tasks) if frame is not None)
+        return next((f"{operator} of task {task}" for task, operator in found if operator is not None), None)
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""

@@ -1,0 +1,47 @@
+"""The keys of Kafka Streams that are accepted, so that its configurations run, and change nothing here."""
+
+from __future__ import annotations
+
+from kstreams.config.key import Key
+from kstreams.config.kinds import OBJECT
+
+
+def _unused(name: str, reason: str) -> Key:
+    return Key(name, OBJECT, None, f"Not used by this engine: {reason}.", used=False)
+
+
+UNUSED = (
+    _unused("allow.os.group.write.access", "only the owner may access state folders"),
+    _unused("application.server", "stores are read in the process that owns them"),
+    _unused("built.in.metrics.version", "there is one version of metrics"),
+    _unused("connections.max.idle.ms", "set it under `consumer.` or `producer.`"),
+    _unused("default.client.supplier", "topics are accessed through kstreams.log"),
+    _unused("dsl.store.format", "headers are not kept in stores"),
+    _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
+    _unused("enable.metrics.push", "metrics are read from this process"),
+    _unused("enable.transactional.statestores", "stores always hold committed data only"),
+    _unused("group.protocol", "tasks are assigned through a topic of the application"),
+    _unused("metric.reporters", "metrics are read from this process"),
+    _unused("metrics.num.samples", "metrics are counters"),
+    _unused("metrics.recording.level", "all metrics are recorded"),
+    _unused("metrics.sample.window.ms", "metrics are counters"),
+    _unused("probing.rebalance.interval.ms", "a task moves as soon as its warm-up is done"),
+    _unused("processor.wrapper.class", "processors are not wrapped"),
+    _unused("rack.aware.assignment.non_overlap_cost", "tasks are placed by state and number"),
+    _unused("rack.aware.assignment.strategy", "tasks are placed by state and number"),
+    _unused("rack.aware.assignment.traffic_cost", "tasks are placed by state and number"),
+    _unused("receive.buffer.bytes", "set it under `consumer.` or `producer.`"),
+    _unused("reconnect.backoff.max.ms", "set it under `consumer.` or `producer.`"),
+    _unused("reconnect.backoff.ms", "set it under `consumer.` or `producer.`"),
+    _unused("request.timeout.ms", "set it under `consumer.` or `producer.`"),
+    _unused("retry.backoff.ms", "set it under `consumer.` or `producer.`"),
+    _unused("rocksdb.config.setter", "the engine configures RocksDB"),
+    _unused("send.buffer.bytes", "set it under `consumer.` or `producer.`"),
+    _unused("state.cleanup.delay.ms", "only `--reset` removes state that is no longer owned"),
+    _unused("state.cleanup.dir.max.age.ms", "only `--reset` removes state that is no longer owned"),
+    _unused("task.assignor.class", "tasks are distributed over the threads of one process"),
+    _unused("topology.description.push.enabled", "topologies are not recorded by brokers"),
+    _unused("upgrade.from", "there is no older version"),
+    _unused("window.size.ms", "windowed serdes contain the size of their window"),
+    _unused("windowed.inner.class.serde", "windowed serdes contain their inner serde"),
+)
