@@ -5,7 +5,7 @@ A store gives live Python objects to operators; its bytes reach disk and changel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -251,6 +251,9 @@ class TaskState(Protocol):
 
     directory: Path | None
     """The folder that belongs to the task; None when it has none."""
+
+    close_files: Callable[[], None]
+    """Releases the files without the stores, for whoever holds these no longer."""
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
         """Per store that changed: its changelog records since the last call (see `StateStore.changes`)."""

@@ -31,6 +31,10 @@ class Database(Protocol):
         ...
 
 
+def nothing() -> None:
+    """Close no files: all is in memory."""
+
+
 class OpenTaskState:
     """The open stores of one task (see `TaskState`)."""
 
@@ -38,7 +42,8 @@ class OpenTaskState:
         self, stores: Mapping[str, LiveStore], database: Database | None, directory: Path | None = None
     ) -> None:
         self.stores: Mapping[str, Any] = {name: store.handle for name, store in stores.items()}
-        self._live, self._database, self._is_open, self.directory = stores, database, True, directory
+        self._live, self._is_open, self.directory = stores, True, directory
+        self.close_files = nothing if database is None else database.close
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
         found = {name: self._changes(store, timestamp_ms) for name, store in self._live.items() if store.num_pending()}
@@ -94,8 +99,7 @@ class OpenTaskState:
         self._is_open = False
         for store in self._live.values():
             store.close()
-        if self._database is not None:
-            self._database.close()
+        self.close_files()
 
     def _store(self, name: str) -> LiveStore:
         found = self._live.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -233,9 +234,12 @@ class TopologyTestDriver:
         return task
 
     def _open(self, part: SubTopology) -> TaskState:
-        directory = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-"))
-        state = open_task_state(part.stores, Path(directory), caching=self._config.caches)
+        directory = tempfile.TemporaryDirectory(prefix="kstreams-")
+        state = open_task_state(part.stores, Path(directory.name), caching=self._config.caches)
+        left = weakref.finalize(self, _release, state.close_files, directory)
+        self._closing.callback(directory.cleanup)
         self._closing.callback(state.close)
+        self._closing.callback(left.detach)
         return state
 
     @property
@@ -310,6 +314,14 @@ def _merged(parts: Sequence[SubTopology]) -> SubTopology:
     nodes = tuple(node for part in parts for node in part.nodes)
     stores = {store.name: store for part in parts for store in part.stores}
     return SubTopology(0, nodes, tuple(stores.values()))
+
+
+def _release(close_files: Callable[[], None], directory: tempfile.TemporaryDirectory[str]) -> None:
+    """What becomes of a driver that nobody closed: RocksDB waits a second for files whose folder went before them."""
+    try:
+        close_files()
+    finally:
+        directory.cleanup()
 
 
 def _topics(part: SubTopology) -> set[str]:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 import kstreams as ks
 from kstreams.testing import TopologyTestDriver
@@ -32,3 +37,20 @@ def test_a_driver_that_nobody_uses_any_more_leaves_no_file_open() -> None:
     for _ in range(5):
         used(topology)
     assert open_files() == before
+
+
+def test_its_stores_are_closed_before_their_folder_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_disk: list[list[Path]] = []
+    remove = shutil.rmtree
+
+    def note(folder: Any, *args: Any, **options: Any) -> None:
+        on_disk.append([*Path(folder).rglob("*.sst")])
+        remove(folder, *args, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", note)
+    used(counts())
+    gc.collect()
+    assert len(on_disk) == 1  # the folder of its only task
+    assert (
+        on_disk[0] != []
+    )  # RocksDB has flushed: without its folder it tries again a second later, and everything waits
