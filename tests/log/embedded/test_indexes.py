@@ -53,12 +53,15 @@ def expected(offsets: list[int], times: list[int]) -> list[int]:
     st.lists(st.integers(0, len(TIMES) - 1), max_size=5),
     st.lists(st.integers(-10, max(TIMES) + 10), max_size=5),
     st.sampled_from(["keep", "delete", "garble", "shorten", "swap"]),
-    st.randoms(use_true_random=False),
+    st.integers(
+        0, 2**32
+    ),  # not `randoms`: what is chosen here depends on the files, which live from example to example
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_happens_to_indexes_reads_find_their_place(
-    folder: Path, offsets: list[int], times: list[int], what: str, chance: random.Random
+    folder: Path, offsets: list[int], times: list[int], what: str, seed: int
 ) -> None:
+    chance = random.Random(seed)
     with open_log(folder) as log:
         for path in indexes(folder):
             raw = bytearray(path.read_bytes())
