@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, NewTopic
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import ConfigError, LogError
+from kstreams.errors import ConfigError, LogError, TopicExistsError
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import raised, reason_of
@@ -57,7 +57,10 @@ class KafkaAdmin:
         try:
             future.result(timeout=TIMEOUT_S + 5)
         except KafkaException as error:
-            raise _not_created(name, settings, error) from None
+            failure = _not_created(name, settings, error)
+            if isinstance(failure, TopicExistsError):  # perhaps since a moment ago, made by somebody else
+                self._wait(lambda: name in self._connection.topic_partitions(name))
+            raise failure from None
         self._connection.forget(name)
         self._wait(lambda: self._connection.topic_partitions(name).get(name) == partitions)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from kstreams.state.api import StoreBuilder, TaskState
 
 logger = logging.getLogger(__name__)
 
-_POLL_S = 1.0
+_POLL_S = 0.05  # a changelog often ends with marks of transactions: there is nothing to wait for
 _POLL_ROWS = 500_000  # big batches: the store sorts each and hands it to RocksDB as one file
 
 
@@ -60,7 +60,9 @@ class StoreRestorer:
     on_restore: OnRestore
     is_stopping: Callable[[], bool]
 
-    def restore(self, plan: TaskPlan, state: TaskState, committed: Offsets) -> dict[str, int]:
+    def restore(
+        self, plan: TaskPlan, state: TaskState, committed: Offsets, read_to: Mapping[TopicPartition, int] | None = None
+    ) -> dict[str, int]:
         """Restore the stores of one task, from their changelogs or from the input topics that they keep.
 
         Parameters
@@ -70,6 +72,8 @@ class StoreRestorer:
             Its open stores.
         committed : mapping
             How far the task's input was processed: a store that keeps an input topic is restored up to there.
+        read_to : mapping of TopicPartition to int, optional
+            Up to where changelogs have been read already: that is behind marks of transactions, which no store holds.
 
         Returns
         -------
@@ -91,7 +95,8 @@ class StoreRestorer:
             known = state.changelog_offset(store)
             check_changelog(Changelog(store, sources[store], known, written.get(store, 0)), self.admin)
         for store, source in sources.items():
-            start, end = max(begins[source], state.changelog_offset(store) or 0), ends[source]
+            held = max(state.changelog_offset(store) or 0, (read_to or {}).get(source, 0))
+            start, end = max(begins[source], held), ends[source]
             if start < end and not self.is_stopping():
                 self._restore_store(plan, state, store, source, (start, end))
         return {store: ends[sources[store]] for store in logged}
@@ -118,7 +123,8 @@ class StoreRestorer:
         while (position := consumer.position(source)) < end and not self.is_stopping():
             for batch in consumer.poll(_POLL_S, min(_POLL_ROWS, end - position)):
                 state.restore(store, accepted(batch))
-            self.on_restore(RestoreProgress(task, store, min(consumer.position(source), end) - start, total))
+            if consumer.position(source) > position:
+                self.on_restore(RestoreProgress(task, store, min(consumer.position(source), end) - start, total))
         consumer.assign([])
         logger.info("task %s: restored %s", task, store)
 

@@ -50,11 +50,17 @@ def open_state(plan: TaskPlan, job: Job) -> TaskState:
 
 
 def restored_task(
-    plan: TaskPlan, state: TaskState, job: Job, restorer: StoreRestorer, admin: Admin, consumer: Consumer
+    plan: TaskPlan,
+    state: TaskState,
+    job: Job,
+    restorer: StoreRestorer,
+    admin: Admin,
+    consumer: Consumer,
+    read_to: Mapping[TopicPartition, int],
 ) -> RestoredTask:
-    """Restore the stores of a task, up to what is committed."""
+    """Restore the stores of a task, up to what is committed; its changelogs have been read to `read_to`."""
     committed: Offsets = admin.committed(job.application.id, metadata_places(plan, job.application.id))
-    ends = restorer.restore(plan, state, committed)
+    ends = restorer.restore(plan, state, committed, read_to)
     metadata = committed_task_metadata(plan, committed, job.application.id)
     observe_times(state, metadata)
     reset = OffsetReset(admin, consumer, job.default_reset, job.clock, job.layout.stateful)

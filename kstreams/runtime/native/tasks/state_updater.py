@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from time import monotonic
 from typing import Any, Protocol
 
+from kstreams.batch import TopicPartition
 from kstreams.errors import CorruptStateError, LogError
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
@@ -152,8 +153,9 @@ class StateUpdater:
     def _restore(self, plan: TaskPlan) -> None:
         state: TaskState | None = None
         try:
+            read_to = self._read_to(plan.id)
             state = self._taken(plan)
-            task = restored_task(plan, state, self._job, self._restorer, self._admin, self._consumer)
+            task = restored_task(plan, state, self._job, self._restorer, self._admin, self._consumer, read_to)
         except BaseException as error:
             self._fail(plan, state, error)
             return
@@ -170,6 +172,11 @@ class StateUpdater:
         with self._changed:
             if not self._is_interrupted():
                 self._listener.not_restored(plan.id, error)
+
+    def _read_to(self, task: TaskId) -> dict[TopicPartition, int]:
+        """Up to where the changelogs of a standby have been read."""
+        standby = self._standbys.get(task)
+        return {} if standby is None else {source: self._follower.position(source) for source in standby.changelogs}
 
     def _taken(self, plan: TaskPlan) -> TaskState:
         """The stores of a task: those of its standby, or as they are on disk."""
