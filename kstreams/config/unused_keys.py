@@ -39,7 +39,7 @@ UNUSED = (
     _unused("send.buffer.bytes", "set it under `consumer.` or `producer.`"),
     _unused("state.cleanup.delay.ms", "only `--reset` removes state that is no longer owned"),
     _unused("state.cleanup.dir.max.age.ms", "only `--reset` removes state that is no longer owned"),
-    _unused("task.assignor.class", "tasks are distributed over the threads of one process"),
+    _unused("task.assignor.class", "tasks are assigned as by the high-availability assignor"),
     _unused("topology.description.push.enabled", "topologies are not recorded by brokers"),
     _unused("upgrade.from", "there is no older version"),
     _unused("window.size.ms", "windowed serdes contain the size of their window"),

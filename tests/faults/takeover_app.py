@@ -1,4 +1,4 @@
-"""The application of `tests.faults.takeover`: a windowed count behind a repartition topic, a join by foreign key."""
+"""The application of `tests.faults.takeover`: a windowed count behind a repartition, a join by foreign key."""
 
 from __future__ import annotations
 

@@ -1,0 +1,18 @@
+"""Processes that share an application are killed at random moments: nothing is missing, nothing is doubled."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.takeover import Given, run
+
+pytestmark = pytest.mark.slow
+
+
+def test_on_the_embedded_log() -> None:
+    assert run(Given("embedded", rows=20_000, kills=8))
+
+
+@pytest.mark.kafka
+def test_on_kafka() -> None:
+    assert run(Given("kafka", rows=20_000, kills=5))
