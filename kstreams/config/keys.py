@@ -68,7 +68,8 @@ _USED = (
         "state.dir",
         PATH,
         ".kstreams/state",
-        "Folder of the state stores; each process on a machine has a part of it. Kafka Streams: a folder in the temporary directory.",
+        "Folder of the state stores; each process on a machine has a part of it. Kafka Streams: a folder in the "
+        "temporary directory.",
     ),
     Key("num.stream.threads", integer(1, 1024), 1, "Number of stream threads of a process."),
     Key(

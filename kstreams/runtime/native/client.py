@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from time import monotonic
 
 from kstreams.clock import Clock
 from kstreams.config import Config
@@ -24,10 +24,10 @@ from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.group.settings import assignment_rules, process_state
-from kstreams.runtime.native.growing_lag import GrowingLag
-from kstreams.runtime.native.hung_threads import HungThreads, places
+from kstreams.runtime.native.hung_threads import places
 from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
+from kstreams.runtime.native.observation import observe
 from kstreams.runtime.native.pattern_topics import PatternMonitor
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
 from kstreams.runtime.native.state.global_tables import GlobalTables
@@ -48,8 +48,7 @@ from kstreams.runtime.native.uncaught_exceptions import (
 
 logger = logging.getLogger(__name__)
 
-_LOOK_S = 0.5
-_LOOKS_PER_LAG = 15
+_WAIT_S = 0.01
 
 
 class Client:
@@ -77,6 +76,8 @@ class Client:
         What ended the application in state ERROR.
     exception_handler : callable
         Called when an error ends a thread.
+    paused : Event
+        Set while no records are to be processed.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Client:
         self._alive: set[str] = set()
         self._final_progress: Progress | None = None
         self._change = threading.Lock()
-        self._stop_globals = threading.Event()
+        self._stop_globals, self.paused = threading.Event(), threading.Event()
         self._resources = ExitStack()
         self._former: list[Progress] = []  # of threads that were replaced
         self._is_reassigning = False
@@ -143,22 +144,13 @@ class Client:
         parts = self._topology, self._config, self._clock, self._given_log, self._restoring
         self.job = job = open_job(*parts, self._resources, end, folder.path)
         self._make_threads(job)
-        threading.Thread(target=self._observe, args=(job,), daemon=True).start()
+        observed = job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals
+        threading.Thread(target=observe, args=observed, daemon=True).start()
         if job.bounds is None:
             self._start_following(job.global_tables)
             topics = PatternMonitor(self._topology, self._config["metadata.max.age.ms"] / 1000, job.log)
             if topics.has_patterns:
                 threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
-
-    def _observe(self, job: Job) -> None:
-        """Say what would otherwise be noticed late: threads that hang, and a lag that grows."""
-        hung, lag = HungThreads(job.clock, job.settings.task_timeout_ms), GrowingLag()
-        for look in itertools.count(1):
-            if self._stop_globals.wait(_LOOK_S):
-                return
-            hung.look(self.threads)
-            if job.bounds is None and look % _LOOKS_PER_LAG == 0:
-                lag.look(self.progress().lag)
 
     def places(self) -> str:
         """Where the threads are, for who waits for their end in vain."""
@@ -170,7 +162,7 @@ class Client:
     def _make_threads(self, job: Job) -> None:
         self._manager = manager = TaskManager(job, self._tasks_changed)
         self._resources.callback(manager.close)
-        self._committer = group = self._group(job)
+        self._committer = self._group(job)
         tasks = {plan.id: plan for plan in job.layout.tasks}
         numbers = range(1, self._config["num.stream.threads"] + 1)
         shares: dict[int, list[TaskPlan]] = {number: [] for number in numbers}
@@ -178,13 +170,47 @@ class Client:
             for task, number in place(tasks, numbers, together=job.aligned).items():
                 shares[number].append(tasks[task])
             shares = {number: plans for number, plans in shares.items() if plans}
-        client = self._config["client.id"] or self._config.application_id
         # Assigned at once: a stop looks meanwhile whether there are threads.
-        self.threads = [
-            StreamThread(f"{client}-StreamThread-{number}", number, job, manager, group, plans)
-            for number, plans in shares.items()
-        ]
+        self.threads = [self._made(number, job, plans) for number, plans in shares.items()]
         self._alive = {thread.name for thread in self.threads}
+
+    def _made(self, number: int, job: Job, plans: Sequence[TaskPlan] = ()) -> StreamThread:
+        assert self._manager is not None
+        name = f"{self._config['client.id'] or self._config.application_id}-StreamThread-{number}"
+        return StreamThread(name, number, job, self._manager, self._committer, plans, self.paused)
+
+    def add_thread(self) -> str | None:
+        """Start a further thread; its name, or None where none can be added: not running, or a bounded run."""
+        job, manager, member = self.job, self._manager, self._member
+        if job is None or manager is None or member is None or not self.life.is_alive():
+            return None
+        with self._change:
+            thread = self._made(len(self.threads) + 1, job)
+            self.threads = [*self.threads, thread]
+            self._alive.add(thread.name)
+        member.resize(len(self.threads))
+        manager.add(thread)
+        threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
+        return thread.name
+
+    def remove_thread(self, timeout: float) -> str | None:
+        """Stop the thread that came last, when others have its tasks; its name, or None where it is to stay."""
+        manager, member, threads = self._manager, self._member, self.threads
+        if manager is None or member is None or len(threads) < 2 or not self.life.is_alive():
+            return None
+        thread, until = threads[-1], monotonic() + timeout
+        manager.remove(thread.index)
+        while manager.share(thread.index):
+            if monotonic() > until:
+                raise TimeoutError(f"{thread.name} has not given back its tasks within {timeout:g} s: {self.places()}")
+            self._stop_globals.wait(_WAIT_S)
+        with self._change:
+            self.threads = [each for each in self.threads if each is not thread]
+            self._former.append(progress_of([thread], None))
+        thread.stop()
+        manager.removed(thread.index)
+        member.resize(len(self.threads))
+        return thread.name
 
     def _group(self, job: Job) -> GroupCommits:
         """Who commits: a member of the group, or a run that is alone."""
@@ -317,7 +343,7 @@ class Client:
         """A new thread with the same tasks; it resumes from the last commit."""
         assert self.job is not None
         assert self._manager is not None
-        new = StreamThread(thread.name, thread.index, self.job, self._manager, self._committer, thread.plans)
+        new = self._made(thread.index, self.job, thread.plans)
         with self._change:
             self._former.append(progress_of([thread], None))
             self.threads[self.threads.index(thread)] = new

@@ -162,6 +162,49 @@ class KafkaStreams:
         self._client.stop()
         return self._client.life.wait_for_end(timeout)
 
+    def add_stream_thread(self) -> str | None:
+        """Start a further thread, which gets its part of the tasks. Kafka Streams: `addStreamThread`.
+
+        Returns
+        -------
+        str or None
+            Its name; None when the application is not running, or its run is bounded.
+        """
+        return self._client.add_thread()
+
+    def remove_stream_thread(self, timeout: float = 60.0) -> str | None:
+        """Stop the thread that came last, when others have its tasks. Kafka Streams: `removeStreamThread`.
+
+        Parameters
+        ----------
+        timeout : float
+            For how many seconds to wait for it to give them back.
+
+        Returns
+        -------
+        str or None
+            Its name; None when the application is not running, its run is bounded, or it is the only thread.
+
+        Raises
+        ------
+        TimeoutError
+            When an operator does not return in time; the thread ends later.
+        """
+        return self._client.remove_thread(timeout)
+
+    def pause(self) -> None:
+        """Process no further records until `resume`; commits and queries go on. Kafka Streams: `pause`."""
+        self._client.paused.set()
+
+    def resume(self) -> None:
+        """Process records again."""
+        self._client.paused.clear()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it was paused and not resumed."""
+        return self._client.paused.is_set()
+
     def places(self) -> str:
         """The operators that stream threads are in at this moment: what a `close` waits for."""
         return self._client.places()

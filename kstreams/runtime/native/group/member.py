@@ -118,6 +118,11 @@ class GroupMember:
         if not self._thread.is_alive():
             self._thread.start()
 
+    def resize(self, threads: int) -> None:
+        """The process has so many threads from now on."""
+        with self._turn:
+            self._process = msgspec.structs.replace(self._process, capacity=threads)
+
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
         """Commit for the tasks of this process, again while the group takes others in.
 

@@ -63,6 +63,7 @@ class TaskManager:
         self._lock = threading.RLock()
         self._updater = StateUpdater(job, self, self._lock)
         self._threads: dict[int, TaskThread] = {}
+        self._leaving: set[int] = set()
         self._thread_of: dict[TaskId, int] = {}
         self._stages: dict[TaskId, TaskStage] = {}
         self._wanted: frozenset[TaskId] | None = None
@@ -123,6 +124,32 @@ class TaskManager:
             running = {task for task, stage in self._stages.items() if stage is TaskStage.RUNNING}
             return self._wanted is not None and running == self._wanted
 
+    def add(self, thread: TaskThread) -> None:
+        """A further thread has come: it gets its part of the tasks."""
+        with self._lock:
+            self._threads[thread.index] = thread
+            most = -(-len(self._stages) // len(self._threads))
+            for index in self._threads:
+                for task in self.share(index)[most:]:
+                    self._give_up(task)
+            self._open()
+        self._on_change()
+
+    def remove(self, index: int) -> None:
+        """A thread is to have no tasks any more: others get them, one by one as they are given back."""
+        with self._lock:
+            self._leaving.add(index)
+            for task in self.share(index):
+                self._give_up(task)
+            self._open()
+        self._on_change()
+
+    def removed(self, index: int) -> None:
+        """A thread that has no tasks any more is gone."""
+        with self._lock:
+            self._leaving.discard(index)
+            del self._threads[index]
+
     def replace(self, thread: TaskThread) -> None:
         """A thread has taken the place of one that died: its tasks are opened again, as far as they are assigned."""
         with self._lock:
@@ -162,7 +189,8 @@ class TaskManager:
     def _open(self) -> None:
         """Have everything opened that is assigned and not open."""
         lacking = (self._wanted or frozenset()) - self._stages.keys()
-        new = place(lacking, sorted(self._threads), self._thread_of, self._together)
+        staying = sorted(self._threads.keys() - self._leaving)
+        new = place(lacking, staying, self._thread_of, self._together)
         self._thread_of |= new
         for task in new:
             self._stages[task] = TaskStage.RESTORING

@@ -52,6 +52,8 @@ class StreamThread:
     group : GroupCommits
     plans : sequence of TaskPlan
         All its tasks, in a bounded run, which begins when it has them all.
+    paused : Event, optional
+        Set while no records are to be processed.
     """
 
     def __init__(
@@ -62,12 +64,13 @@ class StreamThread:
         manager: TaskManager,
         group: GroupCommits,
         plans: Sequence[TaskPlan] = (),
+        paused: threading.Event | None = None,
     ) -> None:
         self.name, self.index, self.plans = name, index, plans
         self.state = ThreadState.CREATED
         self.tasks: list[ActiveTask] = []
         self.store_queries, self.stopping = StoreQueries(), threading.Event()
-        self._manager = manager
+        self._manager, self._paused = manager, paused or threading.Event()
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._given: dict[TaskId, RestoredTask] = {}
         self._giving = threading.Lock()
@@ -100,7 +103,7 @@ class StreamThread:
                 self.open()
             while not self.stopping.is_set() and not self.done():
                 self.change_tasks()
-                self.round()
+                self.rest() if self._paused.is_set() else self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
             self._commit_at_stop()
         except Exception:
@@ -197,6 +200,15 @@ class StreamThread:
         if self._job.bounds is not None and not self.is_busy and not self.stopping.is_set():
             self._check_end_of_input()
         self.stall_detector.check(self.tasks)
+
+    def rest(self) -> None:
+        """One turn of the loop while the application is paused: no record is processed."""
+        self.round_ms = self._job.clock.now_ms()
+        self._job.shutdown.check()
+        self.store_queries.answer(self._complete)
+        if self._schedule.is_due(self.tasks, is_slice_open=self._is_slice_open()):
+            self.commit()
+        self.stopping.wait(self._job.settings.poll_s)
 
     def place(self) -> str | None:
         """The task and the operator that the thread is in at this moment; may be called from any thread."""
