@@ -134,7 +134,7 @@ class KafkaAdmin:
         except KafkaException as error:
             raise raised(f"What the group {group!r} has committed cannot be read", error) from None
         return {
-            TopicPartition(at.topic, at.partition): OffsetAndMetadata(at.offset, at.metadata or "")
+            TopicPartition(at.topic, at.partition): OffsetAndMetadata(at.offset, _metadata(at))
             for at in found
             if at.offset != _NO_OFFSET and at.error is None
         }
@@ -228,6 +228,18 @@ class SettingsLater(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._ask()[self._topic])
+
+
+def _metadata(place: Any) -> str:
+    """The text with a committed offset; empty where the client cannot read it.
+
+    It takes the text to end with a zero byte, with which it alone writes it: that of other clients is followed by what
+    lies behind it in memory.
+    """
+    try:
+        return place.metadata or ""
+    except UnicodeDecodeError:
+        return ""
 
 
 def _assigned(member: Any) -> tuple[TopicPartition, ...]:
