@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from kstreams.config import Config
 from kstreams.errors import ConfigError, KStreamsError, TopologyError
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.forgotten import Forgotten
 from kstreams.state.bundle import Bundle
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class EngineModule(Protocol):
         """Run until `stop` is set, or until the input ends."""
         ...
 
-    def reset(self, topology: Topology, config: Config) -> None:
+    def reset(self, topology: Topology, config: Config, *, dry_run: bool) -> list[Forgotten]:
         """Forget everything but the application's inputs and outputs."""
         ...
 
@@ -147,15 +148,28 @@ def run(
     return stop.signal
 
 
-def reset(app: App, engine: str = "native") -> None:
+def reset(app: App, engine: str = "native", *, dry_run: bool = False) -> list[Forgotten]:
     """Forget offsets, state and internal topics, so that the next run processes everything again.
+
+    Parameters
+    ----------
+    app : App
+    engine : str
+        The one that ran it.
+    dry_run : bool
+        Delete nothing.
+
+    Returns
+    -------
+    list of Forgotten
+        What was deleted, or would be.
 
     Raises
     ------
     StateError
         When the application is running.
     """
-    engine_of(engine).reset(app.topology, app.config)
+    return engine_of(engine).reset(app.topology, app.config, dry_run=dry_run)
 
 
 def explain(app: App, engine: str = "native") -> list[Any]:

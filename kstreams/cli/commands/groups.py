@@ -74,7 +74,7 @@ def reset(
 ) -> None:
     """Let a stopped group go on elsewhere in its topics, all partitions as one; refused while it has members.
 
-    The state of an application is not changed: to process everything anew, use `kstreams run app.py --reset`.
+    The state of an application is not changed: to process everything anew, use `kstreams reset app.py`.
 
     Examples: `kstreams groups reset readers --to earliest`,
     `kstreams groups reset readers --to by_duration:PT1H --topic flights --dry-run`

@@ -14,13 +14,14 @@ from kstreams.errors import StateError
 from kstreams.garbage_collection import infrequent_garbage_collection
 from kstreams.log import home_of
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.explain import explain
 from kstreams.runtime.native.group.lone_run import require_stopped
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
-from kstreams.runtime.native.state.forgetting import forget
+from kstreams.runtime.native.state.forgetting import forget, remains
 from kstreams.runtime.native.state.locks import lock_alone
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state.bundle import Bundle, require_free
@@ -71,16 +72,22 @@ def run(
         on_progress(streams.progress())
 
 
-def reset(topology: Topology, config: Config) -> None:
-    """Delete the application's internal topics, committed offsets and state; refused while it runs."""
+def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Forgotten]:
+    """Delete the application's internal topics, committed offsets and state; refused while it runs.
+
+    The result tells what was deleted, or with `dry_run` what would be.
+    """
     folder = lock_alone(config)
     try:
         with home_of(config).open(config) as log, log.admin() as admin:
             require_stopped(admin, config.application_id)
-            forget(topology, config, admin)
+            if dry_run:
+                return remains(topology, config, admin)
+            found = forget(topology, config, admin)
     finally:
         folder.release()
     logger.info("%s was reset", config.application_id)
+    return found
 
 
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:

@@ -25,6 +25,7 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
 from kstreams.runtime.native.group.fencing import transactional_id
 from kstreams.runtime.native.settings import ThreadSettings
+from kstreams.runtime.native.state.forgetting import refuse_half_forgotten
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.rebuilds import Rebuilds
@@ -131,6 +132,7 @@ def open_job(
 
     The stores lie in `folder`; unless it is given, in that of the application's first process.
     """
+    refuse_half_forgotten(config)
     folder = folder or state_folder(config)
     log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())

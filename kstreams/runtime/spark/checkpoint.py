@@ -18,6 +18,7 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.tasks.manifests import MANIFESTS
 
+CHECKPOINT_ID = "id"
 _TOPOLOGY = "topology.json"
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class Checkpoint:
 
     def __init__(self, storage: CheckpointStorage, topology: Topology, streaming: Collection[int] = ()) -> None:
         self.storage = storage
-        self.id = storage.publish("id", uuid.uuid4().hex.encode()).decode()
+        self.id = storage.publish(CHECKPOINT_ID, uuid.uuid4().hex.encode()).decode()
         notes = (f"sub-topology {number} is relational and windowed" for number in sorted(streaming))
         _recognise(storage, fingerprint_of(topology, notes))
 

@@ -13,6 +13,7 @@ from kstreams.config import Config
 
 if TYPE_CHECKING:
     from kstreams.processor.topology.topology import Topology
+    from kstreams.runtime.forgotten import Forgotten
     from kstreams.state.bundle import Bundle
 
 __all__ = ["explain", "export_state", "import_state", "reset", "run"]
@@ -64,13 +65,16 @@ def run(
         runner.run(once=once, until_end=until_end, stop=stop)
 
 
-def reset(topology: Topology, config: Config) -> None:
-    """Forget checkpoint, state and positions of an application: its next run processes everything again."""
-    from kstreams.log import home_of
-    from kstreams.runtime.spark.forgetting import forget
+def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Forgotten]:
+    """Forget checkpoint, state and positions of an application: its next run processes everything again.
 
-    with home_of(config).open(config) as log:
-        forget(config, log)
+    The result tells what was deleted, or with `dry_run` what would be.
+    """
+    from kstreams.log import home_of
+    from kstreams.runtime.spark.forgetting import forget, remains
+
+    with _lock(config, shared=False), home_of(config).open(config) as log:
+        return remains(config, log) if dry_run else forget(config, log)
 
 
 def explain(topology: Topology, config: Config) -> list[Any]:

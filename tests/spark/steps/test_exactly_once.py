@@ -12,6 +12,7 @@ from kstreams.errors import FencedError, LogError, StateError
 from kstreams.log import open_log
 from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.io.sink import LogSink
+from kstreams.runtime.spark.storage.local import LocalStorage
 from tests.spark.running import Application
 from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
 
@@ -101,9 +102,29 @@ def test_after_a_reset_everything_is_processed_again(words: Application) -> None
     assert told[-1] == len(LINES)
     engine.run(words.topology, config, until_end=True)
     assert len(words.rows("counts")) == sum(COUNTS.values())
-    engine.reset(words.topology, config)
+    with pytest.raises(StateError, match="is in use by process"), engine._lock(config, shared=True):
+        engine.reset(words.topology, config)
+    told_by = [[each.what for each in engine.reset(words.topology, config, dry_run=dry)] for dry in (True, False)]
+    assert told_by == [["checkpoint", "offsets"]] * 2
+    assert engine.reset(words.topology, config) == []
     engine.run(words.topology, config, until_end=True)
     assert len(words.rows("counts")) == 2 * sum(COUNTS.values())
+    assert words.table("counts") == COUNTS
+
+
+def test_a_reset_that_was_interrupted_does_not_go_on_with_a_part_of_the_state(
+    words: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config.of(words.settings)
+    words.run(until_end=False)
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalStorage, "clear", lambda storage: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            engine.reset(words.topology, config)
+    with pytest.raises(StateError, match="has the plan of step"):
+        words.run()
+    engine.reset(words.topology, config)
+    words.run()
     assert words.table("counts") == COUNTS
 
 

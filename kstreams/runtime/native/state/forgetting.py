@@ -3,26 +3,70 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 from kstreams.config import Config
+from kstreams.errors import StateError
 from kstreams.log.api import Admin
+from kstreams.private import write_private
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.native.group.assignment_topic import assignment_topic
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.topics import internal_topics
 
+_TOPIC = "topic"
+_BEGUN = "reset-begun"
 
-def forget(topology: Topology, config: Config, admin: Admin) -> None:
-    """Delete the internal topics, committed offsets and state of an application whose locks the caller holds."""
-    known, existing = TopologyFile(state_folder(config)), admin.topics()
-    left = {f"{config.application_id}-{name}" for name in known.read().internal_topics}
-    left.add(assignment_topic(config.application_id))
-    for topic in {*internal_topics(topology, config.application_id), *left}:
-        if topic in existing:
-            admin.delete_topic(topic)
+
+def remains(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]:
+    """The internal topics, those of earlier versions too, the state and the committed offsets that are there."""
+    existing, name = admin.topics(), config.application_id
+    before = (f"{name}-{topic}" for topic in TopologyFile(state_folder(config)).read().internal_topics)
+    own = {*internal_topics(topology, name), *before, assignment_topic(name)}
+    found = [Forgotten(_TOPIC, topic) for topic in sorted(own & existing.keys())]
+    if any(_stores(config)):
+        found.append(Forgotten("state", str(state_folder(config))))
+    if name in admin.groups():
+        found.append(Forgotten("offsets", name))
+    return found
+
+
+def forget(topology: Topology, config: Config, admin: Admin) -> list[Forgotten]:
+    """Delete what remains of an application whose locks the caller holds; what that was.
+
+    That counts as one: if it is interrupted, the application does not start before it is finished. The offsets go after
+    all that belongs to them, so that a process elsewhere does not begin anew on old state either.
+    """
+    found = remains(topology, config, admin)
+    write_private(_begun(config), b"")
+    for each in found:
+        if each.what == _TOPIC:
+            admin.delete_topic(each.name)
+    for folder in _stores(config):
+        shutil.rmtree(folder)
     admin.delete_group(config.application_id)
-    for entry in state_folder(config).iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry)
-    known.delete()
+    TopologyFile(state_folder(config)).delete()
+    _begun(config).unlink()
+    return found
+
+
+def refuse_half_forgotten(config: Config) -> None:
+    """Raise StateError when a reset was begun and not finished."""
+    if _begun(config).exists():
+        raise StateError(
+            f"The reset of the application {config.application_id!r} was interrupted, and a part of its state is gone: "
+            "finish it with `kstreams reset`, then start the application."
+        )
+
+
+def _begun(config: Config) -> Path:
+    """The file that is there while a reset is not finished."""
+    return state_folder(config) / _BEGUN
+
+
+def _stores(config: Config) -> Iterator[Path]:
+    """The folders of tasks, global tables and further processes."""
+    return (entry for entry in state_folder(config).iterdir() if entry.is_dir())
