@@ -101,14 +101,6 @@ class EmbeddedAdmin:
         self._bury_dead(group)
         group_offsets.commit_offsets(self._catalogue, GroupMetadata(group), offsets)
 
-    def ask_to_shut_down(self, group: str) -> None:
-        """Call all members of a group to stop."""
-        group_offsets.ask_to_shut_down(self._catalogue, group)
-
-    def shutdowns(self, group: str) -> int:
-        """How often that was done."""
-        return group_offsets.shutdowns(self._catalogue, group)
-
     def groups(self) -> list[str]:
         """Names of the groups that have or had members, or committed offsets."""
         return known_groups(self._catalogue)

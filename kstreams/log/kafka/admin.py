@@ -145,14 +145,6 @@ class KafkaAdmin:
         if error is not None:
             raise commit_refused(GroupMetadata(group), error)
 
-    def ask_to_shut_down(self, group: str) -> None:
-        """Call all members of a group to stop: those of this process, the only one that may run it."""
-        self._connection.shutdowns[group] = self.shutdowns(group) + 1
-
-    def shutdowns(self, group: str) -> int:
-        """How often that was done."""
-        return self._connection.shutdowns.get(group, 0)
-
     def groups(self) -> list[str]:
         """Names of the groups that the cluster knows."""
         listed = self._asked("Groups cannot be listed", lambda ask: ask.list_consumer_groups(request_timeout=TIMEOUT_S))

@@ -63,7 +63,6 @@ class Connection:
         self._admin: AdminClient | None = None
         self._groups: dict[str, GroupClient] = {}
         self._facts: dict[str, TopicFacts] = {}
-        self.shutdowns: dict[str, int] = {}
 
     @property
     def servers(self) -> str:

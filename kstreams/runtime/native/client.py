@@ -335,8 +335,8 @@ class Client:
         if response is StreamThreadExceptionResponse.REPLACE_THREAD and self.life.is_alive():
             return True
         self._fail(error)
-        if response is StreamThreadExceptionResponse.SHUTDOWN_APPLICATION and self.job is not None:
-            self.job.shutdown.call()
+        if response is StreamThreadExceptionResponse.SHUTDOWN_APPLICATION and self._member is not None:
+            self._member.shut_down_others()
         return False
 
     def _replacement(self, thread: StreamThread) -> StreamThread:

@@ -32,7 +32,6 @@ from kstreams.runtime.native.state.rebuilds import Rebuilds
 from kstreams.runtime.native.state.restore import OnRestore
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.topics import prepare_topics
-from kstreams.runtime.native.uncaught_exceptions import ShutdownSignal
 from kstreams.state import StateLimits
 
 logger = logging.getLogger(__name__)
@@ -65,8 +64,6 @@ class Job:
         The sub-topologies whose tasks advance together in time; none unless the run is bounded.
     on_restore : callable
         Called with the progress of restores.
-    shutdown : ShutdownSignal
-        The request to all members to stop.
     rebuilds : Rebuilds
         Deletes damaged stores.
     process : str
@@ -86,7 +83,6 @@ class Job:
     bounds: BoundedRun | None
     aligned: frozenset[int]
     on_restore: OnRestore
-    shutdown: ShutdownSignal
     rebuilds: Rebuilds
     process: str
 
@@ -148,8 +144,7 @@ def open_job(
     tables = _open_global_tables(layout, config, folder, limits, clock, log, admin, resources)
     rebuilds = Rebuilds(config.application_id, folder)
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
-    shutdown = ShutdownSignal(admin, config.application_id, clock)
-    shared = tables, bounds, aligned, on_restore, shutdown, rebuilds, uuid.uuid4().hex[:16]
+    shared = tables, bounds, aligned, on_restore, rebuilds, uuid.uuid4().hex[:16]
     of_threads, of_tasks = ThreadSettings.of(config), TaskSettings.of(config)
     return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared)
 

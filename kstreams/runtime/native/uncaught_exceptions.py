@@ -1,21 +1,16 @@
-"""What happens when an error ends a thread: the response of the user's handler, and the request to all members."""
+"""What happens when an error ends a thread: the response of the user's handler, and that of another member."""
 
 from __future__ import annotations
 
 import logging
-import threading
 import traceback
 from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
-from kstreams.clock import Clock
 from kstreams.errors import KStreamsError
-from kstreams.log.api import Admin
 
 logger = logging.getLogger(__name__)
-
-_LOOK_EVERY_MS = 500
 
 
 class StreamThreadExceptionResponse(Enum):
@@ -34,38 +29,6 @@ UncaughtExceptionHandler: TypeAlias = Callable[[BaseException], StreamThreadExce
 
 class ApplicationShutdownError(KStreamsError):
     """Another member of the application asked all of them to stop."""
-
-
-class ShutdownSignal:
-    """The request to all members of an application to stop, if there was one since this member started.
-
-    Parameters
-    ----------
-    admin : Admin
-    application_id : str
-    clock : Clock
-    """
-
-    def __init__(self, admin: Admin, application_id: str, clock: Clock) -> None:
-        self._admin, self._application_id, self._clock = admin, application_id, clock
-        self._before = admin.shutdowns(application_id)
-        self._looked_ms = clock.now_ms()
-        self._mutex = threading.Lock()
-
-    def call(self) -> None:
-        """Ask all members to stop."""
-        self._admin.ask_to_shut_down(self._application_id)
-
-    def check(self) -> None:
-        """Raise ApplicationShutdownError when a member has asked; reads the log at intervals only."""
-        with self._mutex:
-            if self._clock.now_ms() - self._looked_ms < _LOOK_EVERY_MS:
-                return
-            self._looked_ms = self._clock.now_ms()
-        if self._admin.shutdowns(self._application_id) > self._before:
-            raise ApplicationShutdownError(
-                f"a member of {self._application_id} asked the whole application to stop after an error there"
-            )
 
 
 def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> StreamThreadExceptionResponse:

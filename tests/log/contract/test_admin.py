@@ -125,14 +125,6 @@ def test_groups_are_listed_and_deleted(log: Log) -> None:
         assert admin.committed("a", sources("words")) == {}
 
 
-def test_calls_to_shut_down_are_counted_by_group(log: Log) -> None:
-    with log.admin() as admin:
-        assert admin.shutdowns("app") == 0
-        admin.ask_to_shut_down("app")
-        admin.ask_to_shut_down("app")
-        assert (admin.shutdowns("app"), admin.shutdowns("other")) == (2, 0)
-
-
 def test_a_group_that_only_commits_is_empty_and_one_that_is_not_there_is_dead(log: Log) -> None:
     with log.admin() as admin:
         admin.create_topic("words")

@@ -110,32 +110,34 @@ def test_without_an_answer_the_client_shuts_down(world: World, handler: Any) -> 
     assert [thread.state for thread in streams.metadata_for_local_threads()] == [ThreadState.DEAD]
 
 
-def test_shutting_down_the_application_reaches_all_its_members(world: World) -> None:
+def test_shutting_down_the_application_reaches_all_its_processes(world: World) -> None:
+    world.create("in", 2)
+    asking, asked = world.streams(counting(Stumbles(10**9))), world.streams(counting(Stumbles(10**9)))
+    for streams, answer in ((asking, Answer.SHUTDOWN_APPLICATION), (asked, Answer.SHUTDOWN_APPLICATION)):
+        streams.set_uncaught_exception_handler(lambda error, answer=answer: answer)
+        streams.start()
+    world.write("in", [("k", "stone", 1)])
+    errors = []
+    for streams in (asking, asked):
+        with pytest.raises((ProcessingError, ApplicationShutdownError)) as raised:
+            streams.wait(WAIT_S)
+        errors.append(type(raised.value))
+        assert streams.state is State.ERROR
+    assert set(errors) == {ProcessingError, ApplicationShutdownError}
+
+
+def test_who_starts_later_is_not_asked_and_a_handler_does_not_answer_for_it(world: World) -> None:
     world.create("in")
     world.write("in", [("k", "stone", 1)])
-    with world.log() as log, log.admin() as admin:
-        before = admin.shutdowns("app")
-        streams = world.streams(counting(Stumbles(1)))
-        streams.set_uncaught_exception_handler(lambda error: Answer.SHUTDOWN_APPLICATION)
-        streams.start()
-        with pytest.raises(ProcessingError):
-            streams.wait(WAIT_S)
-        assert admin.shutdowns("app") == before + 1
-
-
-def test_a_member_that_is_asked_to_shut_down_does_so_without_asking_its_handler(world: World) -> None:
-    world.create("in")
-    with world.log() as log, log.admin() as admin:
-        admin.ask_to_shut_down("app")  # of the past: it does not concern who starts later
-        streams = world.streams(counting(str))
-        streams.set_uncaught_exception_handler(lambda error: Answer.REPLACE_THREAD)
-        streams.start()
-        assert not streams.wait(0.2)
-        admin.ask_to_shut_down("another")
-        admin.ask_to_shut_down("app")
-        with pytest.raises(ApplicationShutdownError):
-            streams.wait(WAIT_S)
-        assert streams.state is State.ERROR
+    asking = world.streams(counting(Stumbles(1)))
+    asking.set_uncaught_exception_handler(lambda error: Answer.SHUTDOWN_APPLICATION)
+    asking.start()
+    with pytest.raises(ProcessingError):
+        asking.wait(WAIT_S)
+    later = world.streams(counting(str))
+    later.start()
+    assert not later.wait(0.3)
+    assert later.close(WAIT_S)
 
 
 def test_handlers_and_listeners_are_set_before_the_start(world: World) -> None:

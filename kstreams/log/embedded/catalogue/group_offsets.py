@@ -1,4 +1,4 @@
-"""What the catalogue keeps of consumer groups: the offsets they committed, and calls to stop."""
+"""What the catalogue keeps of consumer groups: the offsets they committed."""
 
 from __future__ import annotations
 
@@ -51,21 +51,3 @@ def committed_offsets(
     wanted = set(partitions)
     found = {TopicPartition(topic, number): OffsetAndMetadata(at, text) for topic, number, at, text in rows}
     return {source: found[source] for source in found if source in wanted}
-
-
-def ask_to_shut_down(catalogue: Catalogue, group: str) -> None:
-    """Count one more call to a group's members to stop."""
-    with catalogue.write() as database:
-        database.execute(
-            "INSERT INTO marks VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (_mark(group),)
-        )
-
-
-def shutdowns(catalogue: Catalogue, group: str) -> int:
-    """How many there were."""
-    rows = catalogue.read("SELECT value FROM marks WHERE name = ?", _mark(group))
-    return int(rows[0][0]) if rows else 0
-
-
-def _mark(group: str) -> str:
-    return f"shutdowns of {group}"

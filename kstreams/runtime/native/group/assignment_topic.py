@@ -15,7 +15,7 @@ from kstreams.errors import TopicExistsError
 from kstreams.log.api import Log
 from kstreams.runtime.native.group.messages import Assignment, ProcessState
 
-_STATE, _ASSIGNMENT = b"state ", b"assignment "
+_STATE, _ASSIGNMENT, _SHUTDOWN = b"state ", b"assignment ", b"shutdown "
 _POLL_S = 0.1
 
 
@@ -43,11 +43,14 @@ class AssignmentTopic:
     latest : Assignment
     states : dict of str to ProcessState
         By process: the last that each has told, dead ones too until they are forgotten.
+    shut_down_by : str or None
+        The process that has asked all others to stop, since this one reads the topic.
     """
 
     def __init__(self, log: Log, application_id: str) -> None:
         self.name = assignment_topic(application_id)
         self.latest, self.states = Assignment(), dict[str, ProcessState]()
+        self.shut_down_by: str | None = None
         self._made = dict[str, int]()  # the version that each process made last
         self._source = TopicPartition(self.name, 0)
         with log.admin() as admin, suppress(TopicExistsError):
@@ -59,6 +62,7 @@ class AssignmentTopic:
             self._reader.assign([self._source])
             self._resources = opening.pop_all()
         self.catch_up()
+        self.shut_down_by = None  # that was of the past
 
     def catch_up(self) -> None:
         """Read to where the topic ends now."""
@@ -80,9 +84,15 @@ class AssignmentTopic:
         """Let all know an assignment; each leader has a key of its own, so that none is compacted away for another."""
         self._send(_ASSIGNMENT + process.encode(), assignment)
 
+    def shut_down(self, process: str) -> None:
+        """Let a process ask all others to stop."""
+        self._producer.send(self.name, _SHUTDOWN + process.encode(), b"", partition=0)
+        self._producer.flush()
+
     def forget(self, process: str) -> None:
         """Remove what a process has told; the latest assignment stays, whoever made it."""
         self._send(_STATE + process.encode(), None)
+        self._send(_SHUTDOWN + process.encode(), None)
         if self._made.get(process, self.latest.version) < self.latest.version:
             self._send(_ASSIGNMENT + process.encode(), None)
 
@@ -100,6 +110,8 @@ class AssignmentTopic:
         kind, _, process = key.decode().partition(" ")
         if kind == _ASSIGNMENT.decode().strip():
             self._take_assignment(process, value)
+        elif kind == _SHUTDOWN.decode().strip():
+            self.shut_down_by = process if value is not None else self.shut_down_by
         elif value is None:
             self.states.pop(process, None)
         else:

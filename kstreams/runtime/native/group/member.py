@@ -24,6 +24,7 @@ from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import end_transactions
 from kstreams.runtime.native.group.messages import ProcessShare, ProcessState
 from kstreams.runtime.native.group.next_assignment import next_assignment
+from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +124,11 @@ class GroupMember:
         with self._turn:
             self._process = msgspec.structs.replace(self._process, capacity=threads)
 
+    def shut_down_others(self) -> None:
+        """Ask all other processes of the application to stop."""
+        with self._turn:
+            self._topic.shut_down(self._process.process)
+
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
         """Commit for the tasks of this process, again while the group takes others in.
 
@@ -165,6 +171,11 @@ class GroupMember:
         """Do what is to be done now; whether there was anything."""
         self._consumer.poll(0.0)
         self._topic.read()
+        if self._topic.shut_down_by not in (None, self._process.process):
+            raise ApplicationShutdownError(
+                f"process {self._topic.shut_down_by} of {self._application_id} asked all processes to stop after an "
+                "error there"
+            )
         return self._is_in() and (self._follow() | self._tell() | self._lead())
 
     def _is_in(self) -> bool:

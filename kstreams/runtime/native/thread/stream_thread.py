@@ -181,7 +181,6 @@ class StreamThread:
     def round(self) -> None:
         """One turn of the loop."""
         self.round_ms = self._job.clock.now_ms()
-        self._job.shutdown.check()
         polled = self._input.poll(is_busy=self.is_busy)
         for slices in self._slices:
             slices.advance(self._input.is_all_buffered)
@@ -204,7 +203,6 @@ class StreamThread:
     def rest(self) -> None:
         """One turn of the loop while the application is paused: no record is processed."""
         self.round_ms = self._job.clock.now_ms()
-        self._job.shutdown.check()
         self.store_queries.answer(self._complete)
         if self._schedule.is_due(self.tasks, is_slice_open=self._is_slice_open()):
             self.commit()
