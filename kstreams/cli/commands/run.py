@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kstreams.app import App
 from kstreams.cli.engine_name import EngineName
 from kstreams.cli.exit_status import INTERRUPTED
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
@@ -60,6 +61,7 @@ def run(
     loaded = application.load_app(app, overrides(config, threads, state_dir, log_dir))
     if reset:
         application.reset(loaded, engine=engine.value)
+    typer.echo(_beginning(loaded, engine, until_end or once, workers), err=True)
     if workers > 1:
         ended_by = _run_workers(_command(app, threads, state_dir, log_dir, config), workers)
     else:
@@ -68,6 +70,26 @@ def run(
         line.finish()
     if ended_by is signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:
+    """What runs, where, and when results come, on one line."""
+    from kstreams.log import home_of
+
+    config = app.config
+    where = f"topics in {home_of(config)}"
+    if engine is not EngineName.NATIVE:
+        return f"{config.application_id} on {engine.value}: {where}"
+    processes, threads = _count(workers, "process", "processes"), _count(config["num.stream.threads"], "thread")
+    each = f" ({threads} each)" if workers > 1 else ""
+    interval = config["commit.interval.ms"] / 1000
+    results = "" if ends else f"; results at once, then at least every {interval:g} s (commit.interval.ms)"
+    shown = processes + each if workers > 1 else threads
+    return f"{config.application_id} on {shown}: {where}, state in {config['state.dir']}{results}"
+
+
+def _count(number: int, one: str, more: str | None = None) -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _run_workers(command: list[str], count: int) -> signal.Signals | None:
