@@ -1,0 +1,85 @@
+"""One work of a comparison of stream processors over a Kafka broker: a program that its environment describes.
+
+`WORK` is W1 to W5, `BOOTSTRAP` the broker, `IN`, `TABLE` and `OUT` are topics, `RECORDS` is the size of the input, `STATE`
+an empty folder, `ID` the application's id. It prints `first`, `half` and `last` with the time when that record was
+processed, and ends at SIGTERM. Arguments are settings, `name=value`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from datetime import timedelta
+
+import msgspec
+
+import kstreams as ks
+from kstreams.clock import SystemClock
+from kstreams.garbage_collection import infrequent_garbage_collection
+
+TOTAL = int(os.environ["RECORDS"])
+
+
+class Event(msgspec.Struct):
+    """A record of the input; what no work reads is left out."""
+
+    user: str
+    amount: float
+
+
+class Row(msgspec.Struct):
+    """A row of the table."""
+
+    city: str
+
+
+def topology(work: str, source: str, table: str, sink: str) -> ks.StreamsBuilder:
+    """The work, said as a user would who wants it fast: by expressions, where there is one."""
+    builder = ks.StreamsBuilder()
+    if work == "W5":
+        lines = builder.stream(source, key=str, value=str)
+        words = lines.flat_map_values(str.split, value=str).group_by(lambda _, word: word, key=str)
+        words.count().to_stream().map_values(str, value=str).to(sink)
+        return builder
+    events = builder.stream(source, key=str, value=Event)
+    if work == "W1":
+        kept = events.filter(ks.col("amount") > 50)
+        kept.map_values(ks.struct(user=ks.col("user"), amount=ks.col("amount"))).to(sink)
+    elif work == "W4":
+        rows = builder.table(table, key=str, value=Row)
+        joined = ks.struct(user=ks.col("user"), amount=ks.col("amount"), city=ks.right.col("city"))
+        events.join(rows, joined).to(sink)
+    else:
+        windows = ks.TimeWindows(size=timedelta(minutes=1), grace=timedelta(seconds=10))
+        counts = events.group_by_key().windowed_by(windows).count().to_stream()
+        shown = ks.struct(start=ks.window_start, end=ks.window_end, value=ks.value)
+        counts.map((ks.key, shown)).to(sink)
+    return builder
+
+
+def main() -> None:
+    """Run the work until SIGTERM."""
+    work, stopping, clock = os.environ["WORK"], threading.Event(), SystemClock()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    settings = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    config = {
+        "application.id": os.environ["ID"],
+        "bootstrap.servers": os.environ["BOOTSTRAP"],
+        "state.dir": os.environ["STATE"],
+        **settings,
+    }
+    streams = ks.KafkaStreams(topology(work, os.environ["IN"], os.environ["TABLE"], os.environ["OUT"]), config)
+    with infrequent_garbage_collection(), streams:
+        streams.start()
+        before = 10_000 if work == "W4" else 0  # the rows of the table are records too
+        marks = {before + 1: "first", before + TOTAL // 2: "half", before + TOTAL: "last"}
+        while not stopping.wait(0.02):
+            seen = streams.progress().records_in
+            for mark in [mark for mark in marks if mark <= seen]:
+                print(marks.pop(mark), clock.now_ms() / 1000, flush=True)
+
+
+if __name__ == "__main__":
+    main()
