@@ -27,6 +27,7 @@ class Ability(Enum):
     NEW_TOPICS_DIFFER = "a topic that was deleted and made anew is told from the old one"
     TIME_ZERO = "records of the first millisecond of 1970 and times before it are kept"
     TOPIC_TYPES = "the settings of a topic say what its records are"
+    ZERO_IN_HEADERS = "the name of a header may hold the character 0"
 
 
 class OffsetAndMetadata(NamedTuple):

@@ -21,7 +21,7 @@ from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
 from kstreams.log.kafka.failures import has_failed_for_good, raised
-from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows
+from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows, whole_names
 from kstreams.log.kafka.transactions import Transactions
 from kstreams.log.record_parts import checked_headers, not_bytes
 from kstreams.murmur2 import partition_of
@@ -88,12 +88,12 @@ class KafkaProducer:
         UnknownTopicError, BufferFullError
         LogError
             When the record can never be written: it is too large, lacks a key that its topic asks for, has the time 0
-            or one beyond 64 bits, or a header whose name is no text. And as for transactions.
+            or one beyond 64 bits, or a header whose name is no text or holds the character 0. And as for transactions.
         """
         facts = self._ready(topic)
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
             raise not_bytes(key, value)
-        named = checked_headers(headers) or None
+        named = whole_names(checked_headers(headers)) or None
         time = self._connection.clock.now_ms() if timestamp is None else nonzero_time(timestamp)
         chosen = self._partition(topic, key, facts) if partition is None else index(partition)
         if not 0 <= chosen < facts.partitions:

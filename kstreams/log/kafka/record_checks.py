@@ -12,6 +12,7 @@ from kstreams.batch import Batch
 from kstreams.errors import LogError
 from kstreams.log.kafka.connection import TopicFacts
 from kstreams.log.record_parts import checked_time
+from kstreams.record import Headers
 
 _BATCH_BYTES, _ROW_BYTES = 61, 30  # what Kafka's format adds, at most
 
@@ -29,6 +30,20 @@ def no_time_zero(what: str) -> LogError:
     return LogError(
         f"{what} has the timestamp 0, which Kafka's client cannot write (it would write the time of sending): give the "
         "milliseconds since 1970, 1 at least."
+    )
+
+
+def whole_names(headers: Headers) -> Headers:
+    """Headers whose names Kafka's client writes as they are; LogError for others."""
+    if any("\0" in name for name, _ in headers):
+        raise no_whole_name("A record")
+    return headers
+
+
+def no_whole_name(what: str) -> LogError:
+    """The error for a name that would be cut off."""
+    return LogError(
+        f"{what} has a header with the character 0 in its name, where Kafka's client cuts it off: leave it out."
     )
 
 
@@ -50,6 +65,9 @@ def unwritable_rows(batch: Batch, facts: TopicFacts) -> Iterator[tuple[int, LogE
     if facts.needs_key and batch.keys.null_count:
         keyless = LogError(f"{batch.source} is compacted, so each of its records needs a key: one has none.")
         yield from ((row, keyless) for row in np.flatnonzero(batch.keys.is_null()).tolist())
+    if batch.headers is not None:
+        cut = no_whole_name(f"A record for {batch.source}")
+        yield from ((at, cut) for at, row in enumerate(batch.header_rows()) if any("\0" in name for name, _ in row))
     at_most = batch.keys.nbytes + batch.values.nbytes + _BATCH_BYTES + _ROW_BYTES  # of any row
     if at_most > facts.most_bytes or batch.headers is not None:
         yield from _too_large_rows(batch, facts.most_bytes)

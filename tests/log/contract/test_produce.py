@@ -13,6 +13,8 @@ from kstreams.log.api import Ability
 from kstreams.murmur2 import partition_of
 from tests.log.contract.reading import drain, rows_of, sources, values_of
 
+NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=3)
+
 
 def test_a_record_keeps_key_value_timestamp_and_headers(log: Log) -> None:
     log.admin().create_topic("words")
@@ -31,6 +33,14 @@ def test_a_record_keeps_a_time_that_is_none(log: Log) -> None:
         for time in (0, -1):
             producer.send("words", b"k", b"v", timestamp=time)
     assert [row.timestamp for row in rows_of(log, "words")] == [0, -1]
+
+
+@pytest.mark.needs(Ability.ZERO_IN_HEADERS)
+def test_a_record_keeps_the_character_0_in_the_name_of_a_header(log: Log) -> None:
+    log.admin().create_topic("words")
+    with log.producer() as producer:
+        producer.send("words", b"k", b"v", timestamp=1, headers=(("a\0b", b"x"),))
+    assert rows_of(log, "words")[0].headers == (("a\0b", b"x"),)
 
 
 def test_a_record_without_timestamp_gets_the_time_of_sending(log: Log) -> None:
@@ -76,7 +86,7 @@ def test_records_without_key_are_spread_over_the_partitions(log: Log) -> None:
             st.none() | st.binary(max_size=9),
             st.none() | st.binary(max_size=9),
             st.integers(1, 2**62),
-            st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2).map(tuple),
+            st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=3)), max_size=2).map(tuple),
         ),
         max_size=30,
     ),

@@ -48,6 +48,17 @@ def test_the_time_zero_is_refused_and_not_written_as_the_time_of_sending(log: Lo
     assert values_of(log, "words") == []
 
 
+def test_a_name_of_a_header_that_would_be_cut_off_is_refused(log: Log) -> None:
+    log.admin().create_topic("words")
+    headers = (("trace\0id", b"x"),)
+    batch = Batch.of_rows(WORDS, [Row(b"k", b"1", 5, ()), Row(b"k", b"2", 5, headers)])
+    with log.producer() as producer:
+        with pytest.raises(LogError, match="character 0"):
+            producer.send("words", b"k", b"v", headers=headers)
+        assert producer.refused(batch).keys() == {1}
+    assert values_of(log, "words") == []
+
+
 def test_a_topic_may_give_records_the_time_of_their_append(log: Log) -> None:
     log.admin().create_topic("words", config={"message.timestamp.type": "LogAppendTime"})
     with log.producer() as producer:
