@@ -45,22 +45,30 @@ def can_run() -> bool:
 class KafkaCluster:
     """Brokers 1 to `nodes`, each a controller too. Processes are ended by their ids, the data is deleted.
 
-    With `proxied`, clients reach them through `proxy`, which may lose what they answer.
+    With `proxied`, clients reach them through `proxy`, which may lose what they answer. With `users`, names with their
+    passwords, clients have to log in.
     """
 
-    def __init__(self, nodes: int = 1, settings: Mapping[str, object] | None = None, *, proxied: bool = False) -> None:
-        self._settings = dict(settings or {})
+    def __init__(
+        self,
+        nodes: int = 1,
+        settings: Mapping[str, object] | None = None,
+        *,
+        proxied: bool = False,
+        users: Mapping[str, str] | None = None,
+    ) -> None:
+        self._settings, self._users = dict(settings or {}), dict(users or {})
         self._folder = Path(tempfile.mkdtemp(prefix="kstreams-kafka-"))
         ports = _free_ports(3 * nodes)
         self._ports = dict(enumerate(ports[:nodes], 1))
         self._controllers = dict(enumerate(ports[nodes : 2 * nodes], 1))
-        self._proxied = dict(enumerate(ports[2 * nodes :], 1))
-        self.proxy = TcpProxy(self._proxied.values() if proxied else ())
+        self._further = dict(enumerate(ports[2 * nodes :], 1))  # of the proxy, or of who logs in
+        self.proxy = TcpProxy(self._further.values() if proxied else ())
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.proxy.ports or self._ports.values())
+        return ",".join(f"127.0.0.1:{port}" for port in self._told_ports())
 
     def __enter__(self) -> KafkaCluster:
         try:
@@ -121,7 +129,8 @@ class KafkaCluster:
             **self._listeners(node),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT,"
+            "LOGIN:SASL_PLAINTEXT",
             "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{port}" for n, port in self._controllers.items()),
             "log.dirs": self._folder / f"data-{node}",
             "default.replication.factor": copies,
@@ -145,11 +154,29 @@ class KafkaCluster:
         listens = {"PLAINTEXT": self._ports[node], "CONTROLLER": self._controllers[node]}
         told = {"PLAINTEXT": self._ports[node]}
         if self.proxy.ports:
-            listens["PROXIED"], told["PROXIED"] = self._proxied[node], self.proxy.ports[node - 1]
-        return {
+            listens["PROXIED"], told["PROXIED"] = self._further[node], self.proxy.ports[node - 1]
+        if self._users:
+            listens["LOGIN"] = told["LOGIN"] = self._further[node]
+        return self._logins() | {
             name: ",".join(f"{kind}://127.0.0.1:{port}" for kind, port in each.items())
             for name, each in (("listeners", listens), ("advertised.listeners", told))
         }
+
+    def _logins(self) -> dict[str, str]:
+        users = " ".join(f'user_{name}="{password}"' for name, password in self._users.items())
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        return (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.login.plain.sasl.jaas.config": f"{module} {users};",
+            }
+            if self._users
+            else {}
+        )
+
+    def _told_ports(self) -> list[int]:
+        """The ports of which clients know."""
+        return self.proxy.ports or list((self._further if self._users else self._ports).values())
 
     def _java(self, node: int, *arguments: str) -> subprocess.Popen[bytes]:
         command = ["java", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer as GroupClient
-from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
@@ -29,6 +29,7 @@ _ASK_S = 10
 TIMEOUT_S = 30
 """How long a request to the cluster may take."""
 
+_NOT_LET_IN = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _ISOLATION = {True: IsolationLevel.READ_COMMITTED, False: IsolationLevel.READ_UNCOMMITTED}
 
 
@@ -63,6 +64,7 @@ class Connection:
         self._admin: AdminClient | None = None
         self._groups: dict[str, GroupClient] = {}
         self._facts: dict[str, TopicFacts] = {}
+        self._refusal = ""  # why brokers did not let a client in
 
     @property
     def servers(self) -> str:
@@ -72,7 +74,7 @@ class Connection:
     def client(self, kind: str, make: Any, given: Mapping[str, Any]) -> Any:
         """A client of confluent-kafka with these settings over those of the cluster."""
         settings = client_settings(self._settings, given)
-        return made(kind, lambda full: make({**full, "logger": logger, "error_cb": _log_error}), settings)
+        return made(kind, lambda full: make({**full, "logger": logger, "error_cb": self._note}), settings)
 
     @property
     def admin(self) -> AdminClient:
@@ -95,7 +97,9 @@ class Connection:
         try:
             found = self.again(lambda: self._topics(name))
         except KafkaException as error:
-            raise raised(f"No broker of bootstrap.servers={self.servers} tells its topics", error) from None
+            self.admin.poll(0)  # until then the client keeps to itself why it was not let in
+            why = f" ({self._refusal})" if self._refusal else ""
+            raise raised(f"No broker of bootstrap.servers={self.servers} tells its topics{why}", error) from None
         return {
             topic: len(known.partitions)
             for topic, known in found.items()
@@ -176,6 +180,12 @@ class Connection:
             self._groups.clear()
             self._admin = None
 
+    def _note(self, error: Any) -> None:
+        """What a client tells of its connections."""
+        if error.code() in _NOT_LET_IN:
+            self._refusal = error.str()
+        logger.warning("%s (%s)", error.str(), error.name())
+
     def _topics(self, name: str | None) -> Any:
         asked = self.admin.list_topics(name, timeout=_ASK_S) if name else self.admin.list_topics(timeout=_ASK_S)
         return asked.topics
@@ -222,7 +232,3 @@ def outcome(what: str, future: Any) -> Any:
         raise raised(what, error) from None
     except TimeoutError:
         raise LogError(f"{what}: the cluster gave no answer within {TIMEOUT_S} s.") from None
-
-
-def _log_error(error: Any) -> None:
-    logger.warning("%s (%s)", error.str(), error.name())
