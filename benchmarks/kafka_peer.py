@@ -1,8 +1,8 @@
 """One work of a comparison of stream processors over a Kafka broker: a program that its environment describes.
 
-`WORK` is W1 to W5, `BOOTSTRAP` the broker, `IN`, `TABLE` and `OUT` are topics, `RECORDS` is the size of the input, `STATE`
-an empty folder, `ID` the application's id. It prints `first`, `half` and `last` with the time when that record was
-processed, and ends at SIGTERM. Arguments are settings, `name=value`.
+`WORK` is W1 to W5, `BOOTSTRAP` the broker, `IN`, `TABLE` and `OUT` are topics, `RECORDS` is the size of the input,
+`STATE` is an empty folder, `ID` the application's id. It prints `first`, `half` and `last` with the time when that
+record was processed, and ends at SIGTERM. Arguments are settings, `name=value`.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ class Ability(Enum):
     FRAMES = "writing decides what lies together, and offsets count records alone, not ends of transactions"
     GROUPS = "consumers with a `group.id` share partitions: a `GroupConsumer`"
     NEW_TOPICS_DIFFER = "a topic that was deleted and made anew is told from the old one"
+    REFUSED_TRANSACTIONS_STAY_OPEN = "a transaction that the group refused can be committed by its next metadata"
     TIME_ZERO = "records of the first millisecond of 1970 and times before it are kept"
     TOPIC_TYPES = "the settings of a topic say what its records are"
     ZERO_IN_HEADERS = "the name of a header may hold the character 0"

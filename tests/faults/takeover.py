@@ -1,9 +1,9 @@
-"""Kills of processes that share an application: `python -m tests.faults.takeover --home kafka --kills 30`.
+"""Kills of processes that share an application: `python -m tests.faults.takeover --home kafka --kills 30 --stops 5`.
 
 Three processes run `takeover_app.py`, exactly once, each task with a standby. While input comes, one of them is killed
-at a random moment and started again, as often as asked for. Then the results are those of a run that nobody disturbs:
-of the counts each exactly once, of the join the last of every key. The exit status is 1 when one is missing, wrong or
-doubled.
+at a random moment and started again, or stands still until the others have missed it. Then the results are those of a
+run that nobody disturbs: of the counts each exactly once, of the join the last of every key. The exit status is 1 when
+one is missing, wrong or doubled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.native.world import World
 from tests.support.kafka_cluster import KafkaCluster
 
 APP = Path(__file__).with_name("takeover_app.py")
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "application.id": "shared",
     "processing.guarantee": "exactly_once_v2",
     "num.standby.replicas": 1,
@@ -46,6 +46,7 @@ class Given(NamedTuple):
     home: str = "embedded"
     rows: int = 100_000
     kills: int = 30
+    stops: int = 0
     seed: int = 1
 
 
@@ -81,9 +82,9 @@ def run(given: Given) -> bool:
         for topic in ("counts", "named"):
             world.create(topic, 2)
         with processes(world) as running:
-            killed = disturb(given, world, rows, running)
+            disturb(given, world, rows, running)
             found = final_results(world, wanted)
-    report(given, killed, wanted, found)
+    report(given, wanted, found)
     return found == wanted
 
 
@@ -93,7 +94,7 @@ def home(given: Given) -> Iterator[World]:
     with ExitStack() as resources:
         folder = Path(tempfile.mkdtemp(prefix="kstreams-takeover-"))
         resources.callback(shutil.rmtree, folder, ignore_errors=True)
-        settings: dict[str, Any] = dict(SETTINGS)
+        settings = dict(SETTINGS)
         if given.home == "kafka":
             cluster = resources.enter_context(KafkaCluster(settings={"group.min.session.timeout.ms": 1_000}))
             settings["bootstrap.servers"] = cluster.bootstrap_servers
@@ -147,19 +148,34 @@ def start(world: World) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=sys.stderr)
 
 
-def disturb(given: Given, world: World, rows: Rows, running: list[subprocess.Popen[bytes]]) -> int:
-    """Write the input in parts, and kill a process after each; how many were killed."""
-    chance, part = random.Random(given.seed), -(-len(rows) // (given.kills + 1))
-    for begin in range(0, len(rows), part):
-        write(world, rows[begin : begin + part])
-        if begin + part < len(rows):
-            sleep(chance.uniform(0.2, 3.0))
-            victim = chance.randrange(PROCESSES)
-            assert running[victim].poll() is None, "it has ended by itself"
-            running[victim].kill()
-            running[victim].wait()
-            running[victim] = start(world)
-    return given.kills
+def disturb(given: Given, world: World, rows: Rows, running: list[subprocess.Popen[bytes]]) -> None:
+    """Write the input in parts; after each a process is killed or stands still."""
+    chance = random.Random(given.seed)
+    actions = [kill] * given.kills + [stop] * given.stops
+    chance.shuffle(actions)
+    part = -(-len(rows) // (len(actions) + 1))
+    write(world, rows[:part])
+    for number, act in enumerate(actions, 1):
+        sleep(chance.uniform(0.2, 3.0))
+        victim = chance.randrange(PROCESSES)
+        assert running[victim].poll() is None, "it has ended by itself"
+        running[victim] = act(world, running[victim])
+        write(world, rows[number * part : (number + 1) * part])
+
+
+def kill(world: World, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """Kill a process; the one that takes its place."""
+    process.kill()
+    process.wait()
+    return start(world)
+
+
+def stop(world: World, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """Let a process stand still for longer than its session time-out."""
+    process.send_signal(signal.SIGSTOP)
+    sleep(2 * SETTINGS["consumer.session.timeout.ms"] / 1000)
+    process.send_signal(signal.SIGCONT)
+    return process
 
 
 def final_results(world: World, wanted: Results) -> Results:
@@ -173,10 +189,11 @@ def final_results(world: World, wanted: Results) -> Results:
     return found
 
 
-def report(given: Given, killed: int, wanted: Results, found: Results) -> None:
+def report(given: Given, wanted: Results, found: Results) -> None:
     missing, more = wanted.counts - found.counts, found.counts - wanted.counts
     other = sum(found.named.get(key) != value for key, value in wanted.named.items())
-    print(f"{given.home}: {given.rows:,} records, {killed} kills of {PROCESSES} processes, seed {given.seed}")
+    faults = f"{given.kills} kills and {given.stops} stops of {PROCESSES} processes"
+    print(f"{given.home}: {given.rows:,} records, {faults}, seed {given.seed}")
     print(f"counts: {wanted.counts.total():,} wanted, {missing.total()} missing, {more.total()} wrong or doubled")
     print(f"joined: {len(wanted.named):,} wanted, {other} other")
 
@@ -186,9 +203,10 @@ def main() -> int:
     parser.add_argument("--home", choices=["embedded", "kafka"], default="embedded")
     parser.add_argument("--rows", type=int, default=Given().rows)
     parser.add_argument("--kills", type=int, default=Given().kills)
+    parser.add_argument("--stops", type=int, default=Given().stops)
     parser.add_argument("--seed", type=int, default=Given().seed)
     given = parser.parse_args()
-    return 0 if run(Given(given.home, given.rows, given.kills, given.seed)) else 1
+    return 0 if run(Given(given.home, given.rows, given.kills, given.stops, given.seed)) else 1
 
 
 if __name__ == "__main__":

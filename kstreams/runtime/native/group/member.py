@@ -17,7 +17,7 @@ import msgspec
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, RebalanceInProgressError
-from kstreams.log.api import GroupConsumer, GroupMetadata, Log, OffsetAndMetadata
+from kstreams.log.api import Ability, GroupConsumer, GroupMetadata, Log, OffsetAndMetadata
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
@@ -130,7 +130,7 @@ class GroupMember:
             self._topic.shut_down(self._process.process)
 
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
-        """Commit for the tasks of this process, again while the group takes others in.
+        """Commit a transaction for the tasks of this process; again while the group takes others in, where it can be.
 
         Parameters
         ----------
@@ -142,6 +142,13 @@ class GroupMember:
         CommitFailedError
             When the process was out of the group since it was given its tasks: others may have them.
         """
+        self._commit(commit, again=Ability.REFUSED_TRANSACTIONS_STAY_OPEN in self._log.abilities)
+
+    def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit offsets for the tasks of this process, again while the group takes others in; raises as `commit`."""
+        self._commit(lambda _: self._consumer.commit(offsets), again=True)
+
+    def _commit(self, commit: Callable[[GroupMetadata], None], *, again: bool) -> None:
         until = monotonic() + _COMMIT_S
         while True:
             committer = self._consumer.group_metadata()
@@ -150,12 +157,8 @@ class GroupMember:
             try:
                 return commit(committer)
             except (CommitFailedError, RebalanceInProgressError):
-                if monotonic() > until or self._stopped.wait(_TICK_S):
+                if not again or monotonic() > until or self._stopped.wait(_TICK_S):
                     raise
-
-    def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit offsets for the tasks of this process; as `commit`."""
-        self.commit(lambda _: self._consumer.commit(offsets))
 
     def _run(self) -> None:
         try:
