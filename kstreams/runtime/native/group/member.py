@@ -16,7 +16,7 @@ from typing import Protocol, cast
 import msgspec
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import CommitFailedError, RebalanceInProgressError
+from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
 from kstreams.log.api import Ability, GroupConsumer, GroupMetadata, Log, OffsetAndMetadata
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.02
 _MEMBERS_S = 1.0  # after so long a leader asks who is in the group, though nothing seems to have changed
+_PAUSE_S, _GIVE_UP_S = 1.0, 300.0  # after an error of the topics that may pass; and when it does not
 _COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
 
 
@@ -161,14 +162,23 @@ class GroupMember:
                     raise
 
     def _run(self) -> None:
-        try:
-            while not self._stopped.is_set():
+        works_s = monotonic()
+        while not self._stopped.is_set():
+            try:
                 with self._turn:
                     was_busy = self._tick()
-                if not was_busy:
-                    self._stopped.wait(_TICK_S)
-        except BaseException as error:
-            self._on_failure(error)
+                works_s = monotonic()
+            except BaseException as error:
+                if (
+                    isinstance(error, FencedError)
+                    or not isinstance(error, LogError)
+                    or monotonic() - works_s > _GIVE_UP_S
+                ):
+                    return self._on_failure(error)
+                logger.warning("the group of %s is tried again: %s", self._application_id, error)
+                was_busy = bool(self._stopped.wait(_PAUSE_S))
+            if not was_busy:
+                self._stopped.wait(_TICK_S)
 
     def _tick(self) -> bool:
         """Do what is to be done now; whether there was anything."""

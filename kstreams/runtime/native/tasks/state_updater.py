@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from time import monotonic
 from typing import Any, Protocol
 
@@ -245,5 +245,5 @@ class StateUpdater:
                 self._standbys.pop(task).state.close()
             except (LogError, OSError) as error:
                 logger.warning("closing the standby %s failed: %s", task, error)
-        if not self._stopped:
+        with suppress(LogError):  # who opens the next one sees it too
             self._follower.assign([s for standby in self._standbys.values() for s in standby.changelogs])
