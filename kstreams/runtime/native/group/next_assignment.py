@@ -37,11 +37,11 @@ def next_assignment(
     >>> first = Assignment(1, {"one": ProcessShare(("0_0", "0_1"))})
     >>> second = next_assignment(first, {"one": one, "two": ProcessState("q", "two")}, tasks, AssignmentRules())
     >>> second.shares["one"].active, second.shares["two"].active
-    (('0_0',), ())
-    >>> states = {"one": ProcessState("p", "one", 2, active=("0_0",)), "two": ProcessState("q", "two", 2)}
+    (('0_1',), ())
+    >>> states = {"one": ProcessState("p", "one", 2, active=("0_1",)), "two": ProcessState("q", "two", 2)}
     >>> third = next_assignment(second, states, tasks, AssignmentRules())
     >>> third.shares["one"].active, third.shares["two"].active
-    (('0_0',), ('0_1',))
+    (('0_1',), ('0_0',))
     """
     if not states or any(states[member].version < latest.version for member in states.keys() & latest.shares.keys()):
         return None
