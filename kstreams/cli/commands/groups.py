@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.batch import TopicPartition
+from kstreams.cli.active_groups import require_inactive
 from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
@@ -16,7 +17,6 @@ from kstreams.clock import SystemClock
 from kstreams.durations import to_ms
 from kstreams.errors import ConfigError, LogError
 from kstreams.log.api import Admin, GroupDescription, Log, OffsetAndMetadata
-from kstreams.log.homes import TopicHome
 from kstreams.log.naming import did_you_mean
 from kstreams.offset_reset import offset_reset_of
 
@@ -81,7 +81,7 @@ def reset(
     """
     home = home_named(log_dir)
     with opened(home) as log, log.admin() as admin:
-        _refuse_active(home, _known(admin, name), "reset")
+        require_inactive(home, _known(admin, name), f"the group {name} cannot be reset")
         before = _committed(admin, name)
         if topic is not None:
             before = {source: at for source, at in before.items() if source.topic in topic}
@@ -101,7 +101,7 @@ def delete(name: GroupName, log_dir: LogDir = None) -> None:
     """
     home = home_named(log_dir)
     with opened(home).admin() as admin:
-        _refuse_active(home, _known(admin, name), "deleted")
+        require_inactive(home, _known(admin, name), f"the group {name} cannot be deleted")
         admin.delete_group(name)
     typer.echo(f"deleted {name}", err=True)
 
@@ -111,17 +111,6 @@ def _known(admin: Admin, name: str) -> GroupDescription:
     if name not in known:
         raise LogError(f"there is no group {name!r}.{did_you_mean(name, known)}")
     return admin.describe_group(name)
-
-
-def _refuse_active(home: TopicHome, group: GroupDescription, what: str) -> None:
-    """Nothing is changed under those who read: members, or an application that runs."""
-    if group.members:
-        raise LogError(f"the group {group.name} cannot be {what}: stop its {len(group.members)} members first")
-    lock = home.lock_file(group.name)
-    if lock is not None and lock.exists():
-        from kstreams.state.process_lock import ProcessLock
-
-        ProcessLock(lock, f"The application {group.name!r} of the log {home}").release()
 
 
 def _summary(admin: Admin, name: str) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.batch import TopicPartition
+from kstreams.cli.active_groups import require_inactive
 from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
 from kstreams.cli.output import print_rows
 from kstreams.errors import LogError
-from kstreams.log.api import Admin, TopicDescription
+from kstreams.log.api import Admin, GroupDescription, TopicDescription
+from kstreams.log.homes import TopicHome
 from kstreams.log.topic_types import TopicTypes, types_of
 
 topics = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
@@ -78,19 +80,48 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
 @topics.command()
 def delete(
     name: TopicName,
-    force: Annotated[bool, typer.Option("--force", help="Delete the topic even if it holds records.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete the topic though it holds records or is read.")
+    ] = False,
     log_dir: LogDir = None,
 ) -> None:
-    """Delete a topic; a topic with records requires `--force`.
+    """Delete a topic; one with records, or that a running application or an active group reads, requires `--force`.
 
     Example: `kstreams topics delete flights --force`
     """
-    with open_home(log_dir).admin() as admin:
-        held = _records(admin, admin.describe_topic(name))
-        if held and not force:
-            raise LogError(f"{name} holds {_count(held, 'record')}; delete it with --force to lose them")
+    home = home_named(log_dir)
+    with opened(home).admin() as admin:
+        topic = admin.describe_topic(name)
+        if not force:
+            _refuse_read(home, admin, topic)
+            _refuse_held(admin, topic)
         admin.delete_topic(name)
     typer.echo(f"deleted {name}", err=True)
+
+
+def _refuse_read(home: TopicHome, admin: Admin, topic: TopicDescription) -> None:
+    """Nothing is deleted under those who read it: groups that have it by assignment, by commit or as their own."""
+    for name in admin.groups():
+        group = admin.describe_group(name)
+        if _reads(admin, group, topic):
+            refusal = f"without --force, {topic.name} is not deleted while the group {name} reads it"
+            require_inactive(home, group, refusal)
+
+
+def _reads(admin: Admin, group: GroupDescription, topic: TopicDescription) -> bool:
+    assigned = any(source.topic == topic.name for member in group.members for source in member.partitions)
+    is_changelog = topic.name.startswith(f"{group.name}-") and topic.name.endswith("-changelog")
+    return assigned or is_changelog or bool(admin.committed(group.name, _sources(topic)))
+
+
+def _refuse_held(admin: Admin, topic: TopicDescription) -> None:
+    held = _records(admin, topic)
+    if held:
+        raise LogError(f"{topic.name} holds {_count(held, 'record')}; delete it with --force to lose them")
+
+
+def _sources(topic: TopicDescription) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, number) for number in range(topic.partitions)]
 
 
 def _summary(admin: Admin, topic: TopicDescription) -> dict[str, Any]:
@@ -103,7 +134,7 @@ def _changed(topic: TopicDescription, defaults: Mapping[str, str]) -> dict[str, 
 
 
 def _partitions(admin: Admin, topic: TopicDescription) -> Iterator[dict[str, Any]]:
-    members = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    members = _sources(topic)
     begin, end = admin.beginning_offsets(members), admin.end_offsets(members)
     for member in members:
         yield {
