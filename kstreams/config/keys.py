@@ -153,6 +153,14 @@ _USED = (
         own=True,
     ),
     Key(
+        "max.timestamp.ahead",
+        duration(-1),
+        -1,
+        "How far the timestamp of a record may lie ahead of the clock; those beyond would close windows too early, and "
+        "are dropped. -1: any distance.",
+        own=True,
+    ),
+    Key(
         "columns.min.rows",
         integer(0),
         200,

@@ -25,6 +25,8 @@ class TaskSettings:
         A function, a class or a name, for sources that have no extractor of their own.
     idle_timeout_ms : int
         After how long sources are idle that do not say so themselves; negative: never.
+    most_ahead_ms : int
+        How far times of records may lie ahead of the clock; negative: any distance.
     columns_min_rows : int
         Rows that a batch must have to be processed in columns.
     log_summary_interval_ms : int
@@ -47,6 +49,7 @@ class TaskSettings:
     errors: ErrorPolicies
     timestamp_extractor: Any
     idle_timeout_ms: int
+    most_ahead_ms: int
     columns_min_rows: int
     log_summary_interval_ms: int
     async_concurrency: int
@@ -63,6 +66,7 @@ class TaskSettings:
             errors=ErrorPolicies.of(config),
             timestamp_extractor=config["default.timestamp.extractor"],
             idle_timeout_ms=config["idle.timeout.ms"],
+            most_ahead_ms=config["max.timestamp.ahead"],
             columns_min_rows=config["columns.min.rows"],
             log_summary_interval_ms=config["log.summary.interval.ms"],
             async_concurrency=config["async.concurrency"],

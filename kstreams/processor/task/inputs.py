@@ -30,6 +30,7 @@ from kstreams.timestamps import (
 )
 
 NEGATIVE_TIMESTAMP, OUT_OF_RANGE = "negative timestamp", "timestamp out of range"
+TOO_FAR_AHEAD = "timestamp too far ahead of the clock"
 _CURE = (
     "give the source a timestamp_extractor, such as LogAndSkipOnInvalidTimestamp, or a function that tells the time of "
     "a record"
@@ -51,6 +52,7 @@ class TopicInput:
         "_clock",
         "_extract",
         "_failures",
+        "_most_ahead_ms",
         "_rows",
         "_skipped",
         "_task_id",
@@ -61,12 +63,15 @@ class TopicInput:
         "source",
     )
 
-    def __init__(self, source: SourceNode, forward: Forward, context: TaskContext, partition_time: int) -> None:
+    def __init__(
+        self, source: SourceNode, forward: Forward, context: TaskContext, partition_time: int, most_ahead_ms: int
+    ) -> None:
         self.source, self.forward, self.partition_time = source, forward, partition_time
         self.records_in = 0
         self._failures, self._clock, self._task_id = context.failures, context.application.clock, context.task_id
         default = context.application.settings.timestamp_extractor
         self._extract = source.timestamp_extractor or extractor_of(default) or FailOnInvalidTimestamp()
+        self._most_ahead_ms = most_ahead_ms  # of the clock; negative: any distance
         self._whole: Batch | None = None  # the batch whose decoded rows are kept for the slices to come
         self._rows: DecodedRows | None = None
         self._skipped: list[tuple[int, Callable[[], None]]] = []  # by offset: reports a row that was left out
@@ -76,9 +81,9 @@ class TopicInput:
         if self._failures.guards_deserialization:
             batch = self._decodable(batch)
         batch = self._timed(batch)
-        latest = _latest(batch)
-        if latest > LATEST_MS:
-            batch = self._valid(batch)
+        latest, limit_ms = _latest(batch), self._limit_ms()
+        if latest > limit_ms:
+            batch = self._valid(batch, limit_ms)
             latest = _latest(batch)
         self.partition_time = max(self.partition_time, latest)
         return batch
@@ -136,14 +141,20 @@ class TopicInput:
         times = self._extract.times(given, self.partition_time, self._clock)
         return batch if times is given else _with_times(batch, pa.array(times), batch.decoded)
 
-    def _valid(self, batch: Batch) -> Batch:
+    def _limit_ms(self) -> int:
+        """The last time that is let in now."""
+        ahead_ms = self._most_ahead_ms
+        return LATEST_MS if ahead_ms < 0 else min(self._clock.now_ms() + ahead_ms, LATEST_MS)
+
+    def _valid(self, batch: Batch, limit_ms: int) -> Batch:
         """The rows with a valid time. Where no handler is asked, one that fails ends the task before the others."""
-        valid, report = are_valid(batch.timestamps.to_numpy()), partial(self._invalid, batch)
+        times, report = batch.timestamps.to_numpy(), partial(self._invalid, batch)
+        valid = are_valid(times)
         if not self._failures.guards_deserialization:
             for row in np.flatnonzero(~valid).tolist():
                 if self._is_failure(batch.timestamps[row].as_py()):
                     report(row)
-        return self._only(batch, valid, report)
+        return self._only(batch, valid & (times <= limit_ms), report)
 
     def _is_failure(self, time_ms: int) -> bool:
         """Whether a time that is not valid is a failure: a function says by a negative one to drop the record."""
@@ -187,7 +198,9 @@ class TopicInput:
 
     def _invalid(self, batch: Batch, row: int) -> None:
         context, failures = self._context_of(batch, row), self._failures
-        if self._is_failure(context.timestamp):
+        if 0 <= context.timestamp <= LATEST_MS:
+            failures.dropped(context, TOO_FAR_AHEAD)
+        elif self._is_failure(context.timestamp):
             failures.invalid_time(context, _raw(context), InvalidTimestampError(context.timestamp, _CURE))
         else:
             failures.dropped(context, NEGATIVE_TIMESTAMP if context.timestamp < 0 else OUT_OF_RANGE)
@@ -257,7 +270,10 @@ class TaskInputs:
 
     def _add(self, topic: str, source: SourceNode) -> None:
         partition_time = self._metadata.get(f"partition_time:{topic}", -1)
-        self._by_topic[topic] = TopicInput(source, self._forwards[source.name], self._context, partition_time)
+        # What the application itself has written was let in where it came in.
+        most_ahead_ms = -1 if topic in self._internal else self._context.application.settings.most_ahead_ms
+        forward = self._forwards[source.name]
+        self._by_topic[topic] = TopicInput(source, forward, self._context, partition_time, most_ahead_ms)
 
     def _matching(self, topic: str) -> SourceNode:
         for source in self._sources:

@@ -89,6 +89,8 @@ def needs_tasks(config: Config) -> str | None:
         asked.append("errors.deadletterqueue.topic.name")
     if type(extractor_of(config["default.timestamp.extractor"])) not in (NoneType, FailOnInvalidTimestamp):
         asked.append("default.timestamp.extractor")
+    if config["max.timestamp.ahead"] >= 0:
+        asked.append("max.timestamp.ahead")
     return f"{asked[0]} is set: only tasks can follow it" if asked else None
 
 
