@@ -13,7 +13,7 @@ import pytest
 import kstreams as ks
 from kstreams.processor.topology.hash_set_order import string_hash
 
-FOLDER = Path(os.environ.get("KSTREAMS_TEST_CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
+FOLDER = Path(os.environ.get("KSTREAMS_TEST_CONFORMANCE", Path(__file__).parents[4] / "shared" / "conformance"))
 FAMILIES = [
     "stateless",
     "aggregate",

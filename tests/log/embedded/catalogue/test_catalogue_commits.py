@@ -37,7 +37,7 @@ import sys
 from kstreams.batch import TopicPartition
 from kstreams.log import open_log
 from kstreams.log.api import OffsetAndMetadata
-from tests.log.embedded.test_catalogue_commits import Killing
+from tests.log.embedded.catalogue.test_catalogue_commits import Killing
 log = open_log(sys.argv[1], disk=Killing(float(sys.argv[2]), 3))
 producer = log.producer({"transactional.id": "app"})
 producer.begin_transaction()
