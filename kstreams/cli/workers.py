@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from time import monotonic
+from time import monotonic, sleep
 from typing import IO
 
 from kstreams.errors import KStreamsError
@@ -74,7 +74,7 @@ class _Worker:
             )
         reason = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
         logger.warning("worker %d (process %d) %s: it is started again", self._number, self._process.pid, reason)
-        threading.Event().wait(_PAUSE_S if status > 0 else 0)
+        sleep(_PAUSE_S if status > 0 else 0)
         self._start()
         return False
 

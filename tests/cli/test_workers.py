@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
 from tests.cli.test_applications import COMMAND
-from tests.native.world import WAIT_S, World, counted, lines
+from tests.native.world import WAIT_S, World, counted, lines, until
 
 APP = """
 import kstreams as ks
@@ -70,10 +69,3 @@ def test_runs_that_end_with_their_input_have_one_process(kstreams: Any) -> None:
     refused = kstreams("run", "app.py", "--workers", "2", "--once")
     assert refused.status == 2
     assert "--threads" in refused.err
-
-
-def until(condition: Any) -> None:
-    end = monotonic() + WAIT_S
-    while not condition():
-        assert monotonic() < end
-        sleep(0.05)

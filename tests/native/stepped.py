@@ -50,7 +50,7 @@ def stepped(world: World, topology: Any, clock: ManualClock, **settings: Any) ->
 
 def one_thread(job: Job, resources: ExitStack) -> StreamThread:
     """A thread with all tasks of an application, open; its rounds are the caller's."""
-    manager = TaskManager(job, lambda: None)
+    manager = TaskManager(job, [1], lambda: None)
     resources.callback(manager.close)
     alone = LoneRun(job.log, job.admin, job.application.id, ProcessState(job.process), transactional=job.exactly_once)
     resources.callback(alone.close)

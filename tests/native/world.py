@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import kstreams as ks
@@ -87,6 +88,14 @@ class World:
 
     def log(self) -> Any:
         return home_of(self.settings).open()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = monotonic() + WAIT_S
+    while not condition():
+        assert monotonic() < end
+        sleep(0.02)
 
 
 def word_count(topic: str = "lines") -> ks.Topology:

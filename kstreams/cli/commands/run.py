@@ -11,6 +11,7 @@ import typer
 from kstreams.app import App
 from kstreams.cli.engine_name import EngineName
 from kstreams.cli.exit_status import INTERRUPTED
+from kstreams.cli.numbers import counted
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 
 
@@ -80,16 +81,12 @@ def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:
     where = f"topics in {home_of(config)}"
     if engine is not EngineName.NATIVE:
         return f"{config.application_id} on {engine.value}: {where}"
-    processes, threads = _count(workers, "process", "processes"), _count(config["num.stream.threads"], "thread")
+    processes, threads = f"{workers} processes", counted(config["num.stream.threads"], "thread")
     each = f" ({threads} each)" if workers > 1 else ""
     interval = config["commit.interval.ms"] / 1000
     results = "" if ends else f"; results at once, then at least every {interval:g} s (commit.interval.ms)"
     shown = processes + each if workers > 1 else threads
     return f"{config.application_id} on {shown}: {where}, state in {config['state.dir']}{results}"
-
-
-def _count(number: int, one: str, more: str | None = None) -> str:
-    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _run_workers(command: list[str], count: int) -> signal.Signals | None:

@@ -10,6 +10,7 @@ import typer
 from kstreams.batch import TopicPartition
 from kstreams.cli.active_groups import require_inactive
 from kstreams.cli.home import home_named, open_home, opened
+from kstreams.cli.numbers import counted
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
 from kstreams.cli.output import print_rows
 from kstreams.errors import LogError
@@ -39,7 +40,7 @@ def create(
     types = TopicTypes(key_type, value_type).settings()
     with open_home(log_dir, create=True).admin() as admin:
         admin.create_topic(name, partitions, settings_of(config) | types)
-    typer.echo(f"created {name} with {_count(partitions, 'partition')}", err=True)
+    typer.echo(f"created {name} with {counted(partitions, 'partition')}", err=True)
 
 
 @topics.command("list")
@@ -117,7 +118,7 @@ def _reads(admin: Admin, group: GroupDescription, topic: TopicDescription) -> bo
 def _refuse_held(admin: Admin, topic: TopicDescription) -> None:
     held = _records(admin, topic)
     if held:
-        raise LogError(f"{topic.name} holds {_count(held, 'record')}; delete it with --force to lose them")
+        raise LogError(f"{topic.name} holds {counted(held, 'record')}; delete it with --force to lose them")
 
 
 def _sources(topic: TopicDescription) -> list[TopicPartition]:
@@ -148,7 +149,3 @@ def _partitions(admin: Admin, topic: TopicDescription) -> Iterator[dict[str, Any
 
 def _records(admin: Admin, topic: TopicDescription) -> int:
     return sum(row["records"] for row in _partitions(admin, topic))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
@@ -20,6 +18,7 @@ from kstreams.log.embedded.groups.topics import TopicWatch
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.embedded.stable_end import stable_end
+from kstreams.log.groups.commit_reports import CommitReports
 from kstreams.log.groups.listeners import Listeners
 from kstreams.log.groups.member_settings import MEMBER_SETTINGS, check_times, nothing_committed
 from kstreams.log.settings import Setting, choice, read_settings
@@ -30,7 +29,6 @@ CONSUMER_SETTINGS = MEMBER_SETTINGS | {
 _MOST_FINISHED = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
 _ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again
-_logger = logging.getLogger("kstreams.groups")
 
 
 class EmbeddedConsumer:
@@ -59,7 +57,7 @@ class EmbeddedConsumer:
         self._ended: set[TopicPartition] = set()
         self._group: str | None = self._settings["group.id"]
         self._membership: Membership | None = None
-        self._committed: list[Callable[[], None]] = []  # what `commit_async` has to tell
+        self._reports = CommitReports(self._group)
 
     def subscribe(
         self,
@@ -95,16 +93,7 @@ class EmbeddedConsumer:
         on_commit: OnCommit | None = None,
     ) -> None:
         """Commit; `on_commit` is told at the next `poll` what came of it, a log line says what failed without one."""
-        wanted = self._positions() if offsets is None else dict(offsets)
-        error = None
-        try:
-            self.commit(wanted)  # at once: a later commit comes later
-        except LogError as failed:
-            error = failed
-        if on_commit is not None:
-            self._committed.append(partial(on_commit, wanted, error))
-        elif error is not None:
-            _logger.warning("A commit of the group %s failed: %s", self._group, error)
+        self._reports.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets; partitions without one are left out."""
@@ -193,8 +182,7 @@ class EmbeddedConsumer:
         """
         if self._group is None:
             return self._wait(timeout, max_records)
-        while self._committed:
-            self._committed.pop(0)()
+        self._reports.tell()
         while True:
             timeout = timeout if self._membership is None else self._membership.attend(timeout)
             batches = self._wait(min(timeout, _ATTENTION_S), max_records)

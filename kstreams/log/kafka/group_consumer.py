@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
-from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -14,6 +12,7 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.durations import to_ms
 from kstreams.errors import LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener
+from kstreams.log.groups.commit_reports import CommitReports
 from kstreams.log.groups.listeners import Listeners
 from kstreams.log.groups.member_settings import nothing_committed
 from kstreams.log.kafka.admin import KafkaAdmin
@@ -24,7 +23,6 @@ from kstreams.log.kafka.membership import KafkaMembership
 from kstreams.log.kafka.offset_commits import Offsets
 
 _ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again
-_logger = logging.getLogger("kstreams.groups")
 
 
 class KafkaGroupConsumer(KafkaConsumer):
@@ -44,7 +42,7 @@ class KafkaGroupConsumer(KafkaConsumer):
         super().__init__(connection, client_of_reader(self._given, self._settings))
         self._group: str = self._settings["group.id"]
         self._membership: KafkaMembership | None = None
-        self._committed: list[Callable[[], None]] = []  # what `commit_async` has to tell
+        self._reports = CommitReports(self._group)
 
     def subscribe(
         self,
@@ -78,16 +76,7 @@ class KafkaGroupConsumer(KafkaConsumer):
 
     def commit_async(self, offsets: Offsets | None = None, on_commit: OnCommit | None = None) -> None:
         """Commit; `on_commit` is told at the next `poll` what came of it, a log line says what failed without one."""
-        wanted = self._positions() if offsets is None else dict(offsets)
-        error = None
-        try:
-            self.commit(wanted)  # at once: the client sends what it has to try again after what came later
-        except LogError as failed:
-            error = failed
-        if on_commit is not None:
-            self._committed.append(partial(on_commit, wanted, error))
-        elif error is not None:
-            _logger.warning("A commit of the group %s failed: %s", self._group, error)
+        self._reports.commit(self.commit, self._positions() if offsets is None else dict(offsets), on_commit)
 
     def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets; partitions without one are left out."""
@@ -109,8 +98,7 @@ class KafkaGroupConsumer(KafkaConsumer):
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
         """What was fetched, at most `max_records` rows; waits up to `timeout` seconds when there is nothing."""
-        while self._committed:
-            self._committed.pop(0)()
+        self._reports.tell()
         if self._membership is None:
             return super().poll(timeout, max_records)
         until = monotonic() + timeout

@@ -33,7 +33,6 @@ from kstreams.runtime.native.progress import Progress, progress_of, with_former
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
-from kstreams.runtime.native.tasks.placement import place
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.processing_guarantee import GroupCommits
 from kstreams.runtime.native.thread.stream_thread import StreamThread
@@ -49,6 +48,8 @@ from kstreams.runtime.native.uncaught_exceptions import (
 logger = logging.getLogger(__name__)
 
 _WAIT_S = 0.01
+_COMMITS_OF_MEMBERS = (UncertainCommitError, CommitFailedError, RebalanceInProgressError, FencedError)
+"""What ends a commit of a group's member, and not the application: others may have its tasks."""
 
 
 class Client:
@@ -160,16 +161,14 @@ class Client:
         threading.Thread(target=self._follow, args=(tables,), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
-        self._manager = manager = TaskManager(job, self._tasks_changed)
+        numbers = range(1, self._config["num.stream.threads"] + 1)
+        self._manager = manager = TaskManager(job, numbers, self._tasks_changed)
         self._resources.callback(manager.close)
         self._committer = self._group(job)
-        tasks = {plan.id: plan for plan in job.layout.tasks}
-        numbers = range(1, self._config["num.stream.threads"] + 1)
         shares: dict[int, list[TaskPlan]] = {number: [] for number in numbers}
         if job.bounds is not None:
-            for task, number in place(tasks, numbers, together=job.aligned).items():
-                shares[number].append(tasks[task])
-            shares = {number: plans for number, plans in shares.items() if plans}
+            manager.assign(manager.tasks)
+            shares = {number: plans for number in numbers if (plans := manager.plans(number))}
         # Assigned at once: a stop looks meanwhile whether there are threads.
         self.threads = [self._made(number, job, plans) for number, plans in shares.items()]
         self._alive = {thread.name for thread in self.threads}
@@ -235,8 +234,6 @@ class Client:
             threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
         if self._member is not None:
             self._member.serve(self._manager)
-        else:
-            self._manager.assign(self._manager.tasks)
         if not threads:
             self._end()
 
@@ -304,13 +301,11 @@ class Client:
         """Run a thread to its end; whether an error ended it and another thread is to take over."""
         try:
             return self._rebuilding(thread.run)
-        except (UncertainCommitError, CommitFailedError, RebalanceInProgressError, FencedError) as error:
-            if self._member is None and not isinstance(error, UncertainCommitError):
-                raise
-            logger.warning("%s goes on from the last commit: %s", thread.name, error)
-            clear_frames(error)
-            return self.life.is_alive()
         except BaseException as error:
+            if isinstance(error, UncertainCommitError if self._member is None else _COMMITS_OF_MEMBERS):
+                logger.warning("%s goes on from the last commit: %s", thread.name, error)
+                clear_frames(error)
+                return self.life.is_alive()
             logger.error("%s died: %s", thread.name, error)
             replace = self._answer(error)
             clear_frames(error)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 
 import kstreams as ks
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World, counted, lines, word_count
+from tests.native.world import WAIT_S, World, counted, lines, until, word_count
 
 SETTINGS = {"commit.interval.ms": 20, "statestore.cache.max.bytes": 0}
 BOTH = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
@@ -38,13 +38,6 @@ def start(world: World) -> Iterator[Callable[..., KafkaStreams]]:
     yield one_more
     for streams in started:
         streams.close(WAIT_S)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = monotonic() + WAIT_S
-    while not condition():
-        assert monotonic() < end
-        sleep(0.02)
 
 
 def tasks_of(streams: KafkaStreams) -> set[str]:

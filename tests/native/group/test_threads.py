@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World, counted, lines, word_count
+from tests.native.world import World, counted, lines, until, word_count
 
 
 @pytest.fixture
@@ -18,13 +17,6 @@ def filled(world: World) -> World:
     world.create("counts")
     world.write("lines", lines(40))
     return world
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = monotonic() + WAIT_S
-    while not condition():
-        assert monotonic() < end
-        sleep(0.02)
 
 
 def shares(streams: KafkaStreams) -> list[int]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kstreams.errors import UncertainCommitError
+from kstreams import StreamThreadExceptionResponse
+from kstreams.errors import FencedError, UncertainCommitError
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import World, counted, lines, word_count
 
@@ -62,3 +63,36 @@ def test_nothing_is_lost_or_doubled_where_the_outcome_of_commits_is_unknown(tmp_
         assert streams.wait(60)
     assert losing.left == 0
     assert world.table("counts", value=int) == counted(300)
+
+
+class Fenced(Delegate):
+    """A log whose transactions are taken over by somebody else."""
+
+    def producer(self, config: Any = None) -> Any:
+        made = self._to.producer(config)
+        return FencedProducer(made) if "transactional.id" in (config or {}) else made
+
+
+class FencedProducer(Delegate):
+    def commit_transaction(self, offsets: Any = None, group: Any = None) -> None:
+        raise FencedError("taken over")
+
+
+def test_a_run_that_is_alone_asks_the_users_handler_when_it_is_fenced(tmp_path: Path) -> None:
+    world = World(tmp_path, **{"processing.guarantee": "exactly_once_v2"})
+    world.create("lines")
+    world.create("counts")
+    world.write("lines", lines(5))
+    asked: list[BaseException] = []
+
+    def answer(error: BaseException) -> StreamThreadExceptionResponse:
+        asked.append(error)
+        return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+
+    with world.log() as log:
+        streams = KafkaStreams(word_count(), world.settings, log=Fenced(log))
+        streams.set_uncaught_exception_handler(answer)
+        streams.start(until_end=True)
+        with pytest.raises(FencedError):
+            streams.wait(60)
+    assert [type(error) for error in asked] == [FencedError]

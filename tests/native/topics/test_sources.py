@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +13,7 @@ from kstreams.clock import ManualClock
 from kstreams.errors import LogError, ProcessingError, UnknownTopicError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World
+from tests.native.world import WAIT_S, World, until
 
 TEXTS = {"key": str, "value": str}
 HOUR = 3_600_000
@@ -152,13 +150,6 @@ def test_a_running_application_picks_up_new_topics(world: World, begins_with: li
     assert states.count(State.REBALANCING) >= 2
     assert values(world) == [*begins_with, "in-b"]
     assert world.table("counts", value=int) == dict.fromkeys([*begins_with, "in-b"], 1)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come"
-        time.sleep(0.01)
 
 
 # event time

@@ -15,7 +15,7 @@ from kstreams.errors import TopicExistsError
 from kstreams.log.api import Log
 from kstreams.runtime.native.group.messages import Assignment, ProcessState
 
-_STATE, _ASSIGNMENT, _SHUTDOWN = b"state ", b"assignment ", b"shutdown "
+_STATE, _ASSIGNMENT, _SHUTDOWN = "state", "assignment", "shutdown"
 _POLL_S = 0.1
 
 
@@ -78,23 +78,22 @@ class AssignmentTopic:
 
     def tell(self, state: ProcessState) -> None:
         """Let all know what a process has."""
-        self._send(_STATE + state.process.encode(), state)
+        self._send(_STATE, state.process, msgspec.json.encode(state))
 
     def assign(self, assignment: Assignment, process: str) -> None:
         """Let all know an assignment; each leader has a key of its own, so that none is compacted away for another."""
-        self._send(_ASSIGNMENT + process.encode(), assignment)
+        self._send(_ASSIGNMENT, process, msgspec.json.encode(assignment))
 
     def shut_down(self, process: str) -> None:
         """Let a process ask all others to stop."""
-        self._producer.send(self.name, _SHUTDOWN + process.encode(), b"", partition=0)
-        self._producer.flush()
+        self._send(_SHUTDOWN, process, b"")
 
     def forget(self, process: str) -> None:
         """Remove what a process has told; the latest assignment stays, whoever made it."""
-        self._send(_STATE + process.encode(), None)
-        self._send(_SHUTDOWN + process.encode(), None)
+        self._send(_STATE, process, None)
+        self._send(_SHUTDOWN, process, None)
         if self._made.get(process, self.latest.version) < self.latest.version:
-            self._send(_ASSIGNMENT + process.encode(), None)
+            self._send(_ASSIGNMENT, process, None)
 
     def close(self) -> None:
         """Release what it holds."""
@@ -108,9 +107,9 @@ class AssignmentTopic:
 
     def _take(self, key: bytes, value: bytes | None) -> None:
         kind, _, process = key.decode().partition(" ")
-        if kind == _ASSIGNMENT.decode().strip():
+        if kind == _ASSIGNMENT:
             self._take_assignment(process, value)
-        elif kind == _SHUTDOWN.decode().strip():
+        elif kind == _SHUTDOWN:
             self.shut_down_by = process if value is not None else self.shut_down_by
         elif value is None:
             self.states.pop(process, None)
@@ -125,6 +124,6 @@ class AssignmentTopic:
         if found.version > self.latest.version:
             self.latest, self._made[process] = found, found.version
 
-    def _send(self, key: bytes, message: msgspec.Struct | None) -> None:
-        self._producer.send(self.name, key, None if message is None else msgspec.json.encode(message), partition=0)
+    def _send(self, kind: str, process: str, value: bytes | None) -> None:
+        self._producer.send(self.name, f"{kind} {process}".encode(), value, partition=0)
         self._producer.flush()

@@ -8,7 +8,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
 from kstreams.log.api import Admin, GroupMetadata, Log, OffsetAndMetadata
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic, assignment_topic
-from kstreams.runtime.native.group.fencing import end_transactions
+from kstreams.runtime.native.group.fencing import bury
 from kstreams.runtime.native.group.messages import ProcessState
 
 
@@ -68,7 +68,6 @@ class LoneRun:
         """End what others have left, and let the next one know what to end."""
         with AssignmentTopic(self._log, self._application_id) as topic:
             for state in list(topic.states.values()):
-                end_transactions(self._log, self._application_id, state)
-                topic.forget(state.process)
+                bury(self._log, self._application_id, topic, state)
             if self._transactional:
                 topic.tell(process)

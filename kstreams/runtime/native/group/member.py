@@ -21,8 +21,8 @@ from kstreams.log.api import Ability, GroupConsumer, GroupMetadata, Log, OffsetA
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
-from kstreams.runtime.native.group.fencing import end_transactions
-from kstreams.runtime.native.group.messages import ProcessShare, ProcessState
+from kstreams.runtime.native.group.fencing import bury
+from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState
 from kstreams.runtime.native.group.next_assignment import next_assignment
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
@@ -95,6 +95,7 @@ class GroupMember:
         self._process, self._told = process, process
         self._id, self._version, self._is_lost = "", 0, False
         self._members, self._members_of, self._asked_s = frozenset[str](), -1, 0.0
+        self._final: tuple[int, Mapping[TaskId, bool], Mapping[str, ProcessState]] | None = None  # nothing follows from
         self._stopped = threading.Event()
         with ExitStack() as opening:
             self._topic = opening.enter_context(AssignmentTopic(log, application_id))
@@ -241,26 +242,36 @@ class GroupMember:
         """As the leader, assign the tasks to those that are in the group."""
         if TopicPartition(self._topic.name, 0) not in self._consumer.assignment():
             return False
-        for state in [*self._topic.states.values()]:
-            if not self._is_member(state.member):
-                logger.warning(
-                    "process %s of %s is no longer there: others get its tasks", state.process, self._application_id
-                )
-                end_transactions(self._log, self._application_id, state)
-                self._topic.forget(state.process)
-        states = {state.member: state for state in self._topic.states.values() if self._is_member(state.member)}
-        found = next_assignment(self._topic.latest, states, self._holder.tasks, self._rules)
+        told = list(self._topic.states.values())
+        members = self._current_members({state.member for state in told})
+        dead = [state for state in told if state.member not in members]
+        for state in dead:
+            logger.warning(
+                "process %s of %s is no longer there: others get its tasks", state.process, self._application_id
+            )
+            bury(self._log, self._application_id, self._topic, state)
+        found = self._next({state.member: state for state in told if state.member in members})
         if found is not None:
             self._topic.assign(found, self._process.process)
-        self._topic.catch_up()
+        if found is not None or dead:
+            self._topic.catch_up()
         return found is not None
 
-    def _is_member(self, member: str) -> bool:
-        """Whether a member is in the group; who is not known is asked for."""
+    def _next(self, states: Mapping[str, ProcessState]) -> Assignment | None:
+        """The assignment that follows; worked out only when there is something new."""
+        known = self._topic.latest.version, self._holder.tasks, states
+        if known == self._final:
+            return None
+        found = next_assignment(self._topic.latest, states, self._holder.tasks, self._rules)
+        self._final = known if found is None else None
+        return found
+
+    def _current_members(self, told: Collection[str]) -> frozenset[str]:
+        """The members of the group; asked for when one is not known, the group has changed, or now and then."""
         generation = self._consumer.group_metadata().generation
         is_old = generation != self._members_of or monotonic() - self._asked_s > _MEMBERS_S
-        if is_old or member not in self._members:
+        if is_old or not self._members.issuperset(told):
             found = self._admin.describe_group(self._application_id).members
             self._members = frozenset(one.id for one in found)
             self._members_of, self._asked_s = generation, monotonic()
-        return member in self._members
+        return self._members

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from kstreams.errors import CommitFailedError
+from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.tasks.placement import place
@@ -53,17 +54,19 @@ class TaskManager:
     Parameters
     ----------
     job : Job
+    threads : collection of int
+        The indices of the threads among which tasks are divided.
     on_change : callable
         Called when all tasks that are assigned run, or no longer do.
     """
 
-    def __init__(self, job: Job, on_change: Callable[[], None]) -> None:
+    def __init__(self, job: Job, threads: Collection[int], on_change: Callable[[], None]) -> None:
         self._plans = {plan.id: plan for plan in job.layout.tasks}
         self._together, self._on_change = job.aligned, on_change
         self._lock = threading.RLock()
         self._updater = StateUpdater(job, self, self._lock)
         self._threads: dict[int, TaskThread] = {}
-        self._leaving: set[int] = set()
+        self._staying = set(threads)
         self._thread_of: dict[TaskId, int] = {}
         self._stages: dict[TaskId, TaskStage] = {}
         self._wanted: frozenset[TaskId] | None = None
@@ -71,7 +74,7 @@ class TaskManager:
         self.tasks = {plan.id: bool(plan.sub_topology.stores) for plan in job.layout.tasks}
 
     def start(self, threads: Sequence[TaskThread]) -> None:
-        """Begin with these threads, which have no tasks yet."""
+        """Begin with these threads, which get what is assigned by now and what comes later."""
         self._threads = {thread.index: thread for thread in threads}
         self._updater.start()
 
@@ -118,6 +121,10 @@ class TaskManager:
         with self._lock:
             return sorted(task for task, index in self._thread_of.items() if index == thread)
 
+    def plans(self, thread: int) -> list[TaskPlan]:
+        """The tasks of a thread, as they are laid out on topics."""
+        return [self._plans[task] for task in self.share(thread)]
+
     def is_settled(self) -> bool:
         """Whether an assignment has come, and all that it gives is running."""
         with self._lock:
@@ -128,8 +135,9 @@ class TaskManager:
         """A further thread has come: it gets its part of the tasks."""
         with self._lock:
             self._threads[thread.index] = thread
-            most = -(-len(self._stages) // len(self._threads))
-            for index in self._threads:
+            self._staying.add(thread.index)
+            most = -(-len(self._stages) // len(self._staying))
+            for index in self._staying:
                 for task in self.share(index)[most:]:
                     self._give_up(task)
             self._open()
@@ -138,7 +146,7 @@ class TaskManager:
     def remove(self, index: int) -> None:
         """A thread is to have no tasks any more: others get them, one by one as they are given back."""
         with self._lock:
-            self._leaving.add(index)
+            self._staying.discard(index)
             for task in self.share(index):
                 self._give_up(task)
             self._open()
@@ -147,7 +155,6 @@ class TaskManager:
     def removed(self, index: int) -> None:
         """A thread that has no tasks any more is gone."""
         with self._lock:
-            self._leaving.discard(index)
             del self._threads[index]
 
     def replace(self, thread: TaskThread) -> None:
@@ -189,8 +196,7 @@ class TaskManager:
     def _open(self) -> None:
         """Have everything opened that is assigned and not open."""
         lacking = (self._wanted or frozenset()) - self._stages.keys()
-        staying = sorted(self._threads.keys() - self._leaving)
-        new = place(lacking, staying, self._thread_of, self._together)
+        new = place(lacking, sorted(self._staying), self._thread_of, self._together)
         self._thread_of |= new
         for task in new:
             self._stages[task] = TaskStage.RESTORING
