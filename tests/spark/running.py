@@ -11,7 +11,7 @@ import kstreams as ks
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
-from kstreams.log import open_log
+from kstreams.log import Log, home_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.progress import Progress as NativeProgress
 from kstreams.runtime.native.streams import KafkaStreams
@@ -37,7 +37,7 @@ Types = Mapping[str, tuple[Any, Any]]
 
 
 class Application:
-    """A topology with its topics in an embedded log under one folder.
+    """A topology with its topics in an embedded log under one folder, or where `bootstrap.servers` says.
 
     The record cache is off unless a test says otherwise, so that every engine forwards every update.
     """
@@ -54,14 +54,21 @@ class Application:
             **settings,
         }
 
+    def opened(self) -> Log:
+        """The home of its topics."""
+        return home_of(self.settings).open(self.settings)
+
     def create(self, *topics: str, partitions: int = 2) -> Application:
-        with open_log(self.folder / "log") as log, log.admin() as admin:
+        with self.opened() as log, log.admin() as admin:
             for topic in topics:
                 admin.create_topic(topic, partitions)
         return self
 
-    def write(self, rows: Iterable[Row]) -> Application:
-        with open_log(self.folder / "log") as log, log.producer() as producer:
+    def write(self, rows: Iterable[Row], **settings: Any) -> Application:
+        """Write records, in one transaction if the settings have a `transactional.id`."""
+        with self.opened() as log, log.producer(settings) as producer:
+            if "transactional.id" in settings:
+                producer.begin_transaction()
             for row in rows:
                 key, value = (
                     None if item is None else serde_of(kind).serialize(item)
@@ -69,6 +76,8 @@ class Application:
                 )
                 place = {"timestamp": row.timestamp, "partition": row.partition}
                 producer.send(row.topic, key, value, headers=row.headers, **place)
+            if "transactional.id" in settings:
+                producer.commit_transaction()
         return self
 
     def run(
@@ -81,7 +90,7 @@ class Application:
             if progress.commits == stop_after:
                 stop.set()
 
-        with open_log(self.folder / "log") as log:
+        with self.opened() as log:
             config = Config.of(self.settings | settings)
             runner = SparkRunner(self.topology, config, self.spark, log, clock or SystemClock(), note)
             return runner.run(once=not until_end, until_end=until_end, stop=stop)
@@ -96,7 +105,7 @@ class Application:
 
     def topics(self) -> list[str]:
         """The names of all topics in the log."""
-        with open_log(self.folder / "log") as log, log.admin() as admin:
+        with self.opened() as log, log.admin() as admin:
             return sorted(admin.topics())
 
     def rows(self, topic: str, prefix: str = "spark-", *, headers: bool = False) -> list[tuple[Any, ...]]:
@@ -107,7 +116,7 @@ class Application:
         """The same, by partition."""
         key, value = (serde_of(kind) for kind in self.types[topic])
         found: list[list[tuple[Any, ...]]] = []
-        with open_log(self.folder / "log") as log, log.admin() as admin, log.consumer() as consumer:
+        with self.opened() as log, log.admin() as admin, log.consumer() as consumer:
             count = admin.describe_topic(prefix + topic).partitions
             sources = [TopicPartition(prefix + topic, partition) for partition in range(count)]
             ends = admin.end_offsets(sources)

@@ -17,6 +17,7 @@ from kstreams.runtime.spark.exchange.rows import positions_of
 from kstreams.runtime.spark.forgetting import forget
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
+from kstreams.runtime.spark.io.position_commits import PositionCommits
 from kstreams.runtime.spark.prepared import LaidOut, Prepared, laid_out, prepare
 from kstreams.runtime.spark.program import group_of
 from kstreams.runtime.spark.settings import SparkSettings
@@ -82,7 +83,7 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         require_fitting(bundle, topology, laid.layout, config.application_id, admin)
         if not replace:
             _require_new(config, admin)
-    with log.coordinator(group_of(config.application_id)) as coordinator:  # a driver that still runs is fenced
+    with PositionCommits(log, group_of(config.application_id), SystemClock()) as commits:  # a running driver is fenced
         forget(config, log)
         prepared = prepare(topology, config, log)
         starts = positions_of(starting_offsets(prepared.program, log, SystemClock()))
@@ -92,7 +93,7 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
         number = end_step(_FIRST) if bundle.origin.ended else _FIRST
         manifest = StepManifest(number, AppliedStep(), dict(_states(prepared, bundle, number)))
         done = Manifests(prepared.checkpoint.storage).publish(manifest)
-        coordinator.commit((), steps.offsets(done, positions), prepared.group)
+        commits.commit(steps.offsets(done, positions))
 
 
 def _require_in_tasks(laid: LaidOut) -> None:

@@ -55,7 +55,6 @@ def run(
     from kstreams.runtime.spark.cluster.session import spark_session
     from kstreams.runtime.spark.settings import SparkSettings
 
-    _require_coordinator(config)
     session = spark_session(SparkSettings.of(config), say)
     from kstreams.log import home_of
     from kstreams.runtime.spark.runner import SparkRunner
@@ -113,22 +112,6 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
     with _lock(config, shared=False), home_of(config).open(config) as log:
         take(topology, config, log, bundle, replace=replace)
     return bundle
-
-
-def _require_coordinator(config: Config) -> None:
-    """Raise UnsupportedError for a home of topics that cannot commit what executors wrote as one."""
-    from kstreams.errors import UnsupportedError
-    from kstreams.log import home_of
-    from kstreams.log.api import Ability
-
-    home = home_of(config)
-    with home.open(config) as log:
-        if Ability.COORDINATOR not in log.abilities:
-            raise UnsupportedError(
-                f"The engine `spark` cannot keep its promises on {home}: it commits the transactions of several "
-                "executors as one. Use the native engine, or keep the topics in the embedded log (leave "
-                "bootstrap.servers out)."
-            )
 
 
 def _lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:

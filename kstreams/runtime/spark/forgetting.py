@@ -8,6 +8,7 @@ from kstreams.config import Config
 from kstreams.log.api import Admin, Log
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.spark.checkpoint import CHECKPOINT_ID
+from kstreams.runtime.spark.io.staged.publication import PUBLISHED
 from kstreams.runtime.spark.program import group_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -42,6 +43,6 @@ def _storage(config: Config) -> CheckpointStorage:
 
 
 def _groups(config: Config, admin: Admin) -> list[str]:
-    """One for the tasks, and one for each windowed query."""
+    """One for the tasks and one for each windowed query, each with those of its publishers."""
     base = re.escape(group_of(config.application_id))
-    return [group for group in admin.groups() if re.fullmatch(rf"{base}(-\d+)?", group)]
+    return [group for group in admin.groups() if re.fullmatch(rf"{base}(-\d+)?({PUBLISHED})?", group)]

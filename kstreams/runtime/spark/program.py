@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config, MemoryShares
-from kstreams.log import home_of
 from kstreams.processor.task.idle import limit_of
 from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.processing_order import leading_to, reachable
@@ -59,8 +58,6 @@ class Program:
     Parameters
     ----------
     config : Config
-    home : str
-        Address of the home of topics; a folder is on a file system that all workers share.
     sub_topologies : tuple of SubTopology
         All of them, those of global tables too.
     inputs : mapping of int to tuple of str
@@ -87,7 +84,6 @@ class Program:
     """
 
     config: Config
-    home: str
     sub_topologies: tuple[SubTopology, ...]
     inputs: Mapping[int, tuple[str, ...]]
     topic_names: Mapping[str, str]
@@ -210,7 +206,6 @@ def program_of(
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
     program = Program(
         config=config,
-        home=home_of(config).address,
         sub_topologies=topology.sub_topologies,
         inputs=layout.inputs,
         topic_names=layout.topic_names,

@@ -74,13 +74,12 @@ class AppliedOnce:
         before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
         with ExitStack() as resources:
-            given = StepInput(step, parent, rows, ranges, self.sink.output(), resources)
+            given = StepInput(step, parent, rows, ranges, self.sink.output(step), resources)
             made, reports, done = self._work.run(given)
             raise_first(reports)
             if self._delta is not None:
                 self._delta.apply(step, made, written_records(reports))
-        transactions = [report.transaction for report in reports if report.transaction is not None]
-        self.sink.commit(done, transactions, positions)
+        self.sink.commit(done, [name for report in reports for name in report.outputs], positions)
         self._on_step([*reports, missed])
 
 

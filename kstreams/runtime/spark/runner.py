@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,8 +12,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.config import Config
-from kstreams.log import home_at
-from kstreams.log.api import Log
+from kstreams.log.api import Ability, Log
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
@@ -22,12 +21,18 @@ from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
+from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
+from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.output_topics import OutputTopics
-from kstreams.runtime.spark.io.sink import LogSink
+from kstreams.runtime.spark.io.position_commits import PositionCommits
+from kstreams.runtime.spark.io.sink import LogSink, StepCommits
 from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicReader, register, rows_between
+from kstreams.runtime.spark.io.staged.commits import StagedCommits
+from kstreams.runtime.spark.io.staged.publication import Publication, publish
+from kstreams.runtime.spark.io.staged.rows import StagedRows
 from kstreams.runtime.spark.prepared import prepare
 from kstreams.runtime.spark.program import fixed_sinks, source_partitions, windowed_group_of
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
@@ -116,7 +121,8 @@ class SparkRunner:
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed))
         work = TaskSteps(chain, storage, tables, self._program, self._clock, bounded=bounded)
         sources = source_partitions(self._program, numbers)
-        topics = TopicReader(self._program.home, _topics(sources), ROWS_PER_TASK, topics_to_miss(self._program))
+        home, missing = HomePlace.of(self._config), topics_to_miss(self._program)
+        topics = TopicReader(home, _topics(sources), ROWS_PER_TASK, missing)
         cut, starts = self._program.admissions(numbers), positions_of(self._starts)
         reader = StreamReader(topics, None, starts, admissions=cut)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
@@ -137,8 +143,9 @@ class SparkRunner:
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
         committed = CommittedSteps(self._log, group, sources, id_, positions_of(self._starts))
-        sink = LogSink(self._log, committed, self._output(subs))
-        sink.prepare_topics(fixed_sinks(subs) - program.topic_names.keys())
+        output = self._output(subs)
+        sink = LogSink(committed, self._commits(committed, output, sources))
+        output.prepare(self._log, fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:
             folder = for_spark(settings.delta.folder, settings.conf)
@@ -146,17 +153,28 @@ class SparkRunner:
         return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), self._count)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
-        config, program, settings = self._config, self._program, self._settings
-        home = home_at(program.home)
+        program, settings = self._program, self._settings
         return OutputTopics(
-            program.home,
-            {key: config[key] for key in home.settings if key in config},
+            HomePlace.of(self._config),
             settings.prefix,
             program.partitions,
             program.default_partitions,
-            settings.transaction_timeout_ms,
             types_written(subs),
         )
+
+    def _commits(
+        self, committed: CommittedSteps, output: OutputTopics, sources: Sequence[TopicPartition]
+    ) -> StepCommits:
+        """How the steps are committed: as one with what executors wrote, where the home can do that."""
+        timeout_ms, group = self._settings.transaction_timeout_ms, committed.group
+        if Ability.COORDINATOR in self._log.abilities:
+            return CoordinatedCommits(self._log, committed, output, timeout_ms)
+        rows = StagedRows(self._program.checkpoint, self._settings.conf)
+        publishers = min(len(sources), self._session.sparkContext.defaultParallelism)
+        publication = Publication(output.home, rows, group, self._checkpoint.id, tuple(sources), timeout_ms)
+        commits = PositionCommits(self._log, group, self._clock)
+        publishing = partial(publish, self._session, publication)
+        return StagedCommits(commits, committed, output, rows, publishing, publishers)
 
     def _count(self, reports: list[TaskReport]) -> None:
         progress = self.progress

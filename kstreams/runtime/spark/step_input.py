@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
-from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.steps import AppliedStep
 
 
@@ -25,7 +25,7 @@ class StepInput(NamedTuple):
         The new rows of all source topics, for what is relational; None when there are none.
     ranges : mapping
         The offsets of those rows, for tasks: each reads its own partitions itself.
-    output : OutputTopics
+    output : StepOutput
     resources : ExitStack
         Closed when the step is over.
     """
@@ -34,7 +34,7 @@ class StepInput(NamedTuple):
     parent: AppliedStep
     rows: DataFrame | None
     ranges: OffsetRanges
-    output: OutputTopics
+    output: StepOutput
     resources: ExitStack
 
     def persisted(self, frame: DataFrame) -> DataFrame:

@@ -84,6 +84,7 @@ class StepLoop:
         while self._thread is not None and self._thread.is_alive():
             self._spark.cancelJobGroup(self._jobs)
             self._thread.join(CANCEL_SECONDS)
+        self._reader.stop()
         self._steps.sink.close()
 
     def end_input(self) -> None:

@@ -83,10 +83,20 @@ class Step(NamedTuple):
 
 
 class AppliedStep(NamedTuple):
-    """A step that the log has committed, and the manifest of the state that it left: its digest, or nothing."""
+    """A step that the log has committed.
+
+    Parameters
+    ----------
+    number : int
+    manifest : str
+        The digest of the manifest of the state that it left, or nothing.
+    outputs : str
+        The digest of the list of the rows that were staged in it, or nothing.
+    """
 
     number: int = NO_STEP
     manifest: str = ""
+    outputs: str = ""
 
 
 def batch_step(batch_id: int) -> int:

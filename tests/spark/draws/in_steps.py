@@ -21,6 +21,7 @@ from kstreams.runtime.spark.exchange.reports import TaskReport, resting_tasks, s
 from kstreams.runtime.spark.exchange.rows import Offsets, batches_of, positions_of
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges, ranges_of_task
+from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import StreamReader, TopicReader
 from kstreams.runtime.spark.program import Program, program_of, source_partitions
 from kstreams.runtime.spark.settings import SparkSettings
@@ -87,7 +88,7 @@ def _program(draw: Draw, app: Application) -> Program:
 
 def _in_this_process(program: Program) -> RunsTask:
     def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
-        made = run_task(program, program.sub_topology(number), 0, step, from_log(program.home, ranges))
+        made = run_task(program, program.sub_topology(number), 0, step, from_log(HomePlace.of(program.config), ranges))
         return split_reports(made)[1]
 
     return run
@@ -132,7 +133,7 @@ class _Steps:
         """What cuts the input into steps."""
         topics = sorted({source.topic for source in self._sources})
         cut = self._program.admissions(self._program.tasks.keys())
-        return StreamReader(TopicReader(self._program.home, topics, 1 << 60), None, admissions=cut)
+        return StreamReader(TopicReader(HomePlace.of(self._program.config), topics, 1 << 60), None, admissions=cut)
 
     def _step(self, number: int, ranges: OffsetRanges) -> pa.Table:
         before = self._manifest
@@ -149,7 +150,7 @@ class _Steps:
         def batches(number: int, partition: int) -> Iterable[Batch]:
             external = [topic for topic in self._program.inputs[number] if topic not in self._program.internal]
             return chain.from_iterable(
-                from_log(self._program.home, ranges_of_task(ranges, external, partition)).values()
+                from_log(HomePlace.of(self._program.config), ranges_of_task(ranges, external, partition)).values()
             )
 
         return batches

@@ -55,6 +55,9 @@ class Input:
     def latestOffset(self, start: Any, limit: Any) -> dict[str, dict[str, int]]:
         return {"in": {"0": 10}}
 
+    def stop(self) -> None:
+        pass
+
 
 def run(session: Any, steps: Any) -> None:
     given: Any = Input()

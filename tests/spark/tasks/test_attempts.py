@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from kstreams.errors import FencedError, KStreamsError
 from kstreams.log import Log, TransactionCoordinator, open_log
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, split_reports
+from kstreams.runtime.spark.io.coordinated import CoordinatedOutput
+from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
@@ -44,8 +46,8 @@ class Executor:
         """What an attempt yields; the log has its rows when it is taken to its end."""
         records = [Row(word.encode(), word.encode(), time, ()) for time, word in enumerate(words)]
         given = Batch.of_rows(SOURCE, records)
-        topics = replace(self.topics, token=token or self.coordinator.token)
-        return run_task(self.program, self.program.sub_topologies[0], 0, Step(step), {SOURCE: [given]}, topics.writer)
+        output = CoordinatedOutput(self.topics, 60_000, token or self.coordinator.token)
+        return run_task(self.program, self.program.sub_topologies[0], 0, Step(step), {SOURCE: [given]}, output.writer)
 
     def report(self, *words: str, step: int = 0, token: str | None = None) -> TaskReport:
         """The report of an attempt that was taken to its end."""
@@ -53,7 +55,7 @@ class Executor:
         return report
 
     def commit(self, *reports: TaskReport) -> None:
-        self.coordinator.commit([report.transaction for report in reports if report.transaction is not None])
+        self.coordinator.commit([name for report in reports for name in report.outputs])
 
     def seen(self, topic: str = "spark-out") -> list[bytes | None]:
         return values_of(self.log, topic)
@@ -66,7 +68,7 @@ def executor(folder: Path, log: Log, use: Any = lambda stream: stream.to("out"),
     topology, existing = builder.build(), {"in": 1}
     layout = lay_out(topology, "app", existing)
     program = program_of(topology, config, SparkSettings.of(config), layout, existing, str(folder / "checkpoint"))
-    topics = OutputTopics(f"log:{folder / 'log'}", {}, "spark-", {}, 1, 60_000)
+    topics = OutputTopics(HomePlace(f"log:{folder / 'log'}"), "spark-", {}, 1)
     return Executor(log, log.coordinator("app-spark"), program, topics)
 
 
@@ -127,7 +129,7 @@ def test_an_attempt_that_fails_leaves_nothing_and_holds_up_no_reader(tmp_path: P
     failing = executor(tmp_path, log, lambda stream: stream.map_values(fragile, value=str).to("out"))
     report = failing.report(*"ab" * 5_000, "c")
     assert report.error is not None
-    assert report.transaction is None
+    assert report.outputs == []
     with log.producer() as producer:
         producer.send("spark-out", b"k", b"of another application")
     assert failing.seen() == [b"of another application"]

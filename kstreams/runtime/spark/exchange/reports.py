@@ -1,4 +1,4 @@
-"""What tasks report to the driver: counts, transactions, or the error that ended them; one control row each."""
+"""What tasks report to the driver: counts, what holds their rows, or what ended them; one control row each."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class TaskReport(msgspec.Struct, frozen=True):
         How many records it wrote to each topic of the user's, named as in the topology.
     handed_over : list of str
         The topics whose records it left to tasks of the same step.
-    transaction : str, optional
-        Holds what it wrote.
+    outputs : list of str
+        Names what holds the rows that it wrote.
     states : dict of str to StateVersion
         What is kept of its state after the step.
     resting : list of str
@@ -59,7 +59,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     records_in: int = 0
     written: dict[str, int] = {}
     handed_over: list[str] = []
-    transaction: str | None = None
+    outputs: list[str] = []
     states: dict[str, StateVersion] = {}
     resting: list[str] = []
 

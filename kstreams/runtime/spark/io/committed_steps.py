@@ -38,9 +38,8 @@ class CommittedSteps:
 
     def last(self) -> AppliedStep:
         """The step committed last."""
-        marks = (at.metadata.removeprefix(self._mark).partition(" ") for at in self._committed().values())
-        steps = (AppliedStep(int(number), manifest) for number, _, manifest in marks)
-        return max(steps, default=AppliedStep())
+        marks = (at.metadata.removeprefix(self._mark).split(" ") for at in self._committed().values())
+        return max((AppliedStep(int(number), *digests) for number, *digests in marks), default=AppliedStep())
 
     def positions(self) -> dict[TopicPartition, int]:
         """Next offset of every source, as of the last step."""
@@ -54,7 +53,7 @@ class CommittedSteps:
         self, step: AppliedStep, positions: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What to commit for a step."""
-        mark = f"{self._mark}{step.number} {step.manifest}".rstrip()
+        mark = f"{self._mark}{step.number} {step.manifest} {step.outputs}".rstrip()
         return {source: OffsetAndMetadata(at, mark) for source, at in positions.items()}
 
     def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:

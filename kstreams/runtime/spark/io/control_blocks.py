@@ -12,6 +12,7 @@ from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, 
 from kstreams.runtime.spark.exchange.reports import TaskReport, report
 from kstreams.runtime.spark.io.from_log import LogRecords
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges
+from kstreams.runtime.spark.io.open_homes import HomePlace
 
 _COLUMNS = (
     f"'{CONTROL_TOPIC}' AS topic",
@@ -50,7 +51,7 @@ class TaskBlocks(NamedTuple):
 
 
 def reports_of_reading(
-    session: SparkSession, home: str, topics: Collection[str], ranges: OffsetRanges, missing: Collection[str] = ()
+    session: SparkSession, home: HomePlace, topics: Collection[str], ranges: OffsetRanges, missing: Collection[str] = ()
 ) -> list[DataFrame]:
     """Reports of how many records of some topics a step reads: offsets do not tell, as what is aborted leaves gaps.
 
@@ -70,7 +71,7 @@ def reports_of_reading(
 
 
 def _counted_in_arrow(
-    home: str, wanted: Sequence[OffsetRange], missing: Collection[str]
+    home: HomePlace, wanted: Sequence[OffsetRange], missing: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for control in blocks_in(batches):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
+from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import TopicReader
 
 
@@ -16,14 +17,13 @@ class LogRecords:
 
     Parameters
     ----------
-    home : str
-        Address of the home of topics.
+    home : HomePlace
     range : OffsetRange
     missing : collection of str
         Topics of which records may have been deleted since.
     """
 
-    home: str
+    home: HomePlace
     range: OffsetRange
     missing: Collection[str] = ()
 
@@ -34,6 +34,6 @@ class LogRecords:
             yield from topics.read(rows)
 
 
-def from_log(home: str, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, LogRecords]:
+def from_log(home: HomePlace, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, LogRecords]:
     """The records of some offset ranges, each of another partition."""
     return {TopicPartition(each.topic, each.partition): LogRecords(home, each) for each in ranges}

@@ -1,4 +1,4 @@
-"""`OpenHomes`: the homes of topics that this process keeps open between tasks, and between runs.
+"""`OpenHomes`: the homes of topics that this process keeps open between tasks, and between runs; `HomePlace` names one.
 
 Spark's Python workers live on, and a driver may run one application after another: of the homes that nobody uses, the
 one used longest ago is closed first.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from kstreams.log import home_at
+from kstreams.log import home_at, home_of
 from kstreams.log.api import Log
 
 MOST_UNUSED = 4
@@ -85,3 +85,28 @@ class OpenHomes:
 
 OPEN_HOMES = OpenHomes(MOST_UNUSED)
 """Those of this process."""
+
+
+class HomePlace(NamedTuple):
+    """A home of topics as driver and executors find it.
+
+    Parameters
+    ----------
+    address : str
+        A folder is on a file system that all of them share.
+    settings : tuple of (str, object)
+        What it is opened with, such as a login; sorted.
+    """
+
+    address: str
+    settings: HomeSettings = ()
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> HomePlace:
+        """The home that a configuration names."""
+        plain = ((key, config[key]) for key in sorted(config))
+        return cls(home_of(config).address, tuple(item for item in plain if isinstance(item[1], str | int | float)))
+
+    def opened(self) -> AbstractContextManager[Log]:
+        """The home, which this process keeps open while the block lasts."""
+        return OPEN_HOMES.log(*self)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,25 +30,20 @@ from kstreams.runtime.spark.exchange.rows import (
     ranges,
     record_batch,
 )
-from kstreams.runtime.spark.io.open_homes import OPEN_HOMES
+from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.reading import read_up_to
 from kstreams.runtime.spark.io.step_ends import StepEnds
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
 ROWS_PER_TASK = 1_000_000
 """Where the range of a partition is split among Spark tasks."""
 
-ROWS_AT_ONCE = 100_000
-"""Read of a partition before more is asked for."""
-
-POLL_SECONDS = 10.0
-"""How long a reader waits for rows that are known to be there."""
-
 _CURE = "set spark.kstreams.path=task, with a timestamp_extractor or a deserialization.exception.handler if need be"
 
 
 def read_stream(
     session: SparkSession,
-    home: str | Path,
+    home: HomePlace,
     topics: Sequence[str],
     max_records: int,
     starts: Offsets,
@@ -60,7 +54,8 @@ def read_stream(
     missing: Sequence[str] = (),
 ) -> DataFrame:
     """The records of some topics as a stream, from `starts` or their beginning; `register` comes first."""
-    reader = session.readStream.format("kstreams").option("path", str(home)).option("topics", ",".join(topics))
+    reader = session.readStream.format("kstreams").option("path", home.address).option("topics", ",".join(topics))
+    reader = reader.option("secretSettings", json.dumps(home.settings))
     reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
     # What one partition holds is not split among Spark tasks: each of them writes its rows in order.
     reader = reader.option("mayBeMissing", ",".join(missing)).option("rowsPerTask", 1 << 60)
@@ -86,9 +81,10 @@ def register(session: SparkSession) -> None:
 
 
 class KStreamsSource(DataSource):  # type: ignore[misc]
-    """Topics of an embedded log.
+    """Topics of an embedded log, or of another home.
 
     Options: `path` (folder of the log, or address of a home) and `topics` (comma separated) are needed;
+    `secretSettings` (pairs as JSON, not shown by Spark) says how a home is opened;
     `maxRecordsPerTrigger` bounds a micro-batch, which takes the earliest rows of all topics together (`admissions` says
     for which topics otherwise, as JSON); `rowsPerTask` (default 1,000,000) is where a partition's range is split among
     Spark tasks. With `endOfInput=true` a stream that runs until what is available now ends with one row of a far
@@ -133,8 +129,10 @@ class LogInputPartition(InputPartition):  # type: ignore[misc]
 class TopicReader:
     """The topics that a source reads: their offsets, and their rows between two offsets."""
 
-    def __init__(self, path: str, names: Sequence[str], rows_per_task: int, missing: Collection[str] = ()) -> None:
-        self.path, self.names, self.rows_per_task = path, tuple(names), rows_per_task
+    def __init__(
+        self, home: HomePlace, names: Sequence[str], rows_per_task: int, missing: Collection[str] = ()
+    ) -> None:
+        self.home, self.names, self.rows_per_task = home, tuple(names), rows_per_task
         self._missing = frozenset(missing)
 
     @classmethod
@@ -142,24 +140,23 @@ class TopicReader:
         """Read the options; raises ConfigError when one that is needed is missing."""
         if not options.get("path") or not options.get("topics"):
             raise ConfigError('format("kstreams") needs the options "path" (folder of the log) and "topics"')
-        missing = options.get("mayBeMissing", "").split(",")
-        return cls(
-            options["path"], options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), missing
-        )
+        missing, settings = options.get("mayBeMissing", "").split(","), json.loads(options.get("secretSettings", "[]"))
+        home = HomePlace(options["path"], tuple((key, value) for key, value in settings))
+        return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), missing)
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions of all topics."""
-        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
+        with self.home.opened() as log, log.admin() as admin:
             counts = {name: admin.describe_topic(name).partitions for name in self.names}
         return [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
 
     def beginning(self) -> dict[TopicPartition, int]:
-        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
+        with self.home.opened() as log, log.admin() as admin:
             return admin.beginning_offsets(self.partitions())
 
     def end(self) -> dict[TopicPartition, int]:
         """Where a read_committed reader stops now."""
-        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
+        with self.home.opened() as log, log.admin() as admin:
             return admin.end_offsets(self.partitions())
 
     def partitions_between(
@@ -181,18 +178,12 @@ class TopicReader:
             When some were deleted since the range was planned, and must not be missing.
         """
         start = min(self._present_from(rows), rows.end)
-        with OPEN_HOMES.log(self.path) as log, log.consumer({"auto.offset.reset": "none"}) as consumer:
-            consumer.assign([rows.source])
-            consumer.seek(rows.source, start)
-            while consumer.position(rows.source) < rows.end:
-                batches = consumer.poll(POLL_SECONDS, min(rows.end - rows.start, ROWS_AT_ONCE))
-                if not batches and consumer.position(rows.source) < rows.end:
-                    raise LogError(f"{rows.source} ends before offset {rows.end}, which Spark was told it has")
-                yield from (part for batch in batches if len(part := _before(batch, rows.end)))
+        with self.home.opened() as log, log.consumer({"auto.offset.reset": "none"}) as consumer:
+            yield from read_up_to(consumer, rows.source, start, rows.end)
 
     def _present_from(self, rows: LogInputPartition) -> int:
         """The first offset of a range that is there, or would be."""
-        with OPEN_HOMES.log(self.path) as log, log.admin() as admin:
+        with self.home.opened() as log, log.admin() as admin:
             begin = admin.beginning_offsets([rows.source])[rows.source]
         if begin > rows.start and rows.source.topic not in self._missing:
             raise LogError(
@@ -200,12 +191,6 @@ class TopicReader:
                 "keep topics longer (`retention.ms`), or start anew with another checkpoint"
             )
         return max(begin, rows.start)
-
-
-def _before(batch: Batch, end: int) -> Batch:
-    if not len(batch) or batch.offsets[-1] < end:
-        return batch
-    return batch.slice(0, int(np.searchsorted(batch.offsets, end)))
 
 
 class BoundedReader(DataSourceReader):  # type: ignore[misc]
@@ -268,7 +253,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             )
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bounded = self._target is not None
-        with OPEN_HOMES.log(self._topics.path) as log:
+        with self._topics.home.opened() as log:
             reached = self._steps.next(log, begin, end, most, bounded=bounded)
         is_done = all(at <= begin.get(source, 0) for source, at in reached.items())
         if self._ends and bounded and is_done:
@@ -277,6 +262,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def reportLatestOffset(self) -> Offsets:
         return offsets_of(self._topics.end())
+
+    def stop(self) -> None:
+        """Release what it reads ahead with."""
+        self._steps.close()
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         ended = END_OF_INPUT if start.get(END) is None and end.get(END) is not None else []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from kstreams.batch import TopicPartition
-from kstreams.log.api import Log
+from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.admission import admitted, rest_of_moment, split_evenly
-from kstreams.runtime.spark.io.greatest_times import GreatestTimes, Positions
-from kstreams.runtime.spark.io.log_ahead import NO_TIME, LogAhead
+from kstreams.runtime.spark.io.ahead.greatest_times import GreatestTimes, Positions
+from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME, Ahead, LogAhead
+from kstreams.runtime.spark.io.ahead.records_ahead import RecordsAhead
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 
@@ -27,6 +29,7 @@ class StepEnds:
 
     def __init__(self, admissions: Sequence[Admission], starts: Positions) -> None:
         self._admissions, self._greatest = admissions, GreatestTimes(starts)
+        self._read: RecordsAhead | None = None
 
     def next(self, log: Log, start: Positions, end: Positions, limit: int | None, *, bounded: bool) -> Positions:
         """Where the step ends that begins at `start` and takes at most `limit` records, none from `end` on.
@@ -65,25 +68,41 @@ class StepEnds:
         """Where the earliest records of some offset ranges end, in those that have more."""
         stream_times: dict[int, int] = {}
         if bounded and admission.across_partitions:
-            greatest = self._greatest.before(log, {source: start for source, (start, _) in ranges.items()})
+            with self._looking(log) as ahead:
+                greatest = self._greatest.before(ahead, {source: start for source, (start, _) in ranges.items()})
             for source, time_ms in greatest.items():
                 stream_times[source.partition] = max(time_ms, stream_times.get(source.partition, time_ms))
-        with LogAhead(log) as ahead:
+        with self._looking(log) as ahead:
             spans = {source: ahead.spans(source, *between) for source, between in ranges.items()}
             ends = admitted(spans, ahead.times, limit, stream_times)
-        return _with_moment(log, ranges, ends, stream_times) if admission.whole_moments else ends
+        if not admission.whole_moments:
+            return ends
+        with self._looking(log) as ahead:
+            return _with_moment(ahead, ranges, ends, stream_times)
+
+    def close(self) -> None:
+        """Release what records were read with."""
+        if self._read is not None:
+            self._read.close()
+            self._read = None
+
+    def _looking(self, log: Log) -> AbstractContextManager[Ahead]:
+        if Ability.FRAMES in log.abilities:
+            return LogAhead(log)
+        if self._read is None:
+            self._read = RecordsAhead(log)
+        return nullcontext(self._read)
 
 
 def _with_moment(
-    log: Log, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
+    ahead: Ahead, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
 ) -> dict[TopicPartition, int]:
     """Where the step ends when it takes all records of its last moment."""
-    with LogAhead(log) as ahead:
-        taken = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
-        moment_ms = max((span.latest_ms for spans in taken for span in spans), default=NO_TIME)
-        left = [source for source in ends if stream_times.get(source.partition, NO_TIME) <= moment_ms]
-        spans = {source: ahead.spans(source, ends[source], ranges[source][1]) for source in left}
-        rest = {source: rest_of_moment(source, spans[source], ahead.times, moment_ms) for source in left}
+    taken = [ahead.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
+    moment_ms = max((span.latest_ms for spans in taken for span in spans), default=NO_TIME)
+    left = [source for source in ends if stream_times.get(source.partition, NO_TIME) <= moment_ms]
+    spans = {source: ahead.spans(source, ends[source], ranges[source][1]) for source in left}
+    rest = {source: rest_of_moment(source, spans[source], ahead.times, moment_ms) for source in left}
     if not any(is_there for is_there, _ in rest.values()):
         return dict(ends)
     later = {source: rest[source][1] if source in rest else end for source, end in ends.items()}

@@ -12,6 +12,7 @@ from kstreams.runtime.spark.exchange.reports import TaskReport, taken_reports
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
+from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import read_stream
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
@@ -45,7 +46,8 @@ class WindowedSteps:
         if self._program.delta:
             written = given.persisted(written)
         topics = sorted({source.topic for source in given.ranges})
-        read = reports_of_reading(given.rows.sparkSession, self._program.home, topics, given.ranges, topics)
+        home = HomePlace.of(self._program.config)
+        read = reports_of_reading(given.rows.sparkSession, home, topics, given.ranges, topics)
         return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(given.number)
 
 
@@ -75,7 +77,7 @@ def windowed_stream(
     grace_ms = max(window.grace_ms for window in windows if window is not None)
 
     def source(topics: list[str]) -> DataFrame:
-        limits = session, program.home, topics, settings.max_records, starts
+        limits = session, HomePlace.of(program.config), topics, settings.max_records, starts
         missing = topics_to_miss(program)
         cut = [Admission(tuple(topics))]  # one watermark for all: it follows the time up to which they are cut
         rows = read_stream(*limits, admissions=cut, ends=until_end, latest_ms=FAR_FUTURE_MS - 1, missing=missing)

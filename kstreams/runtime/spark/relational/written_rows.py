@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from kstreams.dsl import graph as g
@@ -15,14 +16,14 @@ from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_of, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, merged, report, reported
 from kstreams.runtime.spark.exchange.rows import batches_of, table_of, whole
-from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.program import Program, RowRoutes
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 
 RunsOverArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program, output: OutputTopics) -> DataFrame:
+def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program, output: StepOutput) -> DataFrame:
     """The rows of a sub-topology, written; blocks of those that go to Spark as well, and of reports.
 
     Parameters
@@ -31,13 +32,13 @@ def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program,
         As `relational_rows` gives it.
     number : int
         The sub-topology.
-    output : OutputTopics
+    output : StepOutput
         Where executors write.
     """
     mixed = _come_from_several(plan, number, program) and _writes(number, program)
     if mixed:
         made = made.repartition("topic", "partition")
-    return made.mapInArrow(_written_in_arrow(program.routes, output, mixed=mixed), BLOCK_SCHEMA)
+    return made.mapInArrow(_written_in_arrow(number, program.routes, output, mixed=mixed), BLOCK_SCHEMA)
 
 
 def _writes(number: int, program: Program) -> bool:
@@ -57,12 +58,13 @@ def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
     return several_read or len(set(sinks)) < len(sinks) or any(isinstance(node, g.Merge) for node in nodes)
 
 
-def _written_in_arrow(routes: RowRoutes, output: OutputTopics, *, mixed: bool) -> RunsOverArrow:
+def _written_in_arrow(number: int, routes: RowRoutes, output: StepOutput, *, mixed: bool) -> RunsOverArrow:
     """The function that writes; rows that come mixed are put in order all together."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         written, reports = Counter[str](), list[TaskReport]()
-        with output.writer() as writer:
+        context = TaskContext.get()
+        with output.writer(f"{number}_r{context.partitionId() if context else 0}") as writer:
             for given in [table_of(batches)] if mixed else (table_of([batch]) for batch in batches):
                 reports += [reported(said) for said in _of_topics(given, [CONTROL_TOPIC])["value"].to_pylist()]
                 topics = [topic for topic in pc.unique(given["topic"]).to_pylist() if topic != CONTROL_TOPIC]
@@ -72,7 +74,7 @@ def _written_in_arrow(routes: RowRoutes, output: OutputTopics, *, mixed: bool) -
                 for topic in filter(routes.to_spark, topics):
                     yield from _blocks(topic, _of_topics(given, [topic]))
             said = merged(reports)
-            yield report(0, msgspec.structs.replace(said, written=dict(written), transaction=writer.prepare()))
+            yield report(0, msgspec.structs.replace(said, written=dict(written), outputs=writer.prepare()))
 
     return lambda batches: in_arrow(write(batches))
 

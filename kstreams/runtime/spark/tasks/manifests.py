@@ -70,7 +70,7 @@ class Manifests:
         StateError
             When it is missing or damaged.
         """
-        if step != self._last[0] and step.number != NO_STEP:
+        if step[:2] != self._last[0][:2] and step.number != NO_STEP:
             self._last = step, self._read(step)
         return self._last[1] if step.number != NO_STEP else StepManifest()
 
@@ -78,8 +78,8 @@ class Manifests:
         """Write a manifest; what the log is to commit. Those go that only steps before the parent need."""
         raw = msgspec.json.encode(manifest)
         made = AppliedStep(manifest.step, _digest(raw))
-        self._storage.write(self._folder.path(*made), raw)
-        self._folder.keep(*made, oldest=self.get(manifest.parent).parent.number)
+        self._storage.write(self._folder.path(made.number, made.manifest), raw)
+        self._folder.keep(made.number, made.manifest, oldest=self.get(manifest.parent).parent.number)
         self._last = made, manifest
         return made
 
@@ -89,9 +89,9 @@ class Manifests:
                 f"The state at {self._storage.location} was written by an earlier version of kstreams. Finish with "
                 "that version, or start anew with --reset."
             )
-        place = self._storage.place(self._folder.path(*step))
+        place = self._storage.place(self._folder.path(step.number, step.manifest))
         try:
-            raw = self._storage.read(self._folder.path(*step))
+            raw = self._storage.read(self._folder.path(step.number, step.manifest))
         except FileNotFoundError as error:
             raise StateError(
                 f"{place} is missing, which says what the state of step {step.number} is. {_CURE}"

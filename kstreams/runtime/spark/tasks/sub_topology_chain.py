@@ -20,7 +20,8 @@ from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, as_rows
 from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports
 from kstreams.runtime.spark.io.control_blocks import control_blocks, reports_of_reading
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
-from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
@@ -81,7 +82,8 @@ class SubTopologyChain:
             else:
                 taken = self._in_rounds(stage, given, step, written)
                 written |= {number: _united(frames) for number, frames in taken.items()}
-        read = reports_of_reading(self._session, self._program.home, self.past_tasks, given.ranges, self.past_tasks)
+        home, past = HomePlace.of(self._program.config), self.past_tasks
+        read = reports_of_reading(self._session, home, past, given.ranges, past)
         ends = [frame for number, frame in written.items() if number not in self._carried]
         return StepFrames(_united(ends), _united([*ends, *read]))
 
@@ -132,7 +134,7 @@ class SubTopologyChain:
         return written_rows(made, self._plan, number, self._program, given.output)
 
     def _in_tasks(
-        self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: OutputTopics
+        self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: StepOutput
     ) -> DataFrame:
         count, topics = self._program.tasks[number], self._external(number)
         slots, read = min(self._slots, count), [ranges_of_task(ranges, topics, p) for p in range(count)]

@@ -1,7 +1,7 @@
 """One native task in one step, inside a Spark worker: opens its state, runs, writes its output and the new state.
 
 Exactly once: the state read is the one the parent step left, the state written has the step's name. Whatever is run
-again reads and writes the same; its report names the transaction with its output, which the driver commits.
+again reads and writes the same; its report names what holds its output, which the driver commits.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from kstreams.runtime.spark.exchange.reports import TaskReport, describe, report
 from kstreams.runtime.spark.io.control_blocks import TaskBlocks
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
+from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.output_topics import NoTopics, RowWriter
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.steps import Step
@@ -48,7 +49,8 @@ from kstreams.state.observed_times import observed_times
 logger = logging.getLogger(__name__)
 
 RunsTasks = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-OpensWriter = Callable[[], RowWriter]
+OpensWriter = Callable[[str], RowWriter]
+"""Opens what a task writes with, by its name."""
 
 
 def tasks_in_arrow(
@@ -67,11 +69,12 @@ def tasks_in_arrow(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
         program: Program = unpack(packed)
+        home = HomePlace.of(program.config)
         for partition, blocks in groupby(blocks_in(batches), lambda block: block.partition):
             given = TaskBlocks.of(held(blocks, local_folder(program.state_dir, str(partition))))
             yield from given.reports
             if given.runs:
-                feeds: Feeds = {**from_log(program.home, ranges[partition]), **merged(given.records)}
+                feeds: Feeds = {**from_log(home, ranges[partition]), **merged(given.records)}
                 yield from run_task(program, program.sub_topology(sub_topology), partition, step, feeds, writer)
         spare_worker()
 
@@ -123,9 +126,13 @@ def _attempt(
 ) -> Iterator[Block]:
     """The output of a task in one step: the same whenever it is run."""
     files, version = state_files(program, sub.id, partition), step.state_of(sub.id, partition)
-    place = task_place(program.state_dir, program.checkpoint, program.checkpoint_id, str(TaskId(sub.id, partition)))
+    task = str(TaskId(sub.id, partition))
+    place = task_place(program.state_dir, program.checkpoint, program.checkpoint_id, task)
     caching, limits = program.config.caches, program.limits_in_step
-    with opened_state(place, files, sub.stores, version, caching=caching, limits=limits) as state, writer() as opened:
+    with (
+        opened_state(place, files, sub.stores, version, caching=caching, limits=limits) as state,
+        writer(task) as opened,
+    ):
         yield from _Run(program, sub, partition, step, state, opened).outputs(feeds, files)
     if _is_for_snapshots(program, step):
         SNAPSHOTS.offer(files, version, sub.stores)

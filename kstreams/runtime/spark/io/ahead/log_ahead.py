@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
 from kstreams.batch import TopicPartition
 from kstreams.log.api import Log, Span
 from kstreams.runtime.spark.exchange.rows import Longs
+from kstreams.runtime.spark.io.reading import read_up_to
 from kstreams.timestamps import LATEST_MS
 
 NO_TIME = -1
 
 
-class LogAhead:
-    """Spans and times of records. A time that is not valid counts as none: its record moves no stream time.
+class Ahead(Protocol):
+    """Spans and times of records. A time that is not valid counts as none: its record moves no stream time."""
 
-    Usable as a context manager.
+    def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
+        """The records [start, end) of a partition, as far as they are there; one pass at a time over each."""
+        ...
+
+    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
+        """Offsets and timestamps of the records [start, end), of which a span has told."""
+        ...
+
+
+class LogAhead:
+    """See `Ahead`: headers of frames tell the most. Usable as a context manager.
 
     Parameters
     ----------
@@ -40,15 +52,12 @@ class LogAhead:
 
     def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
         """Offsets and timestamps of the records [start, end)."""
-        self._reading.assign([source])
-        self._reading.seek(source, start)
         offsets, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        while self._reading.position(source) < end and (batches := self._reading.poll(max_records=end - start)):
-            offsets += [batch.offsets for batch in batches]
-            times += [batch.timestamps.to_numpy() for batch in batches]
-        found, valid = np.concatenate(offsets), np.concatenate(times)
-        count = int(np.searchsorted(found, end))
-        return found[:count], np.where(valid > LATEST_MS, NO_TIME, valid)[:count]
+        for batch in read_up_to(self._reading, source, start, end):
+            offsets.append(batch.offsets)
+            times.append(batch.timestamps.to_numpy())
+        found = np.concatenate(times)
+        return np.concatenate(offsets), np.where(found > LATEST_MS, NO_TIME, found)
 
     def __enter__(self) -> LogAhead:
         return self

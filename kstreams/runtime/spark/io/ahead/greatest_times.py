@@ -1,12 +1,11 @@
-"""`GreatestTimes`: how late the records before a position are, from the headers of the log."""
+"""`GreatestTimes`: how late the records before a position are, from what lies ahead of where they began."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from kstreams.batch import TopicPartition
-from kstreams.log.api import Log
-from kstreams.runtime.spark.io.log_ahead import NO_TIME, LogAhead
+from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME, Ahead
 
 Positions = Mapping[TopicPartition, int]
 
@@ -24,11 +23,10 @@ class GreatestTimes:
         self._starts = dict(starts)
         self._known: dict[TopicPartition, tuple[int, int]] = {}
 
-    def before(self, log: Log, positions: Positions) -> dict[TopicPartition, int]:
+    def before(self, ahead: Ahead, positions: Positions) -> dict[TopicPartition, int]:
         """The greatest valid timestamp (ms) of each partition before its position; -1 where there is none."""
-        with LogAhead(log) as ahead:
-            for source, position in positions.items():
-                at, latest_ms = self._known.get(source, (self._starts.get(source, 0), NO_TIME))
-                times = [span.latest_ms for span in ahead.spans(source, at, position)]
-                self._known[source] = position, max([latest_ms, *times])
+        for source, position in positions.items():
+            at, latest_ms = self._known.get(source, (self._starts.get(source, 0), NO_TIME))
+            times = [span.latest_ms for span in ahead.spans(source, at, position)]
+            self._known[source] = position, max([latest_ms, *times])
         return {source: self._known[source][1] for source in positions}

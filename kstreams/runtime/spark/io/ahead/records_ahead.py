@@ -1,0 +1,97 @@
+"""`RecordsAhead`: the times of what lies ahead in a home that has no headers to look at: each record is read once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import LogError
+from kstreams.log.api import Log, Span
+from kstreams.runtime.spark.exchange.rows import Longs
+from kstreams.runtime.spark.io.ahead.log_ahead import NO_TIME
+from kstreams.timestamps import LATEST_MS
+
+_MOST_HELD = 500_000
+"""Records of a partition that nobody has asked for yet: 16 bytes each."""
+
+_ROWS_AT_ONCE = 50_000
+_POLL_SECONDS = 0.1
+_MOST_SILENT_POLLS = 300
+
+
+class RecordsAhead:
+    """See `Ahead`. All partitions are read together, and what was read is kept until it lies behind.
+
+    Parameters
+    ----------
+    log : Log
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._admin, self._consumer = log.admin(), log.consumer()
+        self._held: dict[TopicPartition, deque[tuple[Longs, Longs]]] = {}
+        self._begins: dict[TopicPartition, int] = {}
+
+    def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
+        """The records [start, end) of a partition, as far as they are there. What lies before them is forgotten."""
+        at = max(start, self._admin.beginning_offsets([source])[source])
+        self._begin(source, at)
+        place = 0
+        while at < end:
+            held = self._held[source]
+            while place == len(held) and self._consumer.position(source) < end:
+                self._read(source)
+            if place == len(held):
+                return
+            offsets, times = _between(held[place], at, end)
+            if len(offsets):
+                at = int(offsets[-1]) + 1
+                yield Span(int(offsets[0]), at, len(offsets), int(times.max()))
+            place += 1
+
+    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
+        """Offsets and timestamps of the records [start, end), which a span has told of."""
+        parts = [_between(each, start, end) for each in self._held[source]]
+        offsets, times = zip(*parts, strict=True)
+        return np.concatenate(offsets), np.concatenate(times)
+
+    def close(self) -> None:
+        """Release what it reads with."""
+        self._consumer.close()
+        self._admin.close()
+
+    def _begin(self, source: TopicPartition, start: int) -> None:
+        """Hold what comes from an offset on."""
+        if source not in self._held or not self._begins[source] <= start <= self._consumer.position(source):
+            self._held[source] = deque()
+            self._consumer.assign([*self._consumer.assignment(), source])
+            self._consumer.seek(source, start)
+        held, self._begins[source] = self._held[source], start
+        while held and held[0][0][-1] < start:
+            held.popleft()
+
+    def _read(self, wanted: TopicPartition) -> None:
+        """Read until there is more of a partition, or less of it than was thought."""
+        self._consumer.resume([wanted])
+        before = self._consumer.position(wanted)
+        for _ in range(_MOST_SILENT_POLLS):
+            for batch in self._consumer.poll(_POLL_SECONDS, _ROWS_AT_ONCE):
+                self._hold(batch, is_wanted=batch.source == wanted)
+            if self._consumer.position(wanted) > before:
+                return
+        raise LogError(f"{wanted} ends before offset {before}, where its home says that it goes on")
+
+    def _hold(self, batch: Batch, *, is_wanted: bool) -> None:
+        held, times = self._held[batch.source], batch.timestamps.to_numpy()
+        held.append((batch.offsets, np.where(times > LATEST_MS, NO_TIME, times)))
+        if not is_wanted and sum(len(offsets) for offsets, _ in held) > _MOST_HELD:
+            self._consumer.pause([batch.source])
+
+
+def _between(held: tuple[Longs, Longs], start: int, end: int) -> tuple[Longs, Longs]:
+    offsets, times = held
+    first, stop = np.searchsorted(offsets, [start, end])
+    return offsets[first:stop], times[first:stop]

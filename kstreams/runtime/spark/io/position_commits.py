@@ -1,0 +1,90 @@
+"""`PositionCommits`: commits positions under a transactional id, each once, though an answer is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
+from kstreams.errors import FencedError, LogError
+from kstreams.log.api import Log, OffsetAndMetadata, Producer
+
+MOST_ATTEMPTS = 5
+"""At one commit. The home itself tries for a while, and waits before it calls an outcome uncertain."""
+
+PAUSE_SECONDS = 0.5
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class PositionCommits:
+    """The commits of one group by one process at a time: of two, the newer one fences the older. A context manager.
+
+    Parameters
+    ----------
+    log : Log
+    group : str
+        The transactional id, too.
+    clock : Clock
+        Waits before a commit is tried again.
+    """
+
+    def __init__(self, log: Log, group: str, clock: Clock) -> None:
+        self._log, self._group, self._clock = log, group, clock
+        self._producer: Producer | None = self._opened()
+
+    def commit(self, offsets: Committed) -> None:
+        """Commit these offsets as one.
+
+        Raises
+        ------
+        FencedError
+            When a newer process has the transactional id, or had it in the meantime.
+        LogError
+            When the home does not take them, also when tried again.
+        """
+        before = self._committed(offsets)
+        for attempts_left in reversed(range(MOST_ATTEMPTS)):
+            try:
+                self._commit(offsets, before)
+                return
+            except FencedError:
+                raise
+            except LogError:
+                self._drop()
+                if not attempts_left:
+                    raise
+            self._clock.sleep(PAUSE_SECONDS)
+
+    def close(self) -> None:
+        """Release the producer."""
+        self._drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _commit(self, offsets: Committed, before: Committed) -> None:
+        if self._producer is None:
+            self._producer = self._opened()  # what the one before has left open is ended by this: it counts or not
+            now = self._committed(offsets)
+            if now == offsets:
+                return
+            if now != before:
+                raise FencedError(f"Another process has committed for {self._group!r}: this one ends.")
+        self._producer.begin_transaction()
+        self._producer.commit_transaction(offsets, self._group)
+
+    def _opened(self) -> Producer:
+        return self._log.producer({"transactional.id": self._group})
+
+    def _committed(self, offsets: Committed) -> dict[TopicPartition, OffsetAndMetadata]:
+        with self._log.admin() as admin:
+            return admin.committed(self._group, list(offsets))
+
+    def _drop(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close()

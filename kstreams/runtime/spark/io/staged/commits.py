@@ -1,0 +1,81 @@
+"""`StagedCommits`: a step counts by one commit of its positions; what it wrote is published after that, and once.
+
+- Until the commit, what attempts have written is staged in the checkpoint: no reader of a topic sees or waits for it.
+- The commit names the list of the rows that count, by its digest, beside the step's number and manifest.
+- The rows of a step are all in their topics before the next one is committed. A driver that starts publishes those of
+  the last step first: where that had been done, nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from kstreams.batch import TopicPartition
+from kstreams.runtime.spark.io.committed_steps import CommittedSteps
+from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.position_commits import PositionCommits
+from kstreams.runtime.spark.io.staged.output import StagedOutput
+from kstreams.runtime.spark.io.staged.rows import StagedRows, dealt
+from kstreams.runtime.spark.steps import AppliedStep
+
+_TIDIED_EVERY = 128
+"""Numbers of steps: then what dead attempts have left is looked for."""
+
+Publish = Callable[[int, Sequence[Sequence[str]]], None]
+"""Publishes the rows of a step, by its number and the names of the objects that hold them, by publisher."""
+
+
+class StagedCommits:
+    """See `StepCommits`.
+
+    Parameters
+    ----------
+    commits : PositionCommits
+    steps : CommittedSteps
+    topics : OutputTopics
+    rows : StagedRows
+    publish : callable
+    publishers : int
+        How many share the rows of a step.
+    """
+
+    def __init__(
+        self,
+        commits: PositionCommits,
+        steps: CommittedSteps,
+        topics: OutputTopics,
+        rows: StagedRows,
+        publish: Publish,
+        publishers: int,
+    ) -> None:
+        self._commits, self._steps, self._topics, self._rows = commits, steps, topics, rows
+        self._publish, self._publishers = publish, publishers
+        self._follow(steps.last())
+
+    def output(self, step: int) -> StagedOutput:
+        """Where executors stage what they write in a step."""
+        return StagedOutput(self._topics, self._rows, step)
+
+    def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
+        """Decide a step, then publish what it has written.
+
+        Raises
+        ------
+        FencedError
+            When a newer driver runs the application.
+        """
+        done = step._replace(outputs=self._rows.announce(step.number, dealt(written, self._publishers)))
+        self._commits.commit(self._steps.offsets(done, positions))
+        self._follow(done, tidy=done.number % _TIDIED_EVERY == 0)
+
+    def close(self) -> None:
+        """Release what it holds; what is staged is of no step that counts."""
+        self._commits.close()
+
+    def _follow(self, done: AppliedStep, *, tidy: bool = True) -> None:
+        """Publish the rows of a step that counts; then nobody needs them any more."""
+        shares = self._rows.announced(done)
+        self._publish(done.number, shares)
+        self._rows.drop(name for names in shares for name in names)
+        if tidy:
+            self._rows.tidy(done)

@@ -1,0 +1,145 @@
+"""Topics of a real Kafka: read and written by Spark's tasks, each record once, with the native engine's results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kstreams.config import Config
+from kstreams.errors import FencedError, KStreamsError, UncertainCommitError
+from kstreams.log.kafka.producer import KafkaProducer
+from kstreams.runtime.spark import engine
+from kstreams.runtime.spark.io.position_commits import PositionCommits
+from kstreams.runtime.spark.io.staged import publication
+from kstreams.runtime.spark.io.staged.rows import StagedRows
+from tests.spark.running import Application
+from tests.spark.shop import INPUTS, OUTPUTS, START, TYPES, results, shop, shop_rows
+from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
+from tests.support.kafka_topics import delete_everything
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
+
+ROWS = 3_000
+
+
+@pytest.fixture
+def settings(kafka: Any) -> dict[str, str]:
+    delete_everything(kafka.bootstrap_servers)
+    return {"bootstrap.servers": kafka.bootstrap_servers}
+
+
+def test_from_kafka_to_kafka_as_natively(spark: Any, tmp_path: Path, settings: dict[str, str]) -> None:
+    app = Application(spark, tmp_path, shop(), TYPES, **settings)
+    app.create(*INPUTS, partitions=3).create(*OUTPUTS)
+    app.write(shop_rows(1, ROWS))
+    app.run_natively()
+    progress = app.run(**{"spark.kstreams.max.records": 700})
+    assert progress.commits >= 4
+    assert progress.records_in == ROWS
+    found = results(app)
+    assert found == results(app, "")
+    assert all(found.values())
+
+
+def test_records_are_taken_in_the_order_of_time_though_their_topics_were_written_in_transactions(
+    spark: Any, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """Marks of transactions have the time of their commit, years after these records."""
+    app = Application(spark, tmp_path, shop(), TYPES, **settings)
+    app.create(*INPUTS, partitions=3).create(*OUTPUTS)
+    rows = shop_rows(2, 1_000)
+    for start in range(0, len(rows), 100):
+        app.write(rows[start : start + 100], **{"transactional.id": "writer"})
+    app.run_natively()
+    app.run(**{"spark.kstreams.max.records": 150})
+    assert results(app) == results(app, "")
+
+
+@pytest.fixture
+def words(spark: Any, tmp_path: Path, settings: dict[str, str]) -> Application:
+    later = [row._replace(timestamp=START + row.timestamp) for row in LINES]
+    app = Application(spark, tmp_path, word_count(), WORD_TYPES, **{"spark.kstreams.max.records": 2}, **settings)
+    return app.create("lines").write(later)
+
+
+def dies_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int, *, after: bool = False) -> None:
+    """Let a call end the run, once: the one with this number, before it does anything or after it has."""
+    call, calls = getattr(owner, name), [0]
+
+    def dying(*given: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == at and not after:
+            raise RuntimeError("the driver dies")
+        found = call(*given, **named)
+        if calls[0] == at:
+            raise RuntimeError("the driver dies")
+        return found
+
+    monkeypatch.setattr(owner, name, dying)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "after"),
+    [
+        (StagedRows, "announce", False),
+        (PositionCommits, "commit", False),
+        (PositionCommits, "commit", True),
+        (publication, "taken_reports", True),
+        (StagedRows, "drop", True),
+    ],
+    ids=["unannounced", "undecided", "unpublished", "published", "tidied"],
+)
+def test_a_driver_that_dies_at_any_moment_of_a_step_goes_on(
+    words: Application, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: bool
+) -> None:
+    dies_once(monkeypatch, owner, name, 2, after=after)
+    with pytest.raises(KStreamsError, match="the driver dies"):
+        words.run()
+    words.run()
+    assert words.table("counts") == COUNTS
+    assert len(words.rows("counts")) == sum(COUNTS.values())
+
+
+def test_a_driver_without_answer_to_its_commit_goes_on(words: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, lost = KafkaProducer.commit_transaction, list[int]()
+
+    def unanswered(producer: KafkaProducer, *given: Any) -> None:
+        commit(producer, *given)
+        if len(lost) < 2:
+            lost.append(1)
+            raise UncertainCommitError("no answer")
+
+    monkeypatch.setattr(KafkaProducer, "commit_transaction", unanswered)
+    words.run()
+    assert len(lost) == 2
+    assert words.table("counts") == COUNTS
+    assert len(words.rows("counts")) == sum(COUNTS.values())
+
+
+def test_a_newer_driver_ends_an_older_one(words: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = PositionCommits.commit
+
+    def overtaken(commits: PositionCommits, offsets: Any) -> None:
+        with words.opened() as log:
+            log.producer({"transactional.id": "app-spark"}).close()
+        commit(commits, offsets)
+
+    with monkeypatch.context() as disturbed:
+        disturbed.setattr(PositionCommits, "commit", overtaken)
+        with pytest.raises(FencedError):
+            words.run()
+    assert words.rows("counts") == []
+    words.run()
+    assert words.table("counts") == COUNTS
+
+
+def test_after_a_reset_everything_is_processed_again(words: Application) -> None:
+    config = Config.of(words.settings)
+    words.run()
+    assert [each.what for each in engine.reset(words.topology, config)] == ["checkpoint", "offsets", "offsets"]
+    assert engine.reset(words.topology, config) == []
+    words.run()
+    assert len(words.rows("counts")) == 2 * sum(COUNTS.values())
+    assert words.table("counts") == COUNTS
