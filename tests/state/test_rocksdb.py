@@ -278,7 +278,7 @@ def test_a_bulk_restore_loses_nothing_that_was_written_before_it(tmp_path: Path)
     after = open_task_state([PLAIN], tmp_path / "killed")
     assert after.changelog_offset("plain") == 30_001
     assert after.stores["plain"].get("before") == 1
-    assert after.stores["plain"].approximate_num_entries() == 30_001
+    assert sum(1 for _ in after.stores["plain"].all()) == 30_001
     after.close()
 
 

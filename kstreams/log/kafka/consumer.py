@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -32,7 +33,8 @@ _READ = {
     "fetch.queue.backoff.ms": 5,  # the default, a second, makes reading eight times slower
 }
 _OURS = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
-_MESSAGES = 1_000  # of one call of the client
+_MESSAGES = 5_000  # of one call of the client
+_ASK_S = 1.0  # for where a topic is
 _MOST_HELD = 10_000  # rows of a paused partition; then the client stops to fetch it
 Begins = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
@@ -59,6 +61,7 @@ class KafkaConsumer:
         self._fetched: dict[TopicPartition, int] = {}  # the next offset that the client is to give
         self._held: dict[TopicPartition, deque[Batch]] = {}  # given by the client, and not yet by `poll`
         self._reading: set[TopicPartition] = set()  # what the client has
+        self._asked: set[str] = set()
         self._paused: set[TopicPartition] = set()
         self._ended: set[TopicPartition] = set()
         self._failure: LogError | None = None
@@ -188,8 +191,16 @@ class KafkaConsumer:
         """Let the client fetch these, each from where the last fetched record ended."""
         new = [source for source in wanted if source not in self._reading]
         if new:
+            self._find_leaders({source.topic for source in new})
             self._client.incremental_assign([Place(*source, self._fetched[source]) for source in new])
             self._reading.update(new)
+
+    def _find_leaders(self, topics: set[str]) -> None:
+        """Let the client ask where topics are that are new to it; by itself it does so once a second."""
+        for topic in topics - self._asked:
+            with suppress(KafkaException):
+                self._client.list_topics(topic, _ASK_S)
+            self._asked.add(topic)
 
     def _stop(self, source: TopicPartition) -> None:
         """Let the client drop a partition with what it has fetched of it."""

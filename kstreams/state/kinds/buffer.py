@@ -202,7 +202,7 @@ class LiveTimeOrderedBuffer(LiveStore):
             self._take(changes.keys, changes.values)
             self._line_up()
 
-    def load(self, everything: bool) -> None:
+    def load(self, everything: bool) -> Iterator[int]:
         self._persisted.clear()
         self._places.clear()
         for chunk in self.family.chunks(b"", None):
@@ -211,6 +211,7 @@ class LiveTimeOrderedBuffer(LiveStore):
             else:
                 self._spill([(_TIMES.unpack_from(value)[0], key) for key, value in chunk.rows])
         self._line_up()
+        return iter(())
 
     def _take(self, keys: pa.Array, values: pa.Array) -> None:
         for live, data in zip(self._keys.decode(keys), values.to_pylist(), strict=True):

@@ -145,11 +145,12 @@ class LiveKeyValueStore(LiveStore):
             rows = self.rows(changes)
             self._entries.load(self._keys.decode(rows.keys), self._values.of_stored(rows.values))
 
-    def load(self, everything: bool) -> None:
+    def load(self, everything: bool) -> Iterator[int]:
         if everything:
             for chunk in self.family.chunks(b"", None):
                 rows = chunk.columns()
                 self._entries.load(self._keys.decode(rows.keys), self._values.of_stored(rows.values))
+                yield len(chunk.rows)
             self._entries.complete = True
 
     def dump(self) -> Changes:

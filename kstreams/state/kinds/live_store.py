@@ -17,6 +17,9 @@ from kstreams.state.rows.footprint import SLOT_BYTES, RowWeight
 
 _FIRST_GUESS = 64
 _READS_PER_LOOK = 1_000
+_LOADED_PER_READ = 16  # rows: they take about as long as reading the one from RocksDB
+AT_ONCE = 20_000
+"""So many rows are loaded by the first read; the others of a larger store follow as more is read."""
 SAMPLE = 16
 """Of how many rows the weight of all is told."""
 
@@ -47,7 +50,8 @@ class LiveStore:
         """What operators and processors are given."""
         self._budget, self._reads = budget, 0
         self._weight, self._least_row_bytes = RowWeight(self.sample, self.row_slots), _FIRST_GUESS + self.object_bytes
-        self._loaded = not family.durable
+        self._loaded = not family.durable  # as far as reads need it: `_parts` loads more
+        self._parts, self._rows_due = _NO_PARTS, 0
         self._lock = threading.RLock()
         """Held while live objects are loaded, read or evicted (see `Entries`)."""
         self._access: dict[str, Any] = {"on_read": self.on_read, "lock": self._lock}
@@ -117,6 +121,7 @@ class LiveStore:
         row_bytes = self._row_bytes(count)
         excess = self._budget.excess(id(self), count * row_bytes)
         if excess and self.family.durable and self.evict(excess // row_bytes + 1):
+            self._parts = _NO_PARTS  # what was evicted may lie before them
             self._budget.excess(id(self), self.num_live() * row_bytes)
 
     def ready(self) -> None:
@@ -124,16 +129,28 @@ class LiveStore:
         if not self._loaded:
             self.on_read()
 
-    def on_read(self) -> None:
-        """Called before persisted rows are read: the first time all of them are loaded if they fit."""
+    def on_read(self, rows: int = 1) -> None:
+        """Called before so many persisted rows are read: if all of them fit, they are loaded, a part at a time."""
         with self._lock:
             if not self._loaded:
                 self._least_row_bytes = self.object_bytes + self._sampled_bytes()
-                self.load(self._budget.may_load(id(self), self.family.estimated_rows() * self._least_row_bytes))
-                self._loaded = True
+                fits = self._budget.may_load(id(self), self.family.estimated_rows() * self._least_row_bytes)
+                self._parts, self._rows_due = self.load(fits), AT_ONCE
+            self._load_parts(rows * _LOADED_PER_READ)
+            self._loaded = True
             self._reads += 1
             if self._reads % _READS_PER_LOOK == 0:
                 self.make_room()
+
+    def _load_parts(self, rows: int) -> None:
+        """Load on until as many rows are loaded as the reads so far are worth."""
+        self._rows_due = min(self._rows_due + rows, AT_ONCE)
+        try:
+            while self._rows_due > 0 and (loaded := next(self._parts, None)) is not None:
+                self._rows_due -= loaded
+        except BaseException:
+            self.reload()
+            raise
 
     def _sampled_bytes(self) -> int:
         """Bytes of a row, by the first persisted ones."""
@@ -142,7 +159,7 @@ class LiveStore:
 
     def reload(self) -> None:
         """The persisted rows were changed from outside: live objects are out of date."""
-        self._loaded = not self.family.durable
+        self._loaded, self._parts = not self.family.durable, _NO_PARTS
 
     def close(self) -> None:
         """Give the share of the memory back."""
@@ -164,8 +181,11 @@ class LiveStore:
         """Apply changelog records; a store with persisted rows only drops the live objects they may contradict."""
         raise NotImplementedError
 
-    def load(self, everything: bool) -> None:
-        """Called once, before the first read of persisted rows: load all of them, or note what is there."""
+    def load(self, everything: bool) -> Iterator[int]:
+        """Called once, before the first read of persisted rows: load all of them, or note what is there.
+
+        Each step of what it gives loads some more rows and says how many; until the last the store reads by key.
+        """
         raise NotImplementedError
 
     def dump(self) -> Changes:
@@ -189,4 +209,5 @@ class LiveStore:
         return 0
 
 
+_NO_PARTS: Iterator[int] = iter(())
 _NO_ROWS = ByteRows(pa.nulls(0, pa.binary()), pa.nulls(0, pa.binary()))

@@ -120,7 +120,7 @@ class LiveOuterJoinStore(LiveStore):
             timestamp, left_side = PLACE.unpack_from(place)
             self._sides[left_side].take(timestamp, place[PLACE.size :], data)
 
-    def load(self, everything: bool) -> None:
+    def load(self, everything: bool) -> Iterator[int]:
         self._clear()
         for chunk in self.family.chunks(b"", None):
             if everything:
@@ -128,6 +128,7 @@ class LiveOuterJoinStore(LiveStore):
             else:
                 for side in self._sides:
                     side.persisted.add(side.own([place for place, _ in chunk.rows]))
+        return iter(())
 
     def dump(self) -> Changes:
         self.ready()

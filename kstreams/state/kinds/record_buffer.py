@@ -107,9 +107,10 @@ class LiveRecordBuffer(LiveStore):
         else:
             self._take(changes.keys, changes.values)
 
-    def load(self, everything: bool) -> None:
+    def load(self, everything: bool) -> Iterator[int]:
         for chunk in self.family.chunks(b"", None):
             self._take(*chunk.columns())
+        return iter(())
 
     def _take(self, keys: pa.Array, values: pa.Array) -> None:
         for key, data in zip(keys.to_pylist(), values.to_pylist(), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -145,11 +145,12 @@ class RowsByKeyStore(LiveStore):
         self._groups.load(self._keys.decode(cut(rows.keys, 0, -size)), places, self._values.of_stored(rows.values))
         self._groups.drop_until(self._gone_ms(self.observed_ms))
 
-    def load(self, everything: bool) -> None:
+    def load(self, everything: bool) -> Iterator[int]:
         if everything:
             rows = [chunk.columns() for chunk in self.family.chunks(b"", None)]
             self._take(ByteRows(*(pa.concat_arrays(columns) for columns in zip(*rows, strict=True))))
             self._groups.complete = True
+        return iter(())
 
     def dump(self) -> Changes:
         shows_expired = self.builder.caching or self.builder.time_ordered  # what closes must still be found

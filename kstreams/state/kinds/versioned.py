@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -201,7 +201,7 @@ class LiveVersionedStore(LiveStore):
         ):
             self._put(key, held, timestamp)
 
-    def load(self, everything: bool) -> None:
+    def load(self, everything: bool) -> Iterator[int]:
         if everything:
             for chunk in self.family.chunks(b"", None):
                 rows = chunk.columns()
@@ -209,6 +209,7 @@ class LiveVersionedStore(LiveStore):
             self._entries.complete = True
             for key, history in self._entries.items():
                 self._note_deletion(key, history)
+        return iter(())
 
     def dump(self) -> Changes:
         puts = []

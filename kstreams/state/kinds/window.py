@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import Any
@@ -16,15 +15,17 @@ from kstreams.record import Window, Windowed
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.codecs import KeyCodec, value_codec
 from kstreams.state.column_family import ByteRows, ColumnFamily
-from kstreams.state.kinds.live_store import SAMPLE, LiveStore
+from kstreams.state.kinds.live_store import AT_ONCE, SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import big_endian, cut, integers, join
 from kstreams.state.rows.entries import Entries
 from kstreams.state.rows.scan_order import scan_order, scans_by_segment
+from kstreams.state.rows.window_starts import StartsOfKeys, places_by_start
 from kstreams.state.segments import segment_ms
 
 _NO_SEQUENCE = bytes(4)
 _MANY_STARTS = 32
+_MANY_ROWS = 16  # of a start
 
 
 class LiveWindowStore(LiveStore):
@@ -44,7 +45,7 @@ class LiveWindowStore(LiveStore):
         self._frames: dict[int, Entries] = {}
         self._starts: list[int] = []  # of the frames, ascending
         self._swept_ms = max(-1, self._gone_ms())  # starts up to here are deleted on disk too, or nearly
-        self._starts_of: dict[Any, list[int]] | None = None  # by key, ascending; made when fetches need it
+        self._starts_of: StartsOfKeys | None = None  # made when fetches need it
         self._is_written_in_place = False  # then no such map is kept
 
     def put(self, key: Any, value: Any, start_ms: int) -> None:
@@ -56,11 +57,10 @@ class LiveWindowStore(LiveStore):
             frame = self._open(start_ms)
             if frame is None:
                 return
-        live = self._keys.live
-        if live is not None:
+        if (live := self._keys.live) is not None:
             key = live(key)
         if self._starts_of is not None and key not in frame:
-            self._note_start(key, start_ms)
+            self._starts_of.note(key, start_ms)
         live = self._values.live
         frame[key] = value if live is None or value is None else live(value)
         frame.changed[key] = None
@@ -69,11 +69,9 @@ class LiveWindowStore(LiveStore):
         """The value of a key's window, or None. A caching store finds it even if it has just expired."""
         if start_ms <= self.observed_ms - self._retention_ms and start_ms <= self._hidden_ms():
             return None
-        frame = self._frames.get(start_ms)
+        frame = self._known(start_ms)
         if frame is None:
-            frame = self._known(start_ms)
-            if frame is None:
-                return None
+            return None
         live, public = self._keys.live, self._values.public
         value = frame[key if live is None else live(key)]
         return value if public is None or value is None else public(value)
@@ -89,9 +87,7 @@ class LiveWindowStore(LiveStore):
         What is written to a window that has expired goes nowhere.
         """
         self._starts_of, self._is_written_in_place = None, True
-        frame = self._frames.get(start_ms)
-        if frame is None:
-            frame = self._open(start_ms)
+        frame = self._open(start_ms)
         return Entries(self._keys, self._values, self.family) if frame is None else frame
 
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
@@ -99,7 +95,7 @@ class LiveWindowStore(LiveStore):
         found: list[Any] = [None] * len(keys)
         live, public = self._keys.live, self._values.public
         hidden_ms = self._hidden_ms()
-        for start_ms, places in _by_start(starts_ms):
+        for start_ms, places in places_by_start(starts_ms):
             frame = self._known(start_ms) if start_ms > hidden_ms else None
             if frame is None:
                 continue
@@ -116,7 +112,7 @@ class LiveWindowStore(LiveStore):
         if live_key is None and None in lives:
             raise self._keys.missing()
         held = values if live is None else [None if value is None else live(value) for value in values]
-        for start_ms, places in sorted(_by_start(starts_ms), reverse=True):
+        for start_ms, places in sorted(places_by_start(starts_ms), reverse=True):
             frame = self._open(start_ms)
             if frame is None:
                 break
@@ -125,7 +121,7 @@ class LiveWindowStore(LiveStore):
     def _put_frame(self, frame: Entries, start_ms: int, lives: list[Any], held: list[Any]) -> None:
         if self._starts_of is not None:
             for key in lives:
-                self._note_start(key, start_ms)
+                self._starts_of.note(key, start_ms)
         frame.update(zip(lives, held, strict=True))
         frame.changed.update(dict.fromkeys(lives))
 
@@ -155,21 +151,13 @@ class LiveWindowStore(LiveStore):
         if starts_of is None:
             return self._starts[slice(*near)]
         live = self._keys.live
-        starts = starts_of.get(key if live is None else live(key), [])
-        return starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
+        return starts_of.between(key if live is None else live(key), from_ms, to_ms)
 
-    def _note_start(self, key: Any, start_ms: int) -> None:
-        assert self._starts_of is not None
-        starts = self._starts_of.setdefault(key, [])
-        place = bisect_left(starts, start_ms)
-        if starts[place : place + 1] != [start_ms]:
-            starts.insert(place, start_ms)
-
-    def _index(self) -> dict[Any, list[int]] | None:
-        """The starts of every key, if live: what makes fetches cheap where nearly every record has its own start."""
+    def _index(self) -> StartsOfKeys | None:
+        """The starts of every key, if all are live."""
         if not all(frame.complete for frame in self._frames.values()):
             return None
-        starts_of: dict[Any, list[int]] = {}
+        starts_of = StartsOfKeys()
         for start_ms in self._starts:
             for key in self._frames[start_ms]:
                 starts_of.setdefault(key, []).append(start_ms)
@@ -259,8 +247,11 @@ class LiveWindowStore(LiveStore):
 
     def _known(self, start_ms: int) -> Entries | None:
         """The frame of a start, when there is one."""
-        self.ready()
-        return self._frames.get(start_ms)
+        frame = self._frames.get(start_ms)
+        if frame is None:
+            self.ready()
+            frame = self._frames.get(start_ms)
+        return frame
 
     def _open(self, start_ms: int) -> Entries | None:
         """The frame of a start, new if need be; None when it has expired."""
@@ -287,16 +278,8 @@ class LiveWindowStore(LiveStore):
         for start_ms in self._starts[:count]:
             frame = self._frames.pop(start_ms)
             if self._starts_of is not None:
-                self._unindex(frame, start_ms)
+                self._starts_of.drop_until(frame, start_ms)
         del self._starts[:count]
-
-    def _unindex(self, frame: Entries, start_ms: int) -> None:
-        assert self._starts_of is not None
-        for key in frame:
-            starts = self._starts_of.get(key, [])
-            del starts[: bisect_right(starts, start_ms)]
-            if not starts:
-                self._starts_of.pop(key, None)
 
     def take_changes(self, timestamp_ms: int) -> Changes:
         keys, starts, values = [], [], []
@@ -344,25 +327,44 @@ class LiveWindowStore(LiveStore):
 
     def _take(self, keys: list[Any], starts: list[int], values: list[Any]) -> None:
         gone_ms = self._gone_ms()
-        for start_ms, places in _by_start(starts):
+        for start_ms, places in places_by_start(starts):
             if start_ms > gone_ms:
                 if start_ms not in self._frames:
                     self._add_frame(start_ms, complete=not self.family.durable)
                 self._frames[start_ms].load([keys[place] for place in places], [values[place] for place in places])
 
-    def load(self, everything: bool) -> None:
+    def load(self, everything: bool) -> Iterator[int]:
         low = max(0, self._gone_ms() + 1).to_bytes(8, "big")
         if everything:
-            for chunk in self.family.chunks(low, None):
-                rows = chunk.columns()
-                keys, starts = self._keys.decode(cut(rows.keys, 8)), integers(cut(rows.keys, 0, 8)).to_pylist()
-                self._take(keys, starts, self._values.of_stored(rows.values))
-            for frame in self._frames.values():
-                frame.complete = True
-            return
-        while (found := self.family.first_from(low)) is not None:  # the first key of a start leads to the next start
+            yield from self._load_backwards(low)
+        else:
+            self._note_starts(low)
+
+    def _load_backwards(self, low: bytes) -> Iterator[int]:
+        """The latest windows first; in one go where too many starts would have to be noted before."""
+        are_noted, loaded = False, 0
+        for chunk in self.family.chunks(low, None, reverse=True):
+            keys, values = chunk.columns()
+            starts = integers(cut(keys, 0, 8)).to_pylist()
+            self._take(self._keys.decode(cut(keys, 8)), starts, self._values.of_stored(values))
+            loaded += len(chunk.rows)
+            if not are_noted and loaded >= max(AT_ONCE, _MANY_ROWS * len(self._frames)):
+                self._note_starts(low)
+                are_noted = True
+            if are_noted:
+                for start_ms in self._starts[bisect_right(self._starts, int.from_bytes(chunk.low[:8], "big")) :]:
+                    self._frames[start_ms].complete = True
+                yield loaded
+                loaded = 0
+        for frame in self._frames.values():
+            frame.complete = True
+
+    def _note_starts(self, low: bytes) -> None:
+        """Make frames for what is persisted: the first key of a start leads to the next start."""
+        while (found := self.family.first_from(low)) is not None:
             start_ms = int.from_bytes(found[:8], "big")
-            self._add_frame(start_ms, complete=False)
+            if start_ms not in self._frames:
+                self._add_frame(start_ms, complete=False)
             low = (start_ms + 1).to_bytes(8, "big")
 
     def dump(self) -> Changes:
@@ -390,11 +392,3 @@ class LiveWindowStore(LiveStore):
                 break
             evicted += self._frames[start_ms].evict(count - evicted)
         return evicted
-
-
-def _by_start(starts: list[int]) -> list[tuple[int, list[int]]]:
-    """The places at which each start stands."""
-    places = defaultdict[int, list[int]](list)
-    for place, start_ms in enumerate(starts):
-        places[start_ms].append(place)
-    return list(places.items())

@@ -39,7 +39,7 @@ class Entries(dict[Any, Any]):
     complete : bool
         Whether nothing is persisted yet.
     on_read : callable
-        Called before persisted rows are read: the place to load everything, or to make room.
+        Called before so many persisted rows are read: the place to load them, or to make room.
     lock : context manager
         Held while persisted rows are read or evicted. Several threads may read at once, none beside a writer;
         what is live is read without it, so a value goes only after `complete`, and `complete` comes only after all.
@@ -68,7 +68,7 @@ class Entries(dict[Any, Any]):
         *,
         prefix: bytes = b"",
         complete: bool = True,
-        on_read: Callable[[], None] = lambda: None,
+        on_read: Callable[[int], None] = lambda rows: None,
         lock: AbstractContextManager[Any] = _UNSHARED,
     ) -> None:
         self._keys, self._values, self._family, self._prefix = keys, values, family, prefix
@@ -93,15 +93,15 @@ class Entries(dict[Any, Any]):
             value = self[key] = self._values.of_bytes(data)
             return value
 
-    def _is_all(self) -> bool:
+    def _is_all(self, rows: int = 1) -> bool:
         if not self.complete:
-            self._on_read()
+            self._on_read(rows)
         return self.complete
 
     def read_many(self, keys: list[Any]) -> list[Any]:
         """The values of keys, in their order; what is not live is read at once."""
         with self._lock:
-            if self._is_all():
+            if self._is_all(sum(key not in self for key in keys)):
                 return list(map(self.get, keys))
             missing = [key for key in dict.fromkeys(keys) if key not in self]
             found = dict(zip(missing, self._read_persisted(missing), strict=True))
@@ -235,8 +235,9 @@ class Entries(dict[Any, Any]):
     def load(self, keys: list[Any], values: list[Any]) -> None:
         """Take over persisted rows or those of a changelog; None deletes. What is pending here is newer and stays."""
         fresh = dict(zip(keys, values, strict=True))
-        for key in self._pending():
-            fresh.pop(key, None)
+        for pending in (self._handed, self._earlier, self.changed):
+            for key in fresh.keys() & pending.keys():
+                del fresh[key]
         self.update(fresh)
         self._ordered = None
         for key in [key for key, value in fresh.items() if value is None]:
