@@ -9,11 +9,11 @@ from typing import Any, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 import msgspec.inspect
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.errors import SerdeError
+from kstreams.serdes.json_lines import of_lines
 
 _field = cast(Any, msgspec.field)  # its types know only one of both defaults, not that either may be absent
 ARROW_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
@@ -61,39 +61,13 @@ class JsonColumns:
             When a value does not decode; which one, the record path tells.
         """
         present = column.drop_null() if column.null_count else column
-        rows = self._rows(present)
+        rows = of_lines(self._decoder, present)
         columns = {name: _column(rows, name, kind) for name, kind in self.types.items()}
         if column.null_count:
             places = pc.cumulative_sum(pc.cast(column.is_valid(), pa.int64()))
             places = pc.if_else(column.is_valid(), pc.subtract(places, 1), None)
             columns = {name: found.take(places) for name, found in columns.items()}
         return columns
-
-    def _rows(self, column: pa.Array) -> list[Any]:
-        # One value per line. One that begins with no brace could be nothing, and one that holds a newline could be
-        # two: together they would pass for the right number.
-        if not _all_begin_with_brace(column):
-            raise SerdeError("a JSON value that does not begin with a brace is read on the record path")
-        lines = b"\n".join(column.to_pylist())
-        if lines.count(b"\n") > max(len(column) - 1, 0):
-            raise SerdeError("a JSON value with a newline in it is read on the record path")
-        try:
-            rows: list[Any] = self._decoder.decode_lines(lines)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise SerdeError(f"a JSON value does not decode: {error}") from error
-        if len(rows) != len(column):
-            raise SerdeError(f"{len(column)} JSON values decode to {len(rows)} rows")
-        return rows
-
-
-def _all_begin_with_brace(column: pa.Array) -> bool:
-    if not len(column):
-        return True
-    _, ends, data = column.buffers()
-    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
-    if (offsets[1:] == offsets[:-1]).any():
-        return False
-    return bool((np.frombuffer(data, np.uint8)[offsets[:-1]] == ord("{")).all())
 
 
 def _column(rows: list[Any], name: str, kind: pa.DataType) -> pa.Array:

@@ -20,7 +20,7 @@ class TypedSerde(Serde[Any]):
 
     def __init__(self, kind: Any) -> None:
         try:
-            self._decode, unknown = self.decoder(kind).decode, plain_classes(kind)
+            self._decoder, unknown = self.decoder(kind), plain_classes(kind)
         except (TypeError, NameError) as error:
             raise SerdeError(f"{kind!r} has no serde; declare a supported type or pass a Serde: {error}") from error
         if unknown:
@@ -29,7 +29,7 @@ class TypedSerde(Serde[Any]):
                 f"no serde can write {names}: make it a dataclass, a msgspec.Struct or a pydantic model, or pass a "
                 "Serde of your own"
             )
-        self.type = kind
+        self.type, self._decode = kind, self._decoder.decode
 
     def serialize(self, value: Any) -> bytes:
         try:

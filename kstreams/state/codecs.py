@@ -8,6 +8,9 @@ every put and so never meets either trouble; whatever does not qualify is serial
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import repeat
+from operator import is_
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,6 +21,8 @@ from kstreams.serdes import Serde
 from kstreams.serdes.registry import has_immutable_values, same_bytes_when_equal
 from kstreams.state.api import StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers, timestamped
+
+_TIMESTAMPED = partial(tuple.__new__, ValueAndTimestamp)  # its own `__new__` is a call of Python for each
 
 
 class KeyCodec:
@@ -94,6 +99,10 @@ class ValueCodec(Protocol):
         """The live value of persisted bytes."""
         ...
 
+    def shown(self, lives: list[Any]) -> list[Any]:
+        """`public` of many; None stays None."""
+        ...
+
 
 class PlainValueCodec:
     """Values alone."""
@@ -124,6 +133,9 @@ class PlainValueCodec:
     def of_bytes(self, data: bytes) -> Any:
         return self.serde.deserialize(data) if self.direct else data
 
+    def shown(self, lives: list[Any]) -> list[Any]:
+        return lives if self.direct else self.serde.decode_rows(pa.array(lives, pa.binary()))
+
 
 class TimestampedValueCodec:
     """`ValueAndTimestamp`s: the changelog has the timestamp as the record's, the disk in front of the value."""
@@ -150,11 +162,24 @@ class TimestampedValueCodec:
     def of_stored(self, column: pa.Array) -> list[Any]:
         values = self._plain.of_stored(cut(column, 8))
         timestamps = integers(cut(column, 0, 8)).to_pylist()
-        pairs = zip(values, timestamps, strict=True)
-        return [None if value is None else ValueAndTimestamp(value, ts) for value, ts in pairs]
+        return _with_timestamps(values, timestamps)
+
+    def shown(self, lives: list[Any]) -> list[Any]:
+        if self.public is None:
+            return lives
+        values = self._plain.shown([None if live is None else live[0] for live in lives])
+        return _with_timestamps(values, [None if live is None else live[1] for live in lives])
 
     def of_bytes(self, data: bytes) -> Any:
         return ValueAndTimestamp(self._plain.of_bytes(data[8:]), int.from_bytes(data[:8], "big", signed=True))
+
+
+def _with_timestamps(values: list[Any], timestamps: list[Any]) -> list[Any]:
+    """Pairs of both; None where there is no value."""
+    pairs = zip(values, timestamps, strict=True)
+    if any(map(is_, values, repeat(None))):
+        return [None if value is None else ValueAndTimestamp(value, timestamp) for value, timestamp in pairs]
+    return list(map(_TIMESTAMPED, pairs))
 
 
 def value_codec(builder: StoreBuilder) -> ValueCodec:

@@ -85,6 +85,7 @@ def test_fields_of_json_are_read_without_the_rest(kind: Any, raw: list[Any], amo
         [b'{"amount":1}\n{"amount":2}', b""],
         [b'{"amount":1} {"amount":2}', b" "],
         [b'{"amount":1} {"amount":2}', b""],
+        [b'{"note":', b'{"amount":1},"amount":1}', b'{"amount":1}{"amount":2}'],
         [b'{"amount":"1"}'],
         [b'{"note":"no amount"}'],
         [b'{"amount":9223372036854775808}'],
@@ -129,3 +130,40 @@ class Checked(msgspec.Struct):
 def test_types_that_only_rows_can_read_say_why(kind: Any, field: str, why: str) -> None:
     with pytest.raises(SerdeError, match=why):
         JsonColumns(kind, [field])
+
+
+OBJECTS = [b'{"amount":%d,"note":"n%d"}' % (n, n) for n in range(20)]
+
+
+def test_many_json_values_are_read_and_written_as_one_by_one() -> None:
+    serde = JsonSerde(AsDataclass)
+    values = [serde.deserialize(data) for data in OBJECTS]
+    column = pa.array([*OBJECTS, None, *OBJECTS], pa.binary())
+    assert serde.decode_rows(column) == [*values, None, *values]
+    assert serde.decode_rows(column.slice(5, 12)) == values[5:17]
+    assert serde.encode_rows(values).to_pylist() == list(map(serde.serialize, values))
+    assert serde.encode_rows([*values, None]).to_pylist() == [*map(serde.serialize, values), None]
+
+
+@pytest.mark.parametrize("broken", [[b'{"note":', b'{"amount":1},"amount":1}', b'{"amount":1}{"amount":2}'], [b"{"]])
+def test_a_json_value_among_many_that_does_not_decode_is_an_error(broken: list[bytes]) -> None:
+    with pytest.raises(SerdeError, match="is not JSON"):
+        JsonSerde(AsDataclass).decode_rows(pa.array([*OBJECTS, *broken], pa.binary()))
+
+
+def test_a_value_among_many_that_json_cannot_write_is_an_error() -> None:
+    with pytest.raises(SerdeError, match="cannot be written as JSON"):
+        JsonSerde(Any).encode_rows([{"a": n} for n in range(20)] + [{"a": object()}])
+
+
+def test_json_that_a_value_holds_as_it_is_may_have_newlines() -> None:
+    values = [msgspec.Raw(b'{"a":\n1}')] * 20
+    assert JsonSerde(Any).encode_rows(values).to_pylist() == [b'{"a":\n1}'] * 20
+
+
+def test_a_subclass_writes_and_reads_each_value_in_its_own_way() -> None:
+    class Spaced(JsonSerde):
+        def serialize(self, value: Any) -> bytes:
+            return super().serialize(value).replace(b":", b": ")
+
+    assert Spaced(Any).encode_rows([{"a": 1}] * 20).to_pylist() == [b'{"a": 1}'] * 20

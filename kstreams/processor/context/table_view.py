@@ -10,6 +10,9 @@ from kstreams.processor.context.operator_context import OperatorContext
 ValueGetter: TypeAlias = Callable[..., Any]
 """Looks up a key of a table: a `ValueAndTimestamp`, or None; that of a versioned table also takes a time in ms."""
 
+ValuesGetter: TypeAlias = Callable[[list[Any]], list[Any]]
+"""Looks many keys up as they are now."""
+
 
 class TableView(Protocol):
     """How a join looks into a table, materialized or not."""
@@ -22,3 +25,7 @@ class TableView(Protocol):
     def bind(self, context: OperatorContext) -> ValueGetter:
         """The live lookup for one task."""
         ...
+
+    def bind_many(self, context: OperatorContext, get: ValueGetter) -> ValuesGetter:
+        """The same for many keys; `get` is what `bind` gave."""
+        return lambda keys: list(map(get, keys))

@@ -82,9 +82,8 @@ class LiveKeyValueStore(LiveStore):
 
     def get_many(self, keys: list[Any]) -> list[Any]:
         """The values of keys, in their order."""
-        live, public = self._keys.live, self._values.public
-        found = self._entries.read_many(keys if live is None else list(map(live, keys)))
-        return found if public is None else [None if value is None else public(value) for value in found]
+        live = self._keys.live
+        return self._values.shown(self._entries.read_many(keys if live is None else list(map(live, keys))))
 
     def put_many(self, keys: list[Any], values: list[Any]) -> None:
         """Put many, in order."""

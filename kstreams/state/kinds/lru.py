@@ -48,6 +48,9 @@ class LruMap(LiveKeyValueStore):
         if len(self._recent) > self._max_entries:
             self._drop(next(iter(self._recent)))
 
+    def get_many(self, keys: list[Any]) -> list[Any]:
+        return list(map(self.get, keys))
+
     def put_many(self, keys: list[Any], values: list[Any]) -> None:
         for key, value in zip(keys, values, strict=True):
             self.put(key, value)

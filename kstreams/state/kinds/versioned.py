@@ -67,6 +67,9 @@ class HistoryCodec:
     def stored(self, values: pa.Array, timestamps: pa.Array) -> pa.Array:
         return values
 
+    def shown(self, lives: list[Any]) -> list[Any]:
+        return lives
+
 
 class LiveVersionedStore(LiveStore):
     """Values by key and time (see `VersionedStore`).

@@ -93,8 +93,7 @@ class LiveWindowStore(LiveStore):
     def get_many(self, keys: list[Any], starts_ms: list[int]) -> list[Any]:
         """The values of many windows, in their order."""
         found: list[Any] = [None] * len(keys)
-        live, public = self._keys.live, self._values.public
-        hidden_ms = self._hidden_ms()
+        live, hidden_ms = self._keys.live, self._hidden_ms()
         for start_ms, places in places_by_start(starts_ms):
             frame = self._known(start_ms) if start_ms > hidden_ms else None
             if frame is None:
@@ -103,7 +102,7 @@ class LiveWindowStore(LiveStore):
             values = frame.read_many(wanted if live is None else list(map(live, wanted)))
             for place, value in zip(places, values, strict=True):
                 found[place] = value
-        return found if public is None else [None if value is None else public(value) for value in found]
+        return self._values.shown(found)
 
     def put_many(self, keys: list[Any], starts_ms: list[int], values: list[Any]) -> None:
         """Put many, in order; the latest window first, since what it lets expire is gone either way."""

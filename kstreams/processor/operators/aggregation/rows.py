@@ -142,7 +142,7 @@ class AggregateOperator(ClosureOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class ResultView:
+class ResultView(TableView):
     """Looks rows up in the store of an aggregation, and gives what others see of its state."""
 
     parent: TableView

@@ -12,7 +12,7 @@ from kstreams.expressions import Expr, Operation, as_function
 from kstreams.processor.columns.evaluation import Evaluation
 from kstreams.processor.columns.lookups import Lookup, OfRow, arrow_type
 from kstreams.processor.columns.source_columns import Columns
-from kstreams.processor.context.table_view import ValueGetter
+from kstreams.processor.context.table_view import ValuesGetter
 
 
 class LiveLookup:
@@ -23,7 +23,7 @@ class LiveLookup:
     lookup : Lookup
     leaves : iterable of Expr
         All that is read in the region.
-    get : ValueGetter
+    get_many : ValuesGetter
         Of the table.
 
     Raises
@@ -32,8 +32,8 @@ class LiveLookup:
         When what is read of the rows has no columnar form.
     """
 
-    def __init__(self, lookup: Lookup, leaves: Iterable[Expr], get: ValueGetter) -> None:
-        self._lookup, self._get = lookup, get
+    def __init__(self, lookup: Lookup, leaves: Iterable[Expr], get_many: ValuesGetter) -> None:
+        self._lookup, self._get_many = lookup, get_many
         self._evaluation = Evaluation(lookup.expressions)
         self._reads = [(repr(leaf), *_reader(leaf.detail)) for leaf in leaves if _is_of(leaf, lookup.step)]
 
@@ -44,8 +44,7 @@ class LiveLookup:
         if self._lookup.where is not None:
             places = pc.if_else(pc.fill_null(columns[repr(self._lookup.where)], False), places, None)
         encoded = places.dictionary_encode()
-        found = [self._get(key) for key in encoded.dictionary.to_pylist()]
-        rows = [None if row is None else row[0] for row in found]
+        rows = [None if row is None else row[0] for row in self._get_many(encoded.dictionary.to_pylist())]
         for name, read, kind in self._reads:
             columns[name] = pa.array(list(map(read, rows)), kind).take(encoded.indices)
         return columns

@@ -9,7 +9,7 @@ from typing import Any
 from kstreams.processor.context.column_handle import ColumnHandle
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.table_view import TableView, ValueGetter
+from kstreams.processor.context.table_view import TableView, ValuesGetter
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import RecordBuffer
 
@@ -20,10 +20,10 @@ ALL_TIME = 2**63 - 1
 class LookupHandle(ColumnHandle):
     """The live lookup of a join."""
 
-    __slots__ = ("get",)
+    __slots__ = ("get_many",)
 
-    def __init__(self, get: ValueGetter) -> None:
-        self.get = get
+    def __init__(self, get_many: ValuesGetter) -> None:
+        self.get_many = get_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class LookupJoinOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         look_up, joiner, left, as_of = self.table.bind(context), self.joiner, self.left, self.as_of
-        context.share_with_columns(LookupHandle(look_up))
+        context.share_with_columns(LookupHandle(self.table.bind_many(context, look_up)))
         select_key = self.select_key or _own_key
 
         def lookup_join(key: Any, value: Any, timestamp: int) -> None:

@@ -114,7 +114,7 @@ class TableJoinMergeOperator(ClosureOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedView:
+class JoinedView(TableView):
     """Looks rows up in both tables of a join that keeps nothing."""
 
     left: TableView

@@ -85,7 +85,7 @@ class TransformOperator(ClosureOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class TransformedView:
+class TransformedView(TableView):
     """Looks rows up in the parent of a transformed table that keeps nothing, and transforms what it finds, or None."""
 
     parent: TableView

@@ -16,7 +16,7 @@ from typing import Any
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.table_view import ValueGetter
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, emitter, make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.rows import Aggregator
@@ -164,7 +164,7 @@ def _final_emitter(store: Any, result: Callable[[Any], Any] | None, forward: For
 
 
 @dataclass(frozen=True, slots=True)
-class SessionStoreView:
+class SessionStoreView(TableView):
     """Looks rows of a table by session up in its store; their time is the session's end."""
 
     store: str

@@ -12,7 +12,7 @@ from typing import Any
 from kstreams.processor.context.chain import Statement, StatementOperator
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.table_view import TableView, ValueGetter
+from kstreams.processor.context.table_view import TableView, ValueGetter, ValuesGetter
 from kstreams.processor.operators.aggregation.emission import emitter, make_tuple
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, ValueAndTimestamp
@@ -181,7 +181,7 @@ class KeptViewOperator(ClosureOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class StoreView:
+class StoreView(TableView):
     """Looks rows up in the table's own store."""
 
     store: str
@@ -194,9 +194,13 @@ class StoreView:
         getter: ValueGetter = context.state_store(self.store).get
         return getter
 
+    def bind_many(self, context: OperatorContext, get: ValueGetter) -> ValuesGetter:
+        getter: ValuesGetter | None = getattr(context.state_store(self.store), "get_many", None)
+        return getter or super(StoreView, self).bind_many(context, get)  # versions are looked up one by one
+
 
 @dataclass(frozen=True, slots=True)
-class MappedView:
+class MappedView(TableView):
     """Looks rows up in the parent of a view that keeps nothing, and maps what it finds."""
 
     parent: TableView

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
-from kstreams.processor.context.table_view import ValueGetter
+from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.emission import Emit, emit_nothing, make_tuple, window_emitter
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.operators.aggregation.rows import Aggregator
@@ -299,7 +299,7 @@ def _window_by_window(windows: FixedSizeWindows, live: LiveWindows, parts: Parts
 
 
 @dataclass(frozen=True, slots=True)
-class WindowStoreView:
+class WindowStoreView(TableView):
     """Looks rows of a windowed table up in its store."""
 
     store: str

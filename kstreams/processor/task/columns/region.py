@@ -63,7 +63,8 @@ class Region:
         self._columns = SourceColumns(plan.source, plan.leaves)
         self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
         self._lookups = [
-            LiveLookup(lookup, plan.leaves, task.handles.of(lookup.step, LookupHandle).get) for lookup in plan.lookups
+            LiveLookup(lookup, plan.leaves, task.handles.of(lookup.step, LookupHandle).get_many)
+            for lookup in plan.lookups
         ]
         self._current = task.context.current
         self._paths = [(target, _live(target, plan.source, task)) for target in plan.targets]
