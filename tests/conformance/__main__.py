@@ -1,8 +1,9 @@
 """`make conformance`: the recorded cases on every engine, with one line `N passed, N failed` for each.
 
-    python -m tests.conformance [--sample] [--engine driver|native|spark]
+    python -m tests.conformance [--sample] [--engine driver|native|kafka|spark]
 
-The driver compares descriptions, rows and stores; the native runtime rows and stores; on Spark see `on_spark`.
+The driver compares descriptions, rows and stores; the native runtime, over the embedded log and over a real Kafka
+(`kafka`), rows and stores; on Spark see `on_spark`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import shutil
 import sys
 from collections.abc import Callable
 
-from tests.conformance import on_native, on_spark, recorded
+from tests.conformance import on_kafka, on_native, on_spark, recorded
 from tests.conformance.test_driver import FAMILIES, differences
+from tests.support.kafka_cluster import can_run
 
 
 def on_driver(cases: list[recorded.Case]) -> list[str]:
@@ -27,16 +29,44 @@ def on_native_runtime(cases: list[recorded.Case]) -> list[str]:
 ENGINES: dict[str, Callable[[list[recorded.Case]], list[str]]] = {
     "driver": on_driver,
     "native": on_native_runtime,
+    "kafka": on_kafka.failures,
     "spark": on_spark.failures,
 }
 
-IN_PART = {"native": (on_native.UPDATES_COUNTED, "it is compared only without the record cache")}
+_IN_PART = on_native.UPDATES_COUNTED, "it is compared only without the record cache"
+IN_PART = {"native": _IN_PART, "kafka": _IN_PART}
 """Cases of which an engine can show a part only, and which: docs/conformance.md says why."""
+
+COMPARABLE = {"kafka": (on_kafka.comparable, on_kafka.LEFT_OUT)}
+"""Which cases an engine can run, where not all, and why not the others."""
+
+
+def is_missing(engine: str) -> str | None:
+    """What an engine needs that is not on this machine."""
+    if engine == "spark" and shutil.which("java") is None:
+        return "Java"
+    return "Java, or Maven" if engine == "kafka" and not can_run() else None
 
 
 def chosen(sample: bool) -> list[recorded.Case]:
     """All cases, or every sixth of each family."""
     return [case for family in FAMILIES for case in recorded.cases(family)[:: 6 if sample else 1]]
+
+
+def compare(engine: str, cases: list[recorded.Case]) -> int:
+    """Print what differs, what cannot be compared and how many passed; how many failed."""
+    comparable, why = COMPARABLE.get(engine, (list, ""))
+    ours = comparable(cases)
+    names = ENGINES[engine](ours)
+    for name in names:
+        print(f"{engine}: {name} differs")
+    in_part, said = IN_PART.get(engine, ((), ""))
+    for name in sorted({case["name"] for case in ours}.intersection(in_part)):
+        print(f"{engine}: {name} in part: {said}")
+    if len(ours) < len(cases):
+        print(f"{engine}: {len(cases) - len(ours)} of {len(cases)} cases left out: {why}")
+    print(f"{engine}: {len(ours) - len(names)} passed, {len(names)} failed", flush=True)
+    return len(names)
 
 
 def main() -> int:
@@ -46,18 +76,10 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     for engine in options.engine or ENGINES:
-        if engine == "spark" and shutil.which("java") is None:
-            print("spark: skipped, there is no Java here")
-            continue
-        cases = chosen(options.sample)
-        names = ENGINES[engine](cases)
-        failed += len(names)
-        for name in names:
-            print(f"{engine}: {name} differs")
-        in_part, said = IN_PART.get(engine, ((), ""))
-        for name in sorted({case["name"] for case in cases}.intersection(in_part)):
-            print(f"{engine}: {name} in part: {said}")
-        print(f"{engine}: {len(cases) - len(names)} passed, {len(names)} failed", flush=True)
+        if missing := is_missing(engine):
+            print(f"{engine}: skipped, there is no {missing} here")
+        else:
+            failed += compare(engine, chosen(options.sample))
     return 1 if failed else 0
 
 

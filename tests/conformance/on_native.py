@@ -1,21 +1,21 @@
-"""Runs a recorded case on the native runtime: embedded log, stream thread, RocksDB, commits; one record at a time.
+"""Runs a recorded case on the native runtime: a home of topics, stream thread, RocksDB, commits; one record at a time.
 
 The recordings come from a driver that takes records in the order in which they are piped and commits after each. So the
-thread is stepped by hand: a record is written to its topic, the thread works until it is idle, and commits.
+thread is stepped by hand: a record is written to its topic, the thread works until it has processed all that is there,
+and commits.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-from kstreams.batch import TopicPartition
+from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import ManualClock
 from kstreams.config import Config
-from kstreams.log import open_log
+from kstreams.log import home_of
 from kstreams.log.api import Consumer, Producer
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.job import Job, open_job
@@ -23,17 +23,21 @@ from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.serdes import serde_of
 from kstreams.state import store_kinds
 from kstreams.testing.stores import StoreViews
+from tests.conformance.moved import start_ms
 from tests.conformance.recorded import Case, Rows, Stores, final_tables, replay, tasks_of, wanted
 from tests.native.stepped import one_thread
 
 MOST_COMMITS = 100
+MOST_ROUNDS = 3_000  # without any progress: each waits for records, on Kafka
 UPDATES_COUNTED = {"pipeline-1-10", "pipeline-1-16"}
 """Here an aggregation counts the updates that a record cache behind a repartition topic lets through: how many there
 are depends on the commits, so that only the run without the cache can be compared."""
 
 
-def differs(case: Case, cached: bool = True) -> bool:
+def differs(case: Case, cached: bool = True, servers: str | None = None) -> bool:
     """Whether the native runtime puts out or keeps anything but what was recorded, with or without its record cache.
+
+    The topics are those of a Kafka cluster, which has none yet, or of a new embedded log.
 
     Every row in its order; final tables only where a record cache lies behind a repartition topic: the driver commits,
     and so empties the cache, after each record of that topic, a runtime after all of them.
@@ -44,7 +48,7 @@ def differs(case: Case, cached: bool = True) -> bool:
     if not cached:
         config["statestore.cache.max.bytes"] = 0
     view = final_tables if cached and tasks_of(case) > 1 else replay().by_step_and_topic
-    rows, stores = run_case_native(replay().Application(case, config), case, config)
+    rows, stores = run_case_native(replay().Application(case, config), case, config, servers)
     wanted_rows, wanted_stores = wanted(case, cached=cached)
     return bool(view(rows) != view(wanted_rows) or _sorted(stores, wanted_stores) != _sorted(wanted_stores))
 
@@ -53,7 +57,9 @@ def _sorted(stores: Stores, named: Iterable[str] | None = None) -> Stores:
     return {name: replay().sort_rows(stores[name]) for name in (stores if named is None else named)}
 
 
-def run_case_native(application: Any, case: Case, config: dict[str, Any]) -> tuple[Rows, Stores]:
+def run_case_native(
+    application: Any, case: Case, config: dict[str, Any], servers: str | None = None
+) -> tuple[Rows, Stores]:
     """The output rows of one case, and what its named stores hold in the end.
 
     Parameters
@@ -64,16 +70,18 @@ def run_case_native(application: Any, case: Case, config: dict[str, Any]) -> tup
         The recorded case.
     config : mapping
         Settings of the application.
+    servers : str or None
+        The Kafka cluster with its topics; an embedded log unless given.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as resources:
-        places = {"log.dir": f"{folder}/log", "state.dir": f"{folder}/state", "poll.ms": 0}
-        settings = Config.of({**config, **places})
-        log = resources.enter_context(open_log(Path(folder) / "log"))
+        home = {"log.dir": f"{folder}/log", "poll.ms": 0} if servers is None else {"bootstrap.servers": servers}
+        settings = Config.of({**config, **home, "state.dir": f"{folder}/state"})
+        log = resources.enter_context(home_of(settings).open(settings))
         producer = resources.enter_context(log.producer())
         admin = resources.enter_context(log.admin())
         for topic in application.inputs:
             admin.create_topic(topic)
-        clock = ManualClock()
+        clock = ManualClock(start_ms(case))
         topology = application.builder.build()
         job = open_job(topology, settings, clock, log, lambda _: None, resources)
         thread = one_thread(job, resources)
@@ -110,22 +118,36 @@ def _feed(case: Case, application: Any, job: Job, thread: StreamThread, producer
         else:
             _write(item, application.inputs[item["topic"]], producer)
         job.global_tables.load()
-        _work(thread)
+        _work(thread, job)
         rows += _read(step, application.outputs, reader)
     return rows
 
 
-def _work(thread: StreamThread) -> None:
+def _work(thread: StreamThread, job: Job) -> None:
     """Until nothing is left to do: what a commit makes visible in repartition topics is input again."""
     for _ in range(MOST_COMMITS):
         thread.round()
-        busy = thread.is_busy
-        while thread.is_busy:
-            thread.round()
+        _catch_up(thread, job)
         thread.commit()
-        if not busy:
+        if not _behind(thread, job):
             return
     raise AssertionError(f"the topology still feeds itself after {MOST_COMMITS} commits")
+
+
+def _catch_up(thread: StreamThread, job: Job) -> None:
+    """Process all that is there, however long it takes to come here."""
+    rounds = 0
+    while thread.is_busy or _behind(thread, job):
+        thread.round()
+        rounds = 0 if thread.is_busy else rounds + 1
+        assert rounds < MOST_ROUNDS, f"not processed: {_behind(thread, job)}"
+
+
+def _behind(thread: StreamThread, job: Job) -> list[TopicPartition]:
+    """The inputs of which there is more than what was processed."""
+    processed = {source: offset for task in thread.tasks for source, offset in task.next_offsets.items()}
+    ends = job.admin.end_offsets(processed)
+    return [source for source, offset in processed.items() if offset < ends[source]]
 
 
 def _write(item: dict[str, Any], types: dict[str, Any], producer: Producer) -> None:
@@ -139,10 +161,17 @@ def _write(item: dict[str, Any], types: dict[str, Any], producer: Producer) -> N
 
 def _read(step: int, outputs: dict[str, dict[str, Any]], reader: Consumer) -> Rows:
     rows = []
-    for batch in reader.poll(0.0):
+    for batch in _new(reader):
         types = outputs[batch.source.topic]
         columns = serde_of(types["key"]).decode_rows(batch.keys), serde_of(types["value"]).decode_rows(batch.values)
         headers = ([[n, None if v is None else v.decode()] for n, v in row] for row in batch.header_rows())
         for key, value, timestamp, named in zip(*columns, batch.timestamps.to_pylist(), headers, strict=True):
             rows.append([step, batch.source.topic, key, value, timestamp, named])
     return rows
+
+
+def _new(reader: Consumer) -> Iterator[Batch]:
+    """All that was written since it was asked last."""
+    ends = reader.end_offsets(reader.assignment())
+    while any(reader.position(source) < end for source, end in ends.items()):
+        yield from reader.poll(0.1)
