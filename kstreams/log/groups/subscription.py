@@ -23,12 +23,15 @@ class MemberSubscription(msgspec.Struct, frozen=True):
         The generation that gave it those; -1 for a member that has none.
     instance : str or None
         The name of a static member.
+    had : tuple of TopicPartition
+        What it has given back in order to join, and would have again.
     """
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
     generation: int = -1
     instance: str | None = None
+    had: tuple[TopicPartition, ...] = ()
 
 
 Members = Mapping[str, MemberSubscription]
@@ -62,7 +65,7 @@ def current_owners(members: Members, partitions: Mapping[str, int]) -> dict[Topi
     """
     claims: dict[TopicPartition, list[tuple[int, str]]] = {}
     for member, subscription in members.items():
-        for source in subscription.owned:
+        for source in (*subscription.owned, *subscription.had):
             if source.topic in subscription.topics and source.partition < partitions.get(source.topic, 0):
                 claims.setdefault(source, []).append((subscription.generation, member))
     owners = {}

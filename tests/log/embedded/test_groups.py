@@ -47,6 +47,18 @@ def test_members_that_know_sticky_share(member: Callable[..., EmbeddedConsumer],
     assert log.admin().describe_group("readers").strategy == "sticky"
 
 
+def test_sticky_members_keep_of_what_they_had(member: Callable[..., EmbeddedConsumer], log: EmbeddedLog) -> None:
+    members = [member(partition_assignment_strategy="sticky") for _ in range(2)]
+    share(*members)
+    had = [set(numbers(each)) for each in members]
+    members.append(member(partition_assignment_strategy="sticky"))
+    share(*members)
+    assert all(set(numbers(each)) <= before for each, before in zip(members, had, strict=False))
+    members.pop().close()
+    share(*members)
+    assert [set(numbers(each)) for each in members] == had
+
+
 def test_a_static_member_comes_back_within_the_generation(member: Callable[..., EmbeddedConsumer]) -> None:
     old, other = member(group_instance_id="x"), member()
     share(old)

@@ -53,6 +53,7 @@ class Membership:
         self._coordinator = GroupCoordinator(home, self._group)
         self._generation = -1
         self._has_taken = False  # what its generation gives it
+        self._given: tuple[TopicPartition, ...] = ()  # by the last generation that it took part in
         self._wants_round = False  # whether it has to join though nobody asks it to
         self._was_in = False  # the group, under its id
         self._fenced: FencedError | None = None
@@ -121,14 +122,15 @@ class Membership:
 
     def _lose(self) -> None:
         """What it had may belong to others already."""
-        self._generation, self._has_taken = -1, False
+        self._generation, self._has_taken, self._given = -1, False, ()
         self._give_back(self._reading.assignment(), self._listeners.lost or self._listeners.revoked)
 
     def _join(self) -> None:
-        if not self._assignors[0].cooperative:
+        is_eager = not self._assignors[0].cooperative
+        if is_eager:
             self._give_back(self._reading.assignment(), self._listeners.revoked)
-        owned = tuple(sorted(self._reading.assignment()))
-        subscription = MemberSubscription(self._topics.topics(), owned, self._generation, self._instance)
+        owned, had = tuple(sorted(self._reading.assignment())), self._given if is_eager else ()
+        subscription = MemberSubscription(self._topics.topics(), owned, self._generation, self._instance, had)
         names = tuple(assignor.name for assignor in self._assignors)
         session_ms, poll_ms = self._settings["session.timeout.ms"], self._settings["max.poll.interval.ms"]
         self._coordinator.bring(Join(Member(self._id, names, subscription, session_ms, poll_ms)))
@@ -146,7 +148,7 @@ class Membership:
     def _take(self, generation: int, given: tuple[TopicPartition, ...]) -> None:
         """Read what the new generation gives, after what it takes away was given back."""
         owned = self._reading.assignment()
-        self._generation, self._has_taken = generation, False
+        self._generation, self._has_taken, self._given = generation, False, given
         revoked, added = owned - set(given), sorted(set(given) - owned)
         self._wants_round = bool(revoked)  # others wait for it
         self._give_back(revoked, self._listeners.revoked)
