@@ -46,7 +46,7 @@ class KafkaCluster:
     """Brokers 1 to `nodes`, each a controller too. Processes are ended by their ids, the data is deleted.
 
     With `proxied`, clients reach them through `proxy`, which may lose what they answer. With `users`, names with their
-    passwords, clients have to log in.
+    passwords, clients have to log in; with a `certificate`, a file with it and its private key, over TLS.
     """
 
     def __init__(
@@ -56,8 +56,10 @@ class KafkaCluster:
         *,
         proxied: bool = False,
         users: Mapping[str, str] | None = None,
+        certificate: Path | None = None,
     ) -> None:
         self._settings, self._users = dict(settings or {}), dict(users or {})
+        self._certificate = certificate
         self._folder = Path(tempfile.mkdtemp(prefix="kstreams-kafka-"))
         ports = _free_ports(3 * nodes)
         self._ports = dict(enumerate(ports[:nodes], 1))
@@ -130,7 +132,7 @@ class KafkaCluster:
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT,"
-            "LOGIN:SASL_PLAINTEXT",
+            f"LOGIN:{'SASL_PLAINTEXT' if self._certificate is None else 'SASL_SSL'}",
             "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{port}" for n, port in self._controllers.items()),
             "log.dirs": self._folder / f"data-{node}",
             "default.replication.factor": copies,
@@ -157,10 +159,14 @@ class KafkaCluster:
             listens["PROXIED"], told["PROXIED"] = self._further[node], self.proxy.ports[node - 1]
         if self._users:
             listens["LOGIN"] = told["LOGIN"] = self._further[node]
-        return self._logins() | {
-            name: ",".join(f"{kind}://127.0.0.1:{port}" for kind, port in each.items())
-            for name, each in (("listeners", listens), ("advertised.listeners", told))
-        }
+        return (
+            self._logins()
+            | self._encryption()
+            | {
+                name: ",".join(f"{kind}://127.0.0.1:{port}" for kind, port in each.items())
+                for name, each in (("listeners", listens), ("advertised.listeners", told))
+            }
+        )
 
     def _logins(self) -> dict[str, str]:
         users = " ".join(f'user_{name}="{password}"' for name, password in self._users.items())
@@ -173,6 +179,12 @@ class KafkaCluster:
             if self._users
             else {}
         )
+
+    def _encryption(self) -> dict[str, str]:
+        ssl = "listener.name.login.ssl."
+        if self._certificate is None:
+            return {}
+        return {f"{ssl}keystore.type": "PEM", f"{ssl}keystore.location": str(self._certificate)}
 
     def _told_ports(self) -> list[int]:
         """The ports of which clients know."""
