@@ -10,7 +10,7 @@ from typing import Any
 
 from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
-from kstreams.log.api import Ability
+from kstreams.log.api import Ability, Consumer, Producer
 from kstreams.log.embedded.admin import EmbeddedAdmin
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.consumer import EmbeddedConsumer
@@ -21,6 +21,7 @@ from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 from kstreams.log.embedded.upkeep.consistency import check_against_segments
 from kstreams.log.embedded.upkeep.housekeeping import CleaningResult, Housekeeper, clean_topic
+from kstreams.log.interceptors import consumer_with, producer_with
 from kstreams.log.settings import choice
 from kstreams.private import make_folder
 
@@ -88,13 +89,13 @@ class EmbeddedLog:
         """Everything."""
         return frozenset(Ability)
 
-    def producer(self, config: Mapping[str, Any] | None = None) -> EmbeddedProducer:
+    def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
         """A new producer; see `kstreams.log.api.Log`."""
-        return EmbeddedProducer(self._home, config)
+        return producer_with(config, lambda settings: EmbeddedProducer(self._home, settings))
 
-    def consumer(self, config: Mapping[str, Any] | None = None) -> EmbeddedConsumer:
+    def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
         """A new consumer; see `kstreams.log.api.Log`."""
-        return EmbeddedConsumer(self._home, config)
+        return consumer_with(config, lambda settings: EmbeddedConsumer(self._home, settings))
 
     def coordinator(self, transactional_id: str) -> EmbeddedCoordinator:
         """A new coordinator; see `kstreams.log.api.Log`."""

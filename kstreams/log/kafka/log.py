@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kstreams.errors import UnsupportedError
-from kstreams.log.api import Ability
+from kstreams.log.api import Ability, Consumer, Producer
+from kstreams.log.interceptors import consumer_with, producer_with
 from kstreams.log.kafka.admin import KafkaAdmin
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.consumer import KafkaConsumer
@@ -25,9 +26,9 @@ class KafkaLog:
         """Groups."""
         return frozenset({Ability.GROUPS})
 
-    def producer(self, config: Mapping[str, Any] | None = None) -> KafkaProducer:
+    def producer(self, config: Mapping[str, Any] | None = None) -> Producer:
         """A new producer; idempotent, and transactional with a `transactional.id`."""
-        return KafkaProducer(self._connection, config)
+        return producer_with(config, lambda settings: KafkaProducer(self._connection, settings))
 
     def coordinator(self, transactional_id: str) -> NoReturn:
         """Kafka commits one transaction at a time: none is committed together with others."""
@@ -36,11 +37,9 @@ class KafkaLog:
             "once: use the native engine, or keep the topics in the embedded log (leave bootstrap.servers out)."
         )
 
-    def consumer(self, config: Mapping[str, Any] | None = None) -> KafkaConsumer:
+    def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
         """A new consumer; with a `group.id`, one of a group."""
-        if config is not None and config.get("group.id") is not None:
-            return KafkaGroupConsumer(self._connection, config)
-        return KafkaConsumer(self._connection, config)
+        return consumer_with(config, self._consumer)
 
     def admin(self) -> KafkaAdmin:
         """A new admin."""
@@ -59,3 +58,8 @@ class KafkaLog:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _consumer(self, settings: Mapping[str, Any]) -> Consumer:
+        if settings.get("group.id") is not None:
+            return KafkaGroupConsumer(self._connection, settings)
+        return KafkaConsumer(self._connection, settings)
