@@ -315,6 +315,17 @@ class Admin(Protocol):
         """Change some settings of a topic; None takes one back to its default."""
         ...
 
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have so many partitions. Those that it has stay as they are; keys may go to others from now on.
+
+        Raises
+        ------
+        ConfigError
+            When the topic has as many already, or more: partitions are never taken away.
+        UnknownTopicError
+        """
+        ...
+
     def delete_topic(self, name: str) -> None: ...
     def topics(self) -> dict[str, TopicDescription]: ...
     def describe_topic(self, name: str) -> TopicDescription:
@@ -342,6 +353,10 @@ class Admin(Protocol):
 
     def groups(self) -> list[str]: ...
     def describe_group(self, group: str) -> GroupDescription: ...
+    def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
+        """The descriptions of several groups, which are asked for together."""
+        ...
+
     def delete_group(self, group: str) -> None:
         """Forget a group and its offsets; raises LogError while it has members."""
         ...
@@ -363,7 +378,8 @@ class Log(Protocol):
         """Settings by Kafka's names.
 
         `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`, `buffer.memory`,
-        `max.block.ms`; `transaction.coordinator`, the token of the coordinator that commits its transactions; and
+        `max.block.ms`; `metadata.max.age.ms`, after how long it looks whether a topic has got more partitions;
+        `transaction.coordinator`, the token of the coordinator that commits its transactions; and
         `delivery.report.only.error`: callbacks tell of failures alone, which costs less.
         """
         ...

@@ -33,6 +33,13 @@ def test_topics_are_written_and_read_with_the_same_output(kstreams, home):
     assert kstreams.ok("topics", "list", "--json").out == ""
 
 
+def test_a_topic_gets_more_partitions(kstreams, home):
+    kstreams.ok("topics", "create", "words", "--config", "retention.ms=600000")
+    kstreams.ok("topics", "alter", "words", "--partitions", "3", "-c", "retention.ms=")
+    assert kstreams.ok("topics", "list").out.splitlines()[1:] == ["words\t3\t0\t"]
+    assert "3 partitions" in kstreams("topics", "alter", "words", "-p", "2").err
+
+
 def test_an_unknown_topic_is_named_with_the_nearest(kstreams, home):
     kstreams.ok("topics", "create", "flights")
     refused = kstreams("consume", "flight", "--until-end")

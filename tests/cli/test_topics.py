@@ -15,6 +15,19 @@ def test_a_topic_is_created_listed_and_described(kstreams):
     assert [(part["partition"], part["next_offset"]) for part in described] == [(0, 0), (1, 0)]
 
 
+def test_a_topic_gets_more_partitions_and_other_settings(kstreams):
+    kstreams.ok("topics", "create", "lines", "--config", "retention.ms=5")
+    altered = kstreams.ok("topics", "alter", "lines", "-p", "3", "-c", "retention.ms=", "-c", "segment.bytes=2048")
+    assert altered.err.splitlines() == ["lines has 3 partitions"]
+    assert kstreams.ok("topics", "list").out.splitlines()[1:] == ["lines\t3\t0\tsegment.bytes=2048"]
+
+    refused = kstreams("topics", "alter", "lines", "--partitions", "2")
+    assert refused.status == 1
+    assert "3 partitions" in refused.err
+    assert kstreams("topics", "alter", "lines").status == 2
+    assert "'lines'" in kstreams("topics", "alter", "line", "-p", "4").err
+
+
 def test_into_a_pipe_a_list_is_tab_separated_and_names_only_changed_settings(kstreams):
     kstreams.ok("topics", "create", "a")
     kstreams.ok("topics", "create", "b", "-c", "retention.ms=5")

@@ -31,7 +31,7 @@ def list_(as_json: AsJson = False, log_dir: LogDir = None) -> None:
     Example: `kstreams groups list --json`
     """
     with open_home(log_dir).admin() as admin:
-        print_rows((_summary(admin, name) for name in admin.groups()), as_json=as_json, title="Groups")
+        print_rows(_summaries(admin), as_json=as_json, title="Groups")
 
 
 @groups.command()
@@ -52,7 +52,9 @@ def lag(name: GroupName, as_json: AsJson = False, log_dir: LogDir = None) -> Non
     Example: `kstreams groups lag flight-counts`
     """
     with open_home(log_dir).admin() as admin:
-        print_rows(_lags(admin, _known(admin, name)), as_json=as_json, title=name)
+        group, committed = _known(admin, name), admin.committed(name, _everything(admin))
+        bounds = _bounds(admin, committed.keys() | _readers(group).keys())
+        print_rows(_lags(group, committed, bounds), as_json=as_json, title=name)
 
 
 @groups.command()
@@ -82,7 +84,7 @@ def reset(
     home = home_named(log_dir)
     with opened(home) as log, log.admin() as admin:
         require_inactive(home, _known(admin, name), f"the group {name} cannot be reset")
-        before = _committed(admin, name)
+        before = admin.committed(name, _everything(admin))
         if topic is not None:
             before = {source: at for source, at in before.items() if source.topic in topic}
         if not before:
@@ -113,10 +115,15 @@ def _known(admin: Admin, name: str) -> GroupDescription:
     return admin.describe_group(name)
 
 
-def _summary(admin: Admin, name: str) -> dict[str, Any]:
-    group = admin.describe_group(name)
-    behind = sum(row["lag"] for row in _lags(admin, group))
-    return {"group": name, "state": group.state, "members": len(group.members), "lag": behind}
+def _summaries(admin: Admin) -> Iterator[dict[str, Any]]:
+    """A row per group; the ends of partitions are asked for once, for all groups."""
+    groups, everything = admin.describe_groups(admin.groups()), _everything(admin)
+    committed = {name: admin.committed(name, everything) for name in groups}
+    sources = {source for name, group in groups.items() for source in committed[name].keys() | _readers(group).keys()}
+    bounds = _bounds(admin, sources)
+    for name, group in groups.items():
+        behind = sum(row["lag"] for row in _lags(group, committed[name], bounds))
+        yield {"group": name, "state": group.state, "members": len(group.members), "lag": behind}
 
 
 def _members(group: GroupDescription) -> Iterator[dict[str, Any]]:
@@ -132,27 +139,37 @@ def _members(group: GroupDescription) -> Iterator[dict[str, Any]]:
         yield common | {"member": None, "instance": None, "partitions": []}
 
 
-def _committed(admin: Admin, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
+def _everything(admin: Admin) -> list[TopicPartition]:
     topics = admin.topics().values()
-    return admin.committed(
-        name, [TopicPartition(each.name, number) for each in topics for number in range(each.partitions)]
-    )
+    return [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
 
 
-def _lags(admin: Admin, group: GroupDescription) -> Iterator[dict[str, Any]]:
-    """A row per partition that is committed or read."""
-    readers = {source: member.id for member in group.members for source in member.partitions}
-    committed = _committed(admin, group.name)
-    sources = sorted(readers.keys() | committed.keys())
+def _readers(group: GroupDescription) -> dict[TopicPartition, str]:
+    return {source: member.id for member in group.members for source in member.partitions}
+
+
+def _bounds(admin: Admin, sources: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    """Where partitions begin and end."""
     begins, ends = admin.beginning_offsets(sources), admin.end_offsets(sources)
-    for source in sources:
+    return {source: (begins[source], ends[source]) for source in sources}
+
+
+def _lags(
+    group: GroupDescription,
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    bounds: Mapping[TopicPartition, tuple[int, int]],
+) -> Iterator[dict[str, Any]]:
+    """A row per partition that is committed or read."""
+    readers = _readers(group)
+    for source in sorted(readers.keys() | committed.keys()):
+        begin, end = bounds[source]
         at = committed[source].offset if source in committed else None
         yield {
             "topic": source.topic,
             "partition": source.partition,
             "committed": at,
-            "end": ends[source],
-            "lag": max(0, ends[source] - (begins[source] if at is None else at)),
+            "end": end,
+            "lag": max(0, end - (begin if at is None else at)),
             "member": readers.get(source),
         }
 

@@ -1,8 +1,9 @@
-"""`kstreams topics`: create, list, describe, delete."""
+"""`kstreams topics`: create, list, describe, alter, delete."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from kstreams.log.api import Admin, GroupDescription, TopicDescription
 from kstreams.log.homes import TopicHome
 from kstreams.log.topic_types import TopicTypes, types_of
 
-topics = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+topics = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 
 
 @topics.command()
@@ -56,7 +57,12 @@ def list_(
     defaults = {} if as_json else home.topic_defaults()
     with opened(home).admin() as admin:
         found = sorted(admin.topics().values())
-        rows = ({**_summary(admin, topic), "config": _changed(topic, defaults)} for topic in found)
+        held = _records(admin, found)
+        rows = (
+            {"topic": topic.name, "partitions": topic.partitions, "records": held[topic.name]}
+            | {"config": _changed(topic, defaults)}
+            for topic in found
+        )
         print_rows(rows, as_json=as_json, title="Topics")
 
 
@@ -74,8 +80,36 @@ def describe(name: TopicName, as_json: AsJson = False, log_dir: LogDir = None) -
         settings = {
             key: value for key, value in _changed(topic, home.topic_defaults()).items() if key not in types.settings()
         }
-        rows = (row | noted | {"config": settings} for row in _partitions(admin, topic))
+        rows = (row | noted | {"config": settings} for row in _partitions(admin, [topic]))
         print_rows(rows, as_json=as_json, title=name)
+
+
+@topics.command()
+def alter(
+    name: TopicName,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="How many partitions it is to have: more than now.")
+    ] = None,
+    config: Settings = None,
+    log_dir: LogDir = None,
+) -> None:
+    """Give a topic more partitions, or other settings; `--config KEY=` takes a setting back to its default.
+
+    Records stay where they are. A key may go to another partition from then on, apart from its earlier records:
+    applications that keep state by key are to be reset.
+
+    Examples: `kstreams topics alter flights --partitions 8`, `kstreams topics alter flights -c retention.ms=600000`
+    """
+    if partitions is None and not config:
+        raise typer.BadParameter("name what is to change", param_hint="--partitions or --config")
+    settings = {key: value or None for key, value in settings_of(config).items()}
+    with open_home(log_dir).admin() as admin:
+        if settings:
+            admin.alter_topic(name, settings)
+        if partitions is not None:
+            admin.add_partitions(name, partitions)
+        count = admin.describe_topic(name).partitions
+    typer.echo(f"{name} has {counted(count, 'partition')}", err=True)
 
 
 @topics.command()
@@ -102,8 +136,7 @@ def delete(
 
 def _refuse_read(home: TopicHome, admin: Admin, topic: TopicDescription) -> None:
     """Nothing is deleted under those who read it: groups that have it by assignment, by commit or as their own."""
-    for name in admin.groups():
-        group = admin.describe_group(name)
+    for name, group in admin.describe_groups(admin.groups()).items():
         if _reads(admin, group, topic):
             refusal = f"without --force, {topic.name} is not deleted while the group {name} reads it"
             require_inactive(home, group, refusal)
@@ -116,7 +149,7 @@ def _reads(admin: Admin, group: GroupDescription, topic: TopicDescription) -> bo
 
 
 def _refuse_held(admin: Admin, topic: TopicDescription) -> None:
-    held = _records(admin, topic)
+    held = _records(admin, [topic])[topic.name]
     if held:
         raise LogError(f"{topic.name} holds {counted(held, 'record')}; delete it with --force to lose them")
 
@@ -125,21 +158,18 @@ def _sources(topic: TopicDescription) -> list[TopicPartition]:
     return [TopicPartition(topic.name, number) for number in range(topic.partitions)]
 
 
-def _summary(admin: Admin, topic: TopicDescription) -> dict[str, Any]:
-    return {"topic": topic.name, "partitions": topic.partitions, "records": _records(admin, topic)}
-
-
 def _changed(topic: TopicDescription, defaults: Mapping[str, str]) -> dict[str, str]:
     """The settings that are not the default."""
     return {key: value for key, value in topic.config.items() if value != defaults.get(key)}
 
 
-def _partitions(admin: Admin, topic: TopicDescription) -> Iterator[dict[str, Any]]:
-    members = _sources(topic)
+def _partitions(admin: Admin, topics: Sequence[TopicDescription]) -> Iterator[dict[str, Any]]:
+    """A row per partition; all are asked for together."""
+    members = [source for topic in topics for source in _sources(topic)]
     begin, end = admin.beginning_offsets(members), admin.end_offsets(members)
     for member in members:
         yield {
-            "topic": topic.name,
+            "topic": member.topic,
             "partition": member.partition,
             "first_offset": begin[member],
             "next_offset": end[member],
@@ -147,5 +177,9 @@ def _partitions(admin: Admin, topic: TopicDescription) -> Iterator[dict[str, Any
         }
 
 
-def _records(admin: Admin, topic: TopicDescription) -> int:
-    return sum(row["records"] for row in _partitions(admin, topic))
+def _records(admin: Admin, topics: Sequence[TopicDescription]) -> Counter[str]:
+    """How many records each topic holds."""
+    held = Counter[str]()
+    for row in _partitions(admin, topics):
+        held[row["topic"]] += row["records"]
+    return held

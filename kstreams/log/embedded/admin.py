@@ -10,7 +10,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, UnknownTopicError
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.embedded.catalogue import group_offsets
-from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, insert_topic, update_config
+from kstreams.log.embedded.catalogue.catalogue import Topic, delete_topic, grow_topic, insert_topic, update_config
 from kstreams.log.embedded.catalogue.group_rows import forget_group, known_groups, read_group
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
@@ -31,17 +31,10 @@ class EmbeddedAdmin:
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Create a topic; raises TopicExistsError, or ConfigError for a name or setting that cannot be."""
-        if not 1 <= partitions <= MOST_PARTITIONS:
-            raise ConfigError(f"A topic has 1 to {MOST_PARTITIONS} partitions, not {partitions}.")
+        _check_number(partitions)
         settings = full_config(config)
         with insert_topic(self._catalogue, check_topic_name(name), partitions, settings) as topic:
-            folder = self._home.topic_folder(topic)
-            shutil.rmtree(folder, ignore_errors=True)  # left by a process that died while it created
-            for number in range(partitions):
-                create_partition(folder / str(number), self._home.disk)
-            if self._home.durability == "fsync":
-                self._home.disk.sync_folder(folder)
-                self._home.disk.sync_folder(folder.parent)
+            self._make(topic, range(partitions))
 
     def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
         """Change some settings of a topic, None to take one back; ConfigError for one that cannot be."""
@@ -49,6 +42,12 @@ class EmbeddedAdmin:
             topic = self._catalogue.topic(name)
             wanted = {key: value for key, value in {**topic.config, **config}.items() if value is not None}
             update_config(database, topic, full_config(wanted))
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have so many partitions; ConfigError unless these are more than it has."""
+        with grow_topic(self._catalogue, name, total) as topic:
+            _check_number(total)
+            self._make(topic, range(topic.partitions, total))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records and the offsets that groups committed for it."""
@@ -112,11 +111,14 @@ class EmbeddedAdmin:
 
     def describe_group(self, group: str) -> GroupDescription:
         """The group's state, generation and members."""
-        self._bury_dead(group)
-        found = read_group(self._catalogue, group)
-        state = found.state if group in self.groups() else GroupState.DEAD
-        members = tuple(MemberDescription(each.id, each.instance, each.assignment) for each in found.members.values())
-        return GroupDescription(group, state.value, found.generation, found.strategy, members)
+        return self.describe_groups([group])[group]
+
+    def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
+        """The states, generations and members of several groups."""
+        for group in groups:
+            self._bury_dead(group)
+        known = set(self.groups())
+        return {group: self._described(group, is_known=group in known) for group in groups}
 
     def close(self) -> None:
         """Nothing to release: the catalogue belongs to the log."""
@@ -126,6 +128,22 @@ class EmbeddedAdmin:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _described(self, group: str, *, is_known: bool) -> GroupDescription:
+        found = read_group(self._catalogue, group)
+        state = found.state if is_known else GroupState.DEAD
+        members = tuple(MemberDescription(each.id, each.instance, each.assignment) for each in found.members.values())
+        return GroupDescription(group, state.value, found.generation, found.strategy, members)
+
+    def _make(self, topic: Topic, numbers: range) -> None:
+        """Make the folders of new partitions, in the place of what a process left that died while it made them."""
+        folder = self._home.topic_folder(topic)
+        for number in numbers:
+            shutil.rmtree(folder / str(number), ignore_errors=True)
+            create_partition(folder / str(number), self._home.disk)
+        if self._home.durability == "fsync":
+            self._home.disk.sync_folder(folder)
+            self._home.disk.sync_folder(folder.parent)
 
     def _bury_dead(self, group: str) -> None:
         """Take out members whose process has ended, should no other member be there to do it."""
@@ -140,6 +158,11 @@ class EmbeddedAdmin:
             yield topic, partition
         finally:
             partition.close()
+
+
+def _check_number(partitions: int) -> None:
+    if not 1 <= partitions <= MOST_PARTITIONS:
+        raise ConfigError(f"A topic has 1 to {MOST_PARTITIONS} partitions, not {partitions}.")
 
 
 def _mark_deleted(home: LogResources, topic: Topic, number: int) -> None:

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import BufferFullError, LogError, UnknownTopicError
+from kstreams.errors import BufferFullError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
@@ -30,6 +30,7 @@ PRODUCER_SETTINGS = {
     "delivery.report.only.error": Setting(False, flag),
     "linger.ms": Setting(5, number(-1)),
     "max.block.ms": Setting(60_000, number(0)),
+    "metadata.max.age.ms": Setting(5_000, number(0)),
     "transaction.coordinator": Setting(None, text),
     "transaction.timeout.ms": Setting(60_000, number(1)),
     "transactional.id": Setting(None, text),
@@ -45,6 +46,7 @@ class EmbeddedProducer:
     config : mapping or None
         `transactional.id` or `transaction.coordinator` (the token of who commits for it), `transaction.timeout.ms`,
         `compression.type` (for topics that leave it to the producer),
+        `metadata.max.age.ms` (after how long it looks whether a topic has changed),
         `buffer.memory` (bytes), `max.block.ms`, `batch.size` (bytes over all partitions after which they are
         written), `linger.ms` (how long a record may wait for others; -1: until the batch is full or `flush`).
     """
@@ -56,7 +58,7 @@ class EmbeddedProducer:
         self._coordinated = settings["transaction.coordinator"] is not None
         self._identity = _identity(self._catalogue, settings["transactional.id"], settings["transaction.coordinator"])
         self._transaction: int | None = None
-        self._writer = Writer(home, settings["compression.type"])
+        self._writer = Writer(home, settings["compression.type"], settings["metadata.max.age.ms"])
         self._buffer, self._write_at = SendBuffer(self._note), self._batch_size
         self._error: LogError | None = None  # the first since the last flush
         self._spoilt: LogError | None = None  # the first of the transaction: it can only be aborted
@@ -128,7 +130,7 @@ class EmbeddedProducer:
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows of a batch that its topic would never take, and why: too large, without a time or a key it needs."""
-        return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic)[1]))
+        return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic).settings))
 
     def flush(self, timeout: float | None = None) -> None:
         """Write all that was sent; raises the first error since the last flush."""
@@ -222,11 +224,7 @@ class EmbeddedProducer:
             raise LogError("This producer is closed: open another.")
         if self._identity is not None and self._transaction is None:
             raise LogError("A producer with a `transactional.id` sends in transactions: call begin_transaction first.")
-        topic, settings = self._writer.topic(name)
-        if partition is not None and not 0 <= partition < topic.partitions:
-            raise UnknownTopicError(
-                f"The topic {name!r} has the partitions 0 to {topic.partitions - 1}, not {partition}."
-            )
+        topic, settings, _ = self._writer.topic(name, partition)
         if self._buffer.bytes + size > self._most and self._buffer.bytes:
             self._make_room(size)
         if not self._buffer.bytes:

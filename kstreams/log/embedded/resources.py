@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
-from kstreams.errors import UnknownTopicError
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
 from kstreams.log.embedded.disk import Disk, refuse_links
 from kstreams.log.embedded.segments.partition import Partition
@@ -32,10 +31,7 @@ class LogResources:
 
     def partition(self, topic: Topic, number: int) -> Partition:
         """One partition of a topic, opened."""
-        if not 0 <= number < topic.partitions:
-            raise UnknownTopicError(
-                f"The topic {topic.name!r} has the partitions 0 to {topic.partitions - 1}, not {number}."
-            )
+        topic.require(number)
         folder = self.topic_folder(topic)
         refuse_links(folder.parent, folder, folder / str(number))
         return Partition(folder / str(number), TopicPartition(topic.name, number), self.disk)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import UnknownTopicError
@@ -17,6 +18,14 @@ from kstreams.log.embedded.segments.framing import UnwritableError, frame_bodies
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
 
 
+class KnownTopic(NamedTuple):
+    """A topic as it was at a time."""
+
+    topic: Topic
+    settings: TopicSettings
+    since_ms: int
+
+
 class Writer:
     """Appends pending batches to partitions.
 
@@ -25,11 +34,13 @@ class Writer:
     home : LogResources
     compression : str
         For topics that leave it to the producer.
+    max_age_ms : int
+        After how long it looks again whether a topic has changed.
     """
 
-    def __init__(self, home: LogResources, compression: str) -> None:
-        self._home, self._compression = home, compression
-        self._topics: dict[str, tuple[Topic, TopicSettings]] = {}
+    def __init__(self, home: LogResources, compression: str, max_age_ms: int) -> None:
+        self._home, self._compression, self._max_age_ms = home, compression, max_age_ms
+        self._topics: dict[str, KnownTopic] = {}
         self._appenders: dict[TopicPartition, Appender] = {}
         self._touched: set[TopicPartition] = set()
         self._rolled: dict[str, Topic] = {}
@@ -44,12 +55,23 @@ class Writer:
         """The transaction is over."""
         self._stamp = UNSTAMPED
 
-    def topic(self, name: str) -> tuple[Topic, TopicSettings]:
-        """A topic and its settings; UnknownTopicError names the nearest there is."""
+    def topic(self, name: str, partition: int | None = None) -> KnownTopic:
+        """A topic and its settings; UnknownTopicError for one or a partition of it that is not there."""
         known = self._topics.get(name)
-        if known is None:
-            topic = self._home.catalogue.topic(name)
-            known = self._topics[name] = topic, TopicSettings.of(topic.config)
+        if known is None or self._home.clock.now_ms() - known.since_ms >= self._max_age_ms:
+            known = self._look_up(name)
+        if partition is not None and not 0 <= partition < known.topic.partitions:
+            known = self._look_up(name)
+            known.topic.require(partition)
+        return known
+
+    def _look_up(self, name: str) -> KnownTopic:
+        topic = self._home.catalogue.topic(name)
+        known = KnownTopic(topic, TopicSettings.of(topic.config), self._home.clock.now_ms())
+        before = self._topics.get(name)
+        if before is not None and before.topic.id != topic.id:
+            return before  # it was deleted and made anew: who writes to the old one is told
+        self._topics[name] = known
         return known
 
     def write(self, source: TopicPartition, waiting: Sequence[PendingBatch], timeout: float | None) -> None:
@@ -62,7 +84,7 @@ class Writer:
         LogError
             Nothing was written, and no callback is completed.
         """
-        topic, settings = self.topic(source.topic)
+        topic, settings, _ = self.topic(source.topic)
         waiting, bodies, refused = self._encode(source, waiting, settings)
         if waiting:
             try:
@@ -95,7 +117,8 @@ class Writer:
     ) -> tuple[Sequence[PendingBatch], list[FrameBody], list[tuple[PendingBatch, UnwritableError]]]:
         """The batches that can be written, their frames, and the batches that cannot, with the reason."""
         compression = self._compression if settings.compression == "producer" else settings.compression
-        encode = functools.partial(frame_bodies, compression=compression, settings=settings)
+        appended_ms = self._home.clock.now_ms() if settings.log_append_time else None
+        encode = functools.partial(frame_bodies, compression=compression, settings=settings, appended_ms=appended_ms)
         try:
             return waiting, encode([pending.batch for pending in waiting]), []
         except UnwritableError:

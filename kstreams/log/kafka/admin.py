@@ -6,13 +6,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+)
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError, TopicExistsError
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
+from kstreams.log.growth import check_total
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import raised, reason_of
 from kstreams.log.kafka.offset_commits import commit_offsets, commit_refused
@@ -82,6 +91,17 @@ class KafkaAdmin:
             raise refusal(name, {key: value or "" for key, value in changed.items()}, str(error)) from None
         self._connection.forget(name)
 
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have so many partitions, and wait until the cluster knows them; ConfigError if it has as many."""
+        partitions = self._connection.topic_partitions(name).get(name)
+        if not partitions:
+            raise self._connection.unknown(name)
+        check_total(name, partitions, total)
+        futures = self._connection.admin.create_partitions([NewPartitions(name, total)], request_timeout=TIMEOUT_S)
+        outcome(f"The topic {name!r} cannot get more partitions", futures[name])
+        self._connection.forget(name)
+        self._wait(lambda: self._connection.topic_partitions(name).get(name) == total)
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records, and wait until the cluster has forgotten it."""
         if not self._connection.topic_partitions(name).get(name):
@@ -128,15 +148,17 @@ class KafkaAdmin:
         """The group's committed offsets; partitions without one are left out. Open transactions are waited for."""
         if not partitions:
             return {}
-        client, places = self._connection.group(group), [Place(*each) for each in partitions]
-        try:
-            found = self._connection.again(lambda: client.committed(places, timeout=TIMEOUT_S))
-        except KafkaException as error:
-            raise raised(f"What the group {group!r} has committed cannot be read", error) from None
+        asked = ConsumerGroupTopicPartitions(group, [Place(*each) for each in partitions])
+
+        def ask(admin: AdminClient) -> Any:
+            future = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=TIMEOUT_S)[group]
+            return _sound(_result(future).topic_partitions)
+
+        found = self._asked(f"What the group {group!r} has committed cannot be read", ask)
         return {
             TopicPartition(at.topic, at.partition): OffsetAndMetadata(at.offset, _metadata(at))
             for at in found
-            if at.offset != _NO_OFFSET and at.error is None
+            if at.offset != _NO_OFFSET
         }
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -147,24 +169,30 @@ class KafkaAdmin:
 
     def groups(self) -> list[str]:
         """Names of the groups that the cluster knows."""
-        listed = self._asked("Groups cannot be listed", lambda ask: ask.list_consumer_groups(request_timeout=TIMEOUT_S))
-        if listed.errors:
-            raise raised("Groups cannot be listed", KafkaException(listed.errors[0]))
-        return sorted(group.group_id for group in listed.valid)
+
+        def ask(admin: AdminClient) -> Any:
+            listed = _result(admin.list_consumer_groups(request_timeout=TIMEOUT_S))
+            if listed.errors:
+                raise KafkaException(listed.errors[0])
+            return listed.valid
+
+        return sorted(group.group_id for group in self._asked("Groups cannot be listed", ask))
 
     def describe_group(self, group: str) -> GroupDescription:
         """The group's state and members; the cluster does not tell its generation."""
-        found = self._asked(
-            f"The group {group!r} cannot be described",
-            lambda ask: ask.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group],
-            absent=KafkaError.GROUP_ID_NOT_FOUND,
-        )
-        if found is None:
-            return GroupDescription(group, "Dead", None, "", ())
-        members = tuple(
-            MemberDescription(each.member_id, each.group_instance_id or None, _assigned(each)) for each in found.members
-        )
-        return GroupDescription(group, _STATES[found.state], None, found.partition_assignor, members)
+        return self.describe_groups([group])[group]
+
+    def describe_groups(self, groups: Collection[str]) -> dict[str, GroupDescription]:
+        """The states and members of several groups, asked for at once."""
+        if not groups:
+            return {}
+
+        def ask(admin: AdminClient) -> Any:
+            futures = admin.describe_consumer_groups(list(groups), request_timeout=TIMEOUT_S)
+            return {group: _unless_absent(future) for group, future in futures.items()}
+
+        found = self._asked(f"The groups {', '.join(groups)} cannot be described", ask)
+        return {group: _description(group, found[group]) for group in groups}
 
     def delete_group(self, group: str) -> None:
         """Forget a group's offsets; LogError while it has members."""
@@ -173,8 +201,7 @@ class KafkaAdmin:
             raise LogError(f"The group {group!r} has {members} members: stop them before you delete it.")
         self._asked(
             f"The group {group!r} cannot be deleted",
-            lambda ask: ask.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group],
-            absent=KafkaError.GROUP_ID_NOT_FOUND,
+            lambda admin: _unless_absent(admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group]),
         )
 
     def close(self) -> None:
@@ -186,15 +213,12 @@ class KafkaAdmin:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _asked(self, what: str, ask: Callable[[AdminClient], Any], absent: int | None = None) -> Any:
-        """What a request about groups gives, asked again while a coordinator moves; None for what is not there."""
+    def _asked(self, what: str, ask: Callable[[AdminClient], Any]) -> Any:
+        """What a request about groups gives, asked again while a coordinator moves or begins."""
         admin = self._connection.admin
         try:
-            return self._connection.again(lambda: ask(admin).result(timeout=TIMEOUT_S + 5))
+            return self._connection.again(lambda: ask(admin))
         except KafkaException as error:
-            reason = reason_of(error)
-            if absent is not None and reason is not None and reason.code() == absent:
-                return None
             raise raised(what, error) from None
 
     def _wait(self, is_so: Callable[[], bool]) -> None:
@@ -232,6 +256,38 @@ def _metadata(place: Any) -> str:
         return place.metadata or ""
     except UnicodeDecodeError:
         return ""
+
+
+def _result(future: Any) -> Any:
+    return future.result(timeout=TIMEOUT_S + 5)
+
+
+def _unless_absent(future: Any) -> Any:
+    """What is told of a group; None of one that is not there."""
+    try:
+        return _result(future)
+    except KafkaException as error:
+        reason = reason_of(error)
+        if reason is not None and reason.code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return None
+        raise
+
+
+def _sound(places: list[Any]) -> list[Any]:
+    """Partitions of which all was told."""
+    for place in places:
+        if place.error is not None:
+            raise KafkaException(place.error)
+    return places
+
+
+def _description(group: str, found: Any) -> GroupDescription:
+    if found is None:
+        return GroupDescription(group, "Dead", None, "", ())
+    members = tuple(
+        MemberDescription(each.member_id, each.group_instance_id or None, _assigned(each)) for each in found.members
+    )
+    return GroupDescription(group, _STATES[found.state], None, found.partition_assignor, members)
 
 
 def _assigned(member: Any) -> tuple[TopicPartition, ...]:

@@ -112,13 +112,16 @@ class Connection:
 
     def require(self, sources: Collection[TopicPartition]) -> None:
         """Raise UnknownTopicError for a partition that is not there."""
-        for topic in {source.topic for source in sources}:
-            partitions = self.facts(topic).partitions
-            for source in sources:
-                if source.topic == topic and not 0 <= source.partition < partitions:
-                    raise UnknownTopicError(
-                        f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {source.partition}."
-                    )
+        for source in sources:
+            self.require_partition(*source)
+
+    def require_partition(self, topic: str, partition: int) -> None:
+        """Raise UnknownTopicError when a topic does not have a partition, nor has got it meanwhile."""
+        if 0 <= partition < self.facts(topic).partitions:
+            return
+        partitions = self._learn(topic).partitions
+        if not 0 <= partition < partitions:
+            raise UnknownTopicError(f"The topic {topic!r} has the partitions 0 to {partitions - 1}, not {partition}.")
 
     def facts(self, name: str) -> TopicFacts:
         """What a producer has to know of a topic; raises UnknownTopicError, which names the nearest known topic."""

@@ -17,11 +17,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UnknownTopicError
+from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
 from kstreams.log.kafka.failures import has_failed_for_good, raised
+from kstreams.log.kafka.partition_counts import PartitionCounts
 from kstreams.log.kafka.record_checks import nonzero_time, row_bytes, unwritable_rows, whole_names
 from kstreams.log.kafka.transactions import Transactions
 from kstreams.log.record_parts import checked_headers, not_bytes
@@ -57,6 +58,7 @@ class KafkaProducer:
         if given.pop("transaction.coordinator", None) is not None:
             raise ConfigError("Kafka has no `transaction.coordinator`: give a `transactional.id`, and commit with it.")
         self._block_s = int(given.pop("max.block.ms", 60_000)) / 1000
+        max_age_s = int(given.pop("metadata.max.age.ms", 300_000)) / 1000
         if (memory := given.pop("buffer.memory", None)) is not None:
             given["queue.buffering.max.kbytes"] = max(1, int(memory) // 1024)
         if int(given["linger.ms"]) < 0:
@@ -66,6 +68,7 @@ class KafkaProducer:
         ours = {"on_delivery": self._deliveries.report, "delivery.report.only.error": only_failures}
         self._batch_size = int(given["batch.size"])
         self._client = connection.client("producer", lambda full: Client({**full, **ours}), given)
+        self._partitions = PartitionCounts(self._client, connection, max_age_s)
         self._unflushed: Counter[str] = Counter()  # bytes, of topics that take less than a batch at once
         self._turn, self._closed = 0, False
         name = given.get("transactional.id")
@@ -91,16 +94,12 @@ class KafkaProducer:
             When the record can never be written: it is too large, lacks a key that its topic asks for, has the time 0
             or one beyond 64 bits, or a header whose name is no text or holds the character 0. And as for transactions.
         """
-        facts = self._ready(topic)
+        facts, partitions = self._ready(topic), self._partitions.of(topic, partition)
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
             raise not_bytes(key, value)
         named = whole_names(checked_headers(headers)) or None
         time = self._connection.clock.now_ms() if timestamp is None else nonzero_time(timestamp)
-        chosen = self._partition(topic, key, facts) if partition is None else index(partition)
-        if not 0 <= chosen < facts.partitions:
-            raise UnknownTopicError(
-                f"The topic {topic!r} has the partitions 0 to {facts.partitions - 1}, not {chosen}."
-            )
+        chosen = self._partition(key, partitions) if partition is None else index(partition)
         size = row_bytes(key, value, named)
         if size > facts.most_bytes:
             raise LogError(f"A record of {size} bytes is too large for {topic!r}: raise its `max.message.bytes`.")
@@ -119,7 +118,7 @@ class KafkaProducer:
             return
         topic, partition = batch.source
         facts = self._ready(topic)
-        self._connection.require([batch.source])
+        self._partitions.of(topic, partition)
         pending = None if on_delivery is None else self._deliveries.expect(batch.source, len(batch), on_delivery)
         try:
             columns = _columns(batch)
@@ -255,11 +254,11 @@ class KafkaProducer:
             if self._deliveries.spoilt is None:
                 raise
 
-    def _partition(self, topic: str, key: bytes | None, facts: TopicFacts) -> int:
+    def _partition(self, key: bytes | None, partitions: int) -> int:
         if key is not None:
-            return partition_of(key, facts.partitions)
+            return partition_of(key, partitions)
         self._turn += 1
-        return self._turn % facts.partitions
+        return self._turn % partitions
 
     def _make_room(self, topic: str, size: int, facts: TopicFacts) -> None:
         """Let no more wait for a topic than it takes at once: the client makes batches as large as for any other."""

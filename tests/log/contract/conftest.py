@@ -27,7 +27,10 @@ def log(request: pytest.FixtureRequest) -> Iterator[Log]:
             if missing:
                 pytest.skip("; ".join(f"not offered: {each.value}" for each in sorted(missing, key=str)))
         commits.slowly_seen_in = None if Ability.COMMITS_AT_ONCE in home.abilities else home
-        yield home
+        try:
+            yield home
+        finally:
+            commits.slowly_seen_in = None
 
 
 @pytest.fixture

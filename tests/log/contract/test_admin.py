@@ -132,3 +132,14 @@ def test_a_group_that_only_commits_is_empty_and_one_that_is_not_there_is_dead(lo
         readers, nobody = admin.describe_group("readers"), admin.describe_group("nobody")
     assert (readers.name, readers.state, readers.members) == ("readers", "Empty", ())
     assert (nobody.state, nobody.members) == ("Dead", ())
+
+
+def test_groups_are_described_together(log: Log) -> None:
+    with log.admin() as admin:
+        admin.create_topic("words")
+        admin.commit("readers", {TopicPartition("words", 0): OffsetAndMetadata(1)})
+        found = admin.describe_groups(["nobody", "readers"])
+        assert list(found) == ["nobody", "readers"]
+        assert [group.state for group in found.values()] == ["Dead", "Empty"]
+        assert found["readers"] == admin.describe_group("readers")
+        assert admin.describe_groups([]) == {}

@@ -18,6 +18,7 @@ from kstreams.log.embedded.catalogue.journaled_database import DATABASE, Decide,
 from kstreams.log.embedded.catalogue.reconciliation import DAMAGE, choose_copy
 from kstreams.log.embedded.catalogue.rows import Row, topic_config
 from kstreams.log.embedded.disk import Disk
+from kstreams.log.growth import check_total
 from kstreams.log.naming import did_you_mean
 from kstreams.private import make_folder
 
@@ -35,6 +36,13 @@ class Topic(NamedTuple):
     def describe(self) -> TopicDescription:
         """The topic as the API shows it."""
         return TopicDescription(self.name, self.partitions, dict(self.config))
+
+    def require(self, partition: int) -> None:
+        """Raise UnknownTopicError for a partition that it does not have."""
+        if not 0 <= partition < self.partitions:
+            raise UnknownTopicError(
+                f"The topic {self.name!r} has the partitions 0 to {self.partitions - 1}, not {partition}."
+            )
 
 
 class Catalogue:
@@ -154,6 +162,16 @@ def insert_topic(catalogue: Catalogue, name: str, partitions: int, config: dict[
             database.execute("INSERT INTO topics VALUES (?, ?, ?, ?)", (*topic[:3], json.dumps(config)))
         except sqlite3.IntegrityError:
             raise TopicExistsError(f"The topic {name!r} is there already.") from None
+        yield topic
+
+
+@contextmanager
+def grow_topic(catalogue: Catalogue, name: str, total: int) -> Iterator[Topic]:
+    """Give a topic, as it was, more partitions; they are there for others when the caller has made their folders."""
+    with catalogue.write() as database:
+        topic = catalogue.topic(name)
+        check_total(name, topic.partitions, total)
+        database.execute("UPDATE topics SET partitions = ? WHERE id = ?", (total, topic.id))
         yield topic
 
 

@@ -19,8 +19,10 @@ class UnwritableError(LogError):
     """Records that can never be written: too large, without key or time, columns that do not fit together."""
 
 
-def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSettings) -> list[FrameBody]:
-    """The bodies of the frames that hold these batches of one partition, in order.
+def frame_bodies(
+    batches: Sequence[Batch], compression: str, settings: TopicSettings, appended_ms: int | None = None
+) -> list[FrameBody]:
+    """The bodies of the frames that hold these batches of one partition, in order; at a time, where that is given.
 
     Raises
     ------
@@ -33,9 +35,17 @@ def frame_bodies(batches: Sequence[Batch], compression: str, settings: TopicSett
         raise _without_key(source)
     try:
         parts = [part for batch in join_small(batches) for part in halve(batch, settings.max_message_bytes)]
-        return [encode_body(part, compression) for part in parts]
+        return [encode_body(part if appended_ms is None else at_time(part, appended_ms), compression) for part in parts]
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UnwritableError(f"A batch for {source} cannot be written: {error}") from error
+
+
+def at_time(batch: Batch, time_ms: int) -> Batch:
+    """The batch with one time for all its records, which must have had some."""
+    if batch.timestamps.null_count:
+        return batch  # to be refused
+    times = pa.array(np.full(len(batch.timestamps), time_ms, dtype=np.int64))
+    return Batch(batch.source, batch.offsets, batch.keys, batch.values, times, batch.headers)
 
 
 def join_small(batches: Sequence[Batch]) -> Iterator[Batch]:

@@ -34,7 +34,7 @@ TOPIC_SETTINGS = {
     KEY_TYPE: Setting(None, _type),  # ours, as is the next: what the records are, for those who look at them
     VALUE_TYPE: Setting(None, _type),
     "max.message.bytes": Setting(1_048_588, number(1024, MAX_BODY - HEADER_SIZE)),
-    "message.timestamp.type": Setting("CreateTime", choice("CreateTime")),
+    "message.timestamp.type": Setting("CreateTime", choice("CreateTime", "LogAppendTime")),
     "min.compaction.lag.ms": Setting(0, number(0)),
     "retention.bytes": Setting(-1, number(-1)),
     "retention.clock": Setting("wall", choice("wall", "record")),  # ours: what retention.ms counts back from
@@ -64,6 +64,7 @@ class TopicSettings:
     retention_by_record: bool  # age counts from the newest record, not from now
     retention_ms: int
     limits: SegmentLimits
+    log_append_time: bool = False  # records have the time at which they are written
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> TopicSettings:
@@ -81,4 +82,5 @@ class TopicSettings:
             retention_by_record=read["retention.clock"] == "record",
             retention_ms=read["retention.ms"],
             limits=SegmentLimits(read["segment.bytes"], read["segment.ms"]),
+            log_append_time=read["message.timestamp.type"] == "LogAppendTime",
         )
