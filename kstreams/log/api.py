@@ -316,14 +316,7 @@ class Admin(Protocol):
         ...
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Let a topic have so many partitions. Those that it has stay as they are; keys may go to others from now on.
-
-        Raises
-        ------
-        ConfigError
-            When the topic has as many already, or more: partitions are never taken away.
-        UnknownTopicError
-        """
+        """Let a topic have so many partitions; raises ConfigError when it has as many: none is ever taken away."""
         ...
 
     def delete_topic(self, name: str) -> None: ...
