@@ -253,11 +253,12 @@ class Task:
     # time
 
     def punctuate(self) -> bool:
-        """Call the wall-clock punctuators that are due; whether there was one."""
+        """Call the wall-clock punctuators that are due, and log sums of skipped records; whether there was one."""
         with self._errors.explained():
             fired = self._time.punctuate_by_wall_clock()
         if fired:
             self._outputs.send()
+        self.failures.drops.report_if_due()
         return fired
 
     def pass_time(self, awake: Iterable[str] = ()) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -132,7 +133,8 @@ class Client:
     def _count(self) -> Progress:
         job, restored = self.job, sum(self._restored.values())
         now = progress_of(self.threads, job.admin, restored, job.rebuilds.count) if job else progress_of([], None)
-        return with_former(now, self._former)
+        reassigned = job.handovers.again if job else 0
+        return with_former(dataclasses.replace(now, reassigned=reassigned), self._former)
 
     def _restoring(self, progress: RestoreProgress) -> None:
         self._restored[progress.task, progress.store] = progress.restored

@@ -24,6 +24,7 @@ from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
 from kstreams.runtime.native.group.fencing import transactional_id
+from kstreams.runtime.native.handovers import Handovers
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.forgetting import refuse_half_forgotten
 from kstreams.runtime.native.state.global_tables import GlobalTables
@@ -66,6 +67,8 @@ class Job:
         Called with the progress of restores.
     rebuilds : Rebuilds
         Deletes damaged stores.
+    handovers : Handovers
+        Counts how often tasks were given to this process.
     process : str
         The name of this process, new for every start.
     """
@@ -84,6 +87,7 @@ class Job:
     aligned: frozenset[int]
     on_restore: OnRestore
     rebuilds: Rebuilds
+    handovers: Handovers
     process: str
 
     @property
@@ -144,7 +148,7 @@ def open_job(
     tables = _open_global_tables(layout, config, folder, limits, clock, log, admin, resources)
     rebuilds = Rebuilds(config.application_id, folder)
     aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
-    shared = tables, bounds, aligned, on_restore, rebuilds, uuid.uuid4().hex[:16]
+    shared = tables, bounds, aligned, on_restore, rebuilds, Handovers(), uuid.uuid4().hex[:16]
     of_threads, of_tasks = ThreadSettings.of(config), TaskSettings.of(config)
     return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared)
 

@@ -34,6 +34,8 @@ class Progress:
         How often a task was seen to make no progress for `task.timeout.ms`.
     rebuilt : int
         How often the stores of a task were found damaged and were rebuilt from their changelogs.
+    reassigned : int
+        How often a task was given to this process that it had had before.
     """
 
     records_in: int
@@ -44,6 +46,7 @@ class Progress:
     restored: int
     stalls: int
     rebuilt: int = 0
+    reassigned: int = 0
 
 
 def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
@@ -58,6 +61,7 @@ def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
             now.restored,
             now.stalls + before.stalls,
             now.rebuilt,
+            now.reassigned,
         )
     return now
 

@@ -10,6 +10,8 @@ from kstreams.clock import Clock
 
 logger = logging.getLogger("kstreams.processor")
 
+_MOST_MS = 30_000
+
 
 class Drops:
     """Counts by operator and reason, of one task or of a whole run.
@@ -20,7 +22,7 @@ class Drops:
         Begins the lines in the log.
     clock : Clock
     every_ms : int
-        Least time between two sums (`log.summary.interval.ms`); 0 or less: only a last one.
+        Least time between two sums (`log.summary.interval.ms`), half a minute at most; 0 or less: only a last one.
 
     Examples
     --------
@@ -35,7 +37,7 @@ class Drops:
     __slots__ = ("_clock", "_every_ms", "_reported_ms", "_who", "counts", "unreported")
 
     def __init__(self, who: str, clock: Clock, every_ms: int) -> None:
-        self._who, self._clock, self._every_ms = who, clock, every_ms
+        self._who, self._clock, self._every_ms = who, clock, min(every_ms, _MOST_MS)
         self._reported_ms = clock.now_ms()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.unreported: Counter[tuple[str, str]] = Counter()
@@ -51,7 +53,7 @@ class Drops:
         self.counts[kind] += count
 
     def report_if_due(self) -> None:
-        """Log the sums, if it is time. Cheap when nothing was dropped: to be called at every commit."""
+        """Log the sums, if it is time. Cheap when nothing was dropped: to be called often."""
         if self.unreported and 0 < self._every_ms <= self._clock.now_ms() - self._reported_ms:
             self.report()
 

@@ -62,7 +62,7 @@ class TaskManager:
 
     def __init__(self, job: Job, threads: Collection[int], on_change: Callable[[], None]) -> None:
         self._plans = {plan.id: plan for plan in job.layout.tasks}
-        self._together, self._on_change = job.aligned, on_change
+        self._together, self._on_change, self._handovers = job.aligned, on_change, job.handovers
         self._lock = threading.RLock()
         self._updater = StateUpdater(job, self, self._lock)
         self._threads: dict[int, TaskThread] = {}
@@ -85,7 +85,9 @@ class TaskManager:
     def assign(self, active: Collection[TaskId], standby: Collection[TaskId] = ()) -> None:
         """Run these tasks and no others, and keep the stores of those up to date."""
         with self._lock:
+            before = self._wanted or frozenset()
             self._wanted, self._kept = frozenset(active) & self._plans.keys(), frozenset(standby) & self._plans.keys()
+            self._handovers.given(self._wanted - before)
             for task in self._stages.keys() - self._wanted:
                 self._give_up(task)
             self._open()
