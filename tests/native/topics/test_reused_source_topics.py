@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 
 import kstreams as ks
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World
+from tests.native.world import WAIT_S, World, until
 
 TEXTS = {"key": str, "value": str}
 REUSE = {"topology.optimization": "reuse.ktable.source.topics"}
@@ -133,3 +134,28 @@ def test_a_killed_process_leaves_a_table_that_is_brought_up_to_date(topics: Worl
         assert died.returncode == -signal.SIGKILL
         topics.write("names", [("a", f"Anna {turn}", 5 + turn), ("b", f"Bert {turn}", 5 + turn)])
     assert greet(topics, processing_guarantee=guarantee) == {"a": "hi Anna 3", "b": "hi Bert 3"}
+
+
+@BOTH
+def test_a_standby_follows_the_topic_as_far_as_it_is_processed(topics: World, guarantee: str) -> None:
+    settings = {"num_standby_replicas": 1, "processing_guarantee": guarantee, "commit_interval_ms": 20, "poll_ms": 10}
+    with topics.streams(lookup(), **settings) as one, topics.streams(lookup(), **settings) as two:
+        one.start()
+        two.start()
+        until(lambda: all(len(tasks_of(streams)) == 1 for streams in (one, two)))
+        topics.write("greetings", [(key, "hi", 10) for key in "abcd"])
+        until(lambda: topics.table("out") == {"a": "hi Anna", "b": "hi Bert"})
+        topics.write("names", [("b", "Berta", 11), ("d", "Dora", 11)])
+        topics.write("greetings", [(key, "hi", 12) for key in "abcd"])
+        until(lambda: topics.table("out") == {"a": "hi Anna", "b": "hi Berta", "d": "hi Dora"})
+        sleep(1.5)  # the standbys read on
+        before = two.progress().restored
+        assert one.close(WAIT_S)
+        until(lambda: len(tasks_of(two)) == 2)
+        assert two.progress().restored == before
+        names = two.store("names")
+        assert {key: names.get(key).value for key in "abd"} == {"a": "Anna", "b": "Berta", "d": "Dora"}
+
+
+def tasks_of(streams: KafkaStreams) -> set[str]:
+    return {task.task_id for thread in streams.metadata_for_local_threads() for task in thread.tasks}

@@ -36,6 +36,7 @@ class RestoreProgress(NamedTuple):
 
 
 OnRestore = Callable[[RestoreProgress], None]
+Accepted = Callable[[Batch], Batch]
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class StoreRestorer:
     ) -> None:
         """Apply the records of a changelog in the range `offsets`, whose end is not included."""
         start, end = offsets
-        task, total, consumer, accepted = str(plan.id), end - start, self.consumer, self._accepted(plan, source)
+        task, total, consumer, accepted = str(plan.id), end - start, self.consumer, self.accepted(plan, source)
         logger.info("task %s: restoring %s from %s, %d offsets", task, store, source, total)
         consumer.assign([source])
         consumer.seek(source, start)
@@ -128,7 +129,7 @@ class StoreRestorer:
         consumer.assign([])
         logger.info("task %s: restored %s", task, store)
 
-    def _accepted(self, plan: TaskPlan, topic: TopicPartition) -> Callable[[Batch], Batch]:
+    def accepted(self, plan: TaskPlan, topic: TopicPartition) -> Accepted:
         """What a store accepts of its topic: of a changelog every record, of an input those that its source read."""
         reader = next((source for source in plan.sub_topology.sources if topic.topic in source.topics), None)
         if reader is None:

@@ -5,40 +5,53 @@ Kafka Streams: `StandbyTask`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.state.task_metadata import changelogs_of
+from kstreams.runtime.native.state.restore import Accepted, changelog_of
 from kstreams.state.api import TaskState
 
 
 class StandbyTask:
-    """The stores of a task, and the changelogs that they follow.
-
-    A store that keeps an input topic in place of a changelog follows nothing: it is restored when the task is run.
+    """The stores of a task, and what they follow: their changelogs, or the input topics that they keep.
 
     Parameters
     ----------
     plan : TaskPlan
     state : TaskState
     application_id : str
+    accepted : callable
+        What a store accepts of a topic.
     """
 
-    def __init__(self, plan: TaskPlan, state: TaskState, application_id: str) -> None:
+    def __init__(
+        self,
+        plan: TaskPlan,
+        state: TaskState,
+        application_id: str,
+        accepted: Callable[[TaskPlan, TopicPartition], Accepted],
+    ) -> None:
         self.plan, self.state = plan, state
-        self._store_of = {source: store for store, source in changelogs_of(plan, application_id).items()}
+        found = {store.name: changelog_of(store, plan, application_id) for store in plan.sub_topology.stores}
+        self._store_of = {source: store for store, source in found.items() if source is not None}
+        self._accepted = {source: accepted(plan, source) for source in self._store_of}
 
     def positions(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where to read on, in each changelog."""
+        """Where to read on, in each of its sources."""
         held = {source: self.state.changelog_offset(store) or 0 for source, store in self._store_of.items()}
         return {source: max(offset, begins.get(source, 0)) for source, offset in held.items()}
 
     @property
-    def changelogs(self) -> list[TopicPartition]:
+    def sources(self) -> list[TopicPartition]:
         """What it follows."""
         return list(self._store_of)
 
+    @property
+    def inputs(self) -> list[TopicPartition]:
+        """What it follows no further than the task has processed it."""
+        return [source for source in self._store_of if source in self.plan.inputs]
+
     def apply(self, batch: Batch) -> None:
-        """Apply records of one of its changelogs."""
-        self.state.restore(self._store_of[batch.source], batch)
+        """Apply records of one of its sources."""
+        self.state.restore(self._store_of[batch.source], self._accepted[batch.source](batch))

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from time import monotonic
 from typing import Any, Protocol
 
-from kstreams.batch import TopicPartition
+from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError, LogError
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
@@ -61,6 +61,7 @@ class StateUpdater:
         self._kept: dict[TaskId, TaskPlan] | None = None  # None: what is on disk, until it is said what to keep
         self._standbys: dict[TaskId, StandbyTask] = {}  # changed by the thread alone
         self._lags: dict[TaskId, int] = {}
+        self._input_ends: dict[TopicPartition, int] = {}  # of inputs that are followed: up to where they are processed
         self._looked_s = 0.0
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name=f"{job.application.id}-StateUpdater", daemon=True)
@@ -174,9 +175,9 @@ class StateUpdater:
                 self._listener.not_restored(plan.id, error)
 
     def _read_to(self, task: TaskId) -> dict[TopicPartition, int]:
-        """Up to where the changelogs of a standby have been read."""
+        """Up to where the sources of a standby have been read."""
         standby = self._standbys.get(task)
-        return {} if standby is None else {source: self._follower.position(source) for source in standby.changelogs}
+        return {} if standby is None else {source: self._follower.position(source) for source in standby.sources}
 
     def _taken(self, plan: TaskPlan) -> TaskState:
         """The stores of a task: those of its standby, or as they are on disk."""
@@ -203,38 +204,58 @@ class StateUpdater:
         self._close_standbys([task for task in self._standbys if task not in wanted])
         for task, plan in wanted.items():
             if task not in self._standbys:
-                self._standbys[task] = StandbyTask(plan, open_state(plan, self._job), self._job.application.id)
+                of_task = plan, open_state(plan, self._job), self._job.application.id, self._restorer.accepted
+                self._standbys[task] = StandbyTask(*of_task)
         self._assign()
 
     def _assign(self) -> None:
-        """Read the changelogs of the standbys."""
-        changelogs = [source for standby in self._standbys.values() for source in standby.changelogs]
+        """Read what the standbys follow."""
+        followed = [source for standby in self._standbys.values() for source in standby.sources]
         kept = self._follower.assignment()
-        self._follower.assign(changelogs)
-        begins = self._admin.beginning_offsets([source for source in changelogs if source not in kept])
+        self._follower.assign(followed)
+        begins = self._admin.beginning_offsets([source for source in followed if source not in kept])
         for standby in self._standbys.values():
             for source, offset in standby.positions(begins).items():
                 if source not in kept:
                     self._follower.seek(source, offset)
+        self._look_at_inputs()
 
     def _follow(self) -> None:
-        """Apply what is new in the changelogs of the standbys."""
-        of_changelog = {source: standby for standby in self._standbys.values() for source in standby.changelogs}
+        """Apply what is new in what the standbys follow."""
+        standby_of = {source: standby for standby in self._standbys.values() for source in standby.sources}
         for batch in self._follower.poll(_FOLLOW_S, _FOLLOWED_ROWS):
             try:
-                of_changelog[batch.source].apply(batch)
+                standby_of[batch.source].apply(self._processed(batch))
             except CorruptStateError as damage:
                 self._job.rebuilds.delete_damaged(damage, self._job.layout.tasks, self._job.global_tables)
                 raise
         if monotonic() - self._looked_s > _LAGS_S:
+            self._look_at_inputs()
             self._look_at_lags()
 
+    def _processed(self, batch: Batch) -> Batch:
+        """What the task has processed of an input, and committed; all of a changelog."""
+        end = self._input_ends.get(batch.source)
+        if end is None or batch.offsets[-1] < end:
+            return batch
+        self._follower.seek(batch.source, end)
+        return batch.slice(0, int(batch.offsets.searchsorted(end)))
+
+    def _look_at_inputs(self) -> None:
+        """Follow inputs up to where they are processed now."""
+        inputs = [source for standby in self._standbys.values() for source in standby.inputs]
+        committed = self._admin.committed(self._job.application.id, inputs) if inputs else {}
+        self._input_ends = {source: committed[source].offset if source in committed else 0 for source in inputs}
+        processed = {source for source, end in self._input_ends.items() if self._follower.position(source) >= end}
+        self._follower.pause(processed)
+        self._follower.resume([source for source in inputs if source not in processed])
+
     def _look_at_lags(self) -> None:
-        changelogs = sorted(self._follower.assignment())
-        ends = self._follower.end_offsets(changelogs)
-        behind = {source: max(0, ends[source] - self._follower.position(source)) for source in changelogs}
+        followed = sorted(self._follower.assignment())
+        ends = {**self._follower.end_offsets(followed), **self._input_ends}
+        behind = {source: max(0, ends[source] - self._follower.position(source)) for source in followed}
         self._lags = {
-            task: sum(behind[source] for source in standby.changelogs) for task, standby in self._standbys.items()
+            task: sum(behind[source] for source in standby.sources) for task, standby in self._standbys.items()
         }
         self._looked_s = monotonic()
 
@@ -246,4 +267,4 @@ class StateUpdater:
             except (LogError, OSError) as error:
                 logger.warning("closing the standby %s failed: %s", task, error)
         with suppress(LogError):  # who opens the next one sees it too
-            self._follower.assign([s for standby in self._standbys.values() for s in standby.changelogs])
+            self._follower.assign([s for standby in self._standbys.values() for s in standby.sources])
