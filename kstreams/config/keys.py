@@ -213,7 +213,7 @@ _USED = (
         duration(-1),
         0,
         "Time for which a task waits for records of an empty input without lag, so that it can process records in the "
-        "order of time; -1: it does not wait.",
+        "order of time; -1: it does not wait, nor for other tasks that read history.",
     ),
     Key(
         "metadata.max.age.ms",

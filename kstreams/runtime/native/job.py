@@ -62,7 +62,7 @@ class Job:
     bounds : BoundedRun or None
         Where the run ends; None when it does not.
     aligned : frozenset of int
-        The sub-topologies whose tasks advance together in time; none unless the run is bounded.
+        The sub-topologies whose tasks advance together in time.
     on_restore : callable
         Called with the progress of restores.
     rebuilds : Rebuilds
@@ -147,7 +147,7 @@ def open_job(
     limits = StateLimits.of(MemoryShares.of(config))
     tables = _open_global_tables(layout, config, folder, limits, clock, log, admin, resources)
     rebuilds = Rebuilds(config.application_id, folder)
-    aligned = aligned_sub_topologies(layout) if bounds is not None else frozenset()
+    aligned = aligned_sub_topologies(layout)
     shared = tables, bounds, aligned, on_restore, rebuilds, Handovers(), uuid.uuid4().hex[:16]
     of_threads, of_tasks = ThreadSettings.of(config), TaskSettings.of(config)
     return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared)

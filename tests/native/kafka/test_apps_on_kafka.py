@@ -12,7 +12,9 @@ import pytest
 import kstreams as ks
 from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, TopologyError
-from tests.native.world import World, counted, lines, word_count
+from tests.native.order.history import a_year, dropped, hourly_counts, skewed, world_of
+from tests.native.order.history import counted as windowed
+from tests.native.world import World, counted, lines, until, word_count
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_topics import delete_everything
 from tests.support.tcp_proxy import Request
@@ -180,3 +182,19 @@ def test_an_application_goes_on_from_its_last_commit_when_answers_to_a_commit_ar
         repeated = [(row.key, row.value) for row in world.rows("counts", value=int)]
         assert len(repeated) == len(set(repeated))
         assert caplog.text.count("goes on from the last commit") >= 3
+
+
+@BOTH
+def test_history_in_skewed_partitions_gives_what_one_partition_gives(
+    world: World, tmp_path: Path, guarantee: str
+) -> None:
+    rows = a_year(5_000)
+    alone = world_of(tmp_path / "one partition", [rows])
+    alone.run(hourly_counts())
+    home = {"bootstrap.servers": world.settings["bootstrap.servers"], "processing.guarantee": guarantee}
+    many = world_of(tmp_path / "many", skewed(rows), **home)
+    with many.streams(hourly_counts()) as one, many.streams(hourly_counts(), num_stream_threads=2) as two:
+        one.start()
+        two.start()
+        until(lambda: windowed(many) + dropped([one, two]) >= len(rows))
+    assert many.table("counts", value=int) == alone.table("counts", value=int)

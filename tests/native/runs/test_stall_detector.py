@@ -12,6 +12,7 @@ from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.slice_positions import SlicePositions
 from kstreams.runtime.native.thread.stall_detector import StallDetector
 
 LEFT, RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
@@ -22,7 +23,7 @@ def waiting_task(clock: ManualClock) -> ActiveTask:
     plan = TaskPlan(SubTopology(0, (), ()), 0, (LEFT, RIGHT))
     group = PartitionGroup(plan.inputs)
     group.add(Batch.of_rows(LEFT, [Row(b"k", b"v", 1, ())]))
-    return ActiveTask(plan, None, None, group, {LEFT: 0, RIGHT: 0}, clock, 10, 1_000)  # type: ignore[arg-type]
+    return ActiveTask(plan, None, None, group, {LEFT: 0, RIGHT: 0}, SlicePositions({}), clock, 10, 1_000)  # type: ignore[arg-type]
 
 
 def test_a_stall_is_reported_once_with_what_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:

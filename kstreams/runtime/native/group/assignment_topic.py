@@ -13,9 +13,9 @@ import msgspec
 from kstreams.batch import TopicPartition
 from kstreams.errors import TopicExistsError
 from kstreams.log.api import Log
-from kstreams.runtime.native.group.messages import Assignment, ProcessState
+from kstreams.runtime.native.group.messages import Assignment, ProcessState, Slice
 
-_STATE, _ASSIGNMENT, _SHUTDOWN = "state", "assignment", "shutdown"
+_STATE, _ASSIGNMENT, _SLICE, _SHUTDOWN = "state", "assignment", "slice", "shutdown"
 _POLL_S = 0.1
 
 
@@ -43,15 +43,18 @@ class AssignmentTopic:
     latest : Assignment
     states : dict of str to ProcessState
         By process: the last that each has told, dead ones too until they are forgotten.
+    slices : dict of int to Slice
+        The latest of each sub-topology that writes repartition topics.
     shut_down_by : str or None
         The process that has asked all others to stop, since this one reads the topic.
     """
 
     def __init__(self, log: Log, application_id: str) -> None:
         self.name = assignment_topic(application_id)
-        self.latest, self.states = Assignment(), dict[str, ProcessState]()
+        self.latest, self.states, self.slices = Assignment(), dict[str, ProcessState](), dict[int, Slice]()
         self.shut_down_by: str | None = None
         self._made = dict[str, int]()  # the version that each process made last
+        self._cut = dict[tuple[int, str], int]()  # the slice of each sub-topology that each process made last
         self._source = TopicPartition(self.name, 0)
         with log.admin() as admin, suppress(TopicExistsError):
             if self.name not in admin.topics():
@@ -84,6 +87,10 @@ class AssignmentTopic:
         """Let all know an assignment; each leader has a key of its own, so that none is compacted away for another."""
         self._send(_ASSIGNMENT, process, msgspec.json.encode(assignment))
 
+    def cut(self, sub_topology: int, found: Slice, process: str) -> None:
+        """Let all know a slice; each leader has a key of its own here, too."""
+        self._send(f"{_SLICE}-{sub_topology}", process, msgspec.json.encode(found))
+
     def shut_down(self, process: str) -> None:
         """Let a process ask all others to stop."""
         self._send(_SHUTDOWN, process, b"")
@@ -94,6 +101,9 @@ class AssignmentTopic:
         self._send(_SHUTDOWN, process, None)
         if self._made.get(process, self.latest.version) < self.latest.version:
             self._send(_ASSIGNMENT, process, None)
+        for (sub_topology, maker), number in list(self._cut.items()):
+            if maker == process and number < self.slices[sub_topology].number:
+                self._send(f"{_SLICE}-{sub_topology}", process, None)
 
     def close(self) -> None:
         """Release what it holds."""
@@ -109,6 +119,8 @@ class AssignmentTopic:
         kind, _, process = key.decode().partition(" ")
         if kind == _ASSIGNMENT:
             self._take_assignment(process, value)
+        elif kind.startswith(_SLICE):
+            self._take_slice(int(kind.removeprefix(f"{_SLICE}-")), process, value)
         elif kind == _SHUTDOWN:
             self.shut_down_by = process if value is not None else self.shut_down_by
         elif value is None:
@@ -123,6 +135,14 @@ class AssignmentTopic:
         found = msgspec.json.decode(value, type=Assignment)
         if found.version > self.latest.version:
             self.latest, self._made[process] = found, found.version
+
+    def _take_slice(self, sub_topology: int, process: str, value: bytes | None) -> None:
+        if value is None:
+            self._cut.pop((sub_topology, process), None)
+            return
+        found = msgspec.json.decode(value, type=Slice)
+        if found.number > self.slices.get(sub_topology, Slice()).number:
+            self.slices[sub_topology], self._cut[sub_topology, process] = found, found.number
 
     def _send(self, kind: str, process: str, value: bytes | None) -> None:
         self._producer.send(self.name, f"{kind} {process}".encode(), value, partition=0)

@@ -22,8 +22,9 @@ from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import bury
-from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState
+from kstreams.runtime.native.group.messages import Assignment, Pace, ProcessShare, ProcessState, Slice
 from kstreams.runtime.native.group.next_assignment import next_assignment
+from kstreams.runtime.native.group.next_slice import next_slice
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
 logger = logging.getLogger(__name__)
@@ -34,12 +35,29 @@ _PAUSE_S, _GIVE_UP_S = 1.0, 300.0  # after an error of the topics that may pass;
 _COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
 
 
+class SliceKeeper(Protocol):
+    """What knows how far the writers of repartition topics are."""
+
+    writers: dict[int, list[TaskId]]
+    slices: Mapping[int, Slice]
+    changed: threading.Event
+
+    def paces(self, active: Collection[TaskId]) -> dict[str, Pace]:
+        """How far the writers among these tasks are, by sub-topology."""
+        ...
+
+
 class TaskHolder(Protocol):
     """What runs the tasks of a process."""
 
     @property
     def tasks(self) -> Mapping[TaskId, bool]:
         """All tasks of the topology, and whether they have state."""
+        ...
+
+    @property
+    def alignment(self) -> SliceKeeper:
+        """What keeps writers of repartition topics in step."""
         ...
 
     def assign(self, active: Collection[TaskId], standby: Collection[TaskId]) -> None:
@@ -179,7 +197,8 @@ class GroupMember:
                 logger.warning("the group of %s is tried again: %s", self._application_id, error)
                 was_busy = bool(self._stopped.wait(_PAUSE_S))
             if not was_busy:
-                self._stopped.wait(_TICK_S)
+                self._holder.alignment.changed.wait(_TICK_S)
+                self._holder.alignment.changed.clear()
 
     def _tick(self) -> bool:
         """Do what is to be done now; whether there was anything."""
@@ -206,8 +225,9 @@ class GroupMember:
         return True
 
     def _follow(self) -> bool:
-        """Take what the latest assignment gives."""
+        """Take what the latest assignment gives, and the latest slices."""
         latest = self._topic.latest
+        self._holder.alignment.slices = dict(self._topic.slices)
         if latest.version == self._version:
             return False
         if self._id in latest.shares or self._holder.active():
@@ -229,9 +249,11 @@ class GroupMember:
         return True
 
     def _state(self) -> ProcessState:
-        active, standby = (tuple(map(str, sorted(t))) for t in (self._holder.active(), self._holder.standby()))
+        running = self._holder.active()
+        active, standby = (tuple(map(str, sorted(tasks))) for tasks in (running, self._holder.standby()))
         lags = {str(task): self._rounded(lag) for task, lag in self._holder.lags().items()}
         changing = {"member": self._id, "version": self._version, "active": active, "standby": standby, "lags": lags}
+        changing["paces"] = self._holder.alignment.paces(running)
         return msgspec.structs.replace(self._process, **changing)
 
     def _rounded(self, lag: int) -> int:
@@ -250,12 +272,23 @@ class GroupMember:
                 "process %s of %s is no longer there: others get its tasks", state.process, self._application_id
             )
             bury(self._log, self._application_id, self._topic, state)
-        found = self._next({state.member: state for state in told if state.member in members})
+        alive = {state.member: state for state in told if state.member in members}
+        found = self._next({member: msgspec.structs.replace(state, paces={}) for member, state in alive.items()})
         if found is not None:
             self._topic.assign(found, self._process.process)
-        if found is not None or dead:
+        has_cut = self._cut(alive.values())
+        if found is not None or dead or has_cut:
             self._topic.catch_up()
-        return found is not None
+        return found is not None or has_cut
+
+    def _cut(self, states: Collection[ProcessState]) -> bool:
+        """Let writers go on that have all come to the end of their slice; whether there were some."""
+        latest, writers = self._topic.slices, self._holder.alignment.writers
+        found = {sub: next_slice(latest.get(sub, Slice()), states, tasks) for sub, tasks in writers.items()}
+        new = {sub: slice for sub, slice in found.items() if slice is not None}
+        for sub, slice in new.items():
+            self._topic.cut(sub, slice, self._process.process)
+        return bool(new)
 
     def _next(self, states: Mapping[str, ProcessState]) -> Assignment | None:
         """The assignment that follows; worked out only when there is something new."""

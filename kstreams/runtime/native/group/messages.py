@@ -1,13 +1,70 @@
-"""`ProcessState` and `Assignment`: what the processes of an application tell each other, as records of one topic."""
+"""`ProcessState`, `Assignment`, `Slice`: what the processes of an application tell each other, in one topic."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import ClientState
+
+EVERYTHING_MS = 2**63 - 1
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """How far the writers of a repartition topic go before one of them goes further: a slice of event time.
+
+    Parameters
+    ----------
+    number : int
+        Each follows the one before it; of two with the same number the first in the topic counts.
+    time_ms, partition : int
+        Writers up to this partition process what takes them to this stream time, those behind it what takes them to an
+        earlier one.
+    is_open_ended : bool
+        Whether no writer waits for another: all have been at the end of their input.
+    """
+
+    number: int = 0
+    time_ms: int = EVERYTHING_MS
+    partition: int = 0
+    is_open_ended: bool = True
+
+    def until_ms(self, partition: int) -> int:
+        """The stream time to which the writer of a partition goes."""
+        return self.time_ms if partition <= self.partition or self.is_open_ended else self.time_ms - 1
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How far writers of a repartition topic are.
+
+    Parameters
+    ----------
+    done : int
+        The slice whose records they have all written, and that readers see.
+    time_ms, partition : int
+        Where the next slice is to end.
+    has_caught_up : bool
+        Whether they have been at the end of their input since they were opened.
+    """
+
+    done: int
+    time_ms: int
+    partition: int
+    has_caught_up: bool
+
+
+def slowest(paces: Collection[Pace]) -> Pace:
+    """The pace of several writers together; at least one.
+
+    Examples
+    --------
+    >>> slowest([Pace(4, 900, 0, True), Pace(5, 700, 1, False)])
+    Pace(done=4, time_ms=700, partition=1, has_caught_up=False)
+    """
+    time_ms, partition = min((pace.time_ms, pace.partition) for pace in paces)
+    return Pace(min(pace.done for pace in paces), time_ms, partition, all(pace.has_caught_up for pace in paces))
 
 
 class ProcessState(msgspec.Struct, frozen=True):
@@ -31,6 +88,8 @@ class ProcessState(msgspec.Struct, frozen=True):
         How many changelog records it lacks, by task.
     tags : dict of str to str
         Where it runs (`client.tag.*`).
+    paces : dict of str to Pace
+        How far its writers of repartition topics are, by sub-topology; without those of which one is not open yet.
     """
 
     process: str
@@ -41,6 +100,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     standby: tuple[str, ...] = ()
     lags: dict[str, int] = {}
     tags: dict[str, str] = {}
+    paces: dict[str, Pace] = {}
 
     def as_client(self, active: frozenset[TaskId]) -> ClientState:
         """What the assignor is told of it; `active` are the tasks that it owns."""

@@ -14,6 +14,7 @@ from kstreams.errors import CommitFailedError
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.placement import place
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.state_updater import StateUpdater
@@ -58,11 +59,22 @@ class TaskManager:
         The indices of the threads among which tasks are divided.
     on_change : callable
         Called when all tasks that are assigned run, or no longer do.
+
+    Attributes
+    ----------
+    tasks : dict of TaskId to bool
+        All tasks of the topology, and whether they have state.
+    alignment : Alignment
+        What keeps writers of repartition topics in step that do not share a thread.
     """
 
     def __init__(self, job: Job, threads: Collection[int], on_change: Callable[[], None]) -> None:
         self._plans = {plan.id: plan for plan in job.layout.tasks}
-        self._together, self._on_change, self._handovers = job.aligned, on_change, job.handovers
+        is_bounded = job.bounds is not None
+        self._on_change, self._handovers = on_change, job.handovers
+        self._together = job.aligned if is_bounded else frozenset[int]()
+        never_waits = is_bounded or job.settings.max_task_idle_ms < 0
+        self.alignment = Alignment(job.layout, () if never_waits else job.aligned)
         self._lock = threading.RLock()
         self._updater = StateUpdater(job, self, self._lock)
         self._threads: dict[int, TaskThread] = {}

@@ -13,6 +13,7 @@ from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
 from kstreams.runtime.native.state.task_metadata import ENDED, with_task_metadata
 from kstreams.runtime.native.thread.run_length import RunLength
+from kstreams.runtime.native.thread.slice_positions import SlicePositions, SliceRegion
 from kstreams.state.api import TaskState
 from kstreams.state.observed_times import observed_times
 
@@ -31,6 +32,8 @@ class ActiveTask:
         Its input, stamped by the task.
     starts : mapping of TopicPartition to int
         The first offset to process, per input.
+    positions : SlicePositions
+        How far it is in inputs that it processes in another order.
     clock : Clock
     most_records : int
         Longest run (`max.poll.records`).
@@ -47,13 +50,14 @@ class ActiveTask:
         state: TaskState,
         group: PartitionGroup,
         starts: Mapping[TopicPartition, int],
+        positions: SlicePositions,
         clock: Clock,
         most_records: int,
         most_bytes: int,
         ended: bool = False,
     ) -> None:
         self.plan, self.task, self.state, self.group = plan, task, state, group
-        self.next_offsets = dict(starts)
+        self.next_offsets, self.positions = dict(starts), positions
         self.ended = ended
         self._changelog_ends: dict[str, int] = {}
         self._changelogs: dict[str, TopicPartition] = {}
@@ -84,8 +88,15 @@ class ActiveTask:
         is_next = head_ms is not None and head_ms <= self._until_ms and self.group.ready(self._clock.now_ms())
         return is_next or self._is_interrupted
 
-    def add(self, batch: Batch) -> None:
-        """Buffer records of one of the inputs."""
+    def has_more(self) -> bool:
+        """Whether it holds a record that it may process (see `process_until`), now or when other inputs have some."""
+        head_ms = self.group.head_ms()
+        return self._is_interrupted or (head_ms is not None and head_ms <= self._until_ms)
+
+    def add(self, batch: Batch, region: SliceRegion | None = None) -> None:
+        """Buffer records of one of the inputs; in an order of their own, where they are those of a region."""
+        if region is not None:
+            self.positions.add(batch.source, region)
         self.group.add(batch)
 
     def count_deleted(self, source: TopicPartition, start: int, end: int) -> None:
@@ -105,7 +116,7 @@ class ActiveTask:
         counts = self.task.process_interleaved(runs)
         for part, count in zip(runs.parts, counts, strict=True):
             if count:
-                self.next_offsets[part.source] = int(part.offsets[count - 1]) + 1
+                self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
         processed = sum(counts)
         self._is_interrupted = processed < runs.num_records
         self.processed += processed
@@ -145,12 +156,14 @@ class ActiveTask:
             self.task.report_skipped(source.topic, passed)
             if passed > self.next_offsets[source]:
                 self.next_offsets[source] = passed
+                self.positions.skip(source, passed)
                 self.uncommitted = True
 
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What to commit for its inputs; the task metadata goes with the first of them, and with changelogs."""
         changelogs = encode_changelog_ends(self._changelog_ends)
-        metadata = {**self.task.metadata(), ENDED: int(self.ended), **observed_times(self.state), **changelogs}
+        own = {**self.task.metadata(), ENDED: int(self.ended), **self.positions.metadata()}
+        metadata = {**own, **observed_times(self.state), **changelogs}
         first = self.plan.inputs[0]
         offsets = {first: self.next_offsets[first], **self.next_offsets}
         return with_task_metadata(offsets, metadata, self._changelogs, self._changelog_ends)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Admin, Consumer
 from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.slice_buffer import SliceBuffer
 
-_BOUNDED_POLL_S = 0.005  # a bounded run waits only for its own threads, and not for long
+logger = logging.getLogger(__name__)
+
+_SHORT_POLL_S = 0.005  # where it waits only for other tasks, and not for long
 
 
 class InputReader:
@@ -22,14 +27,19 @@ class InputReader:
     consumer : Consumer
     admin : Admin
     job : Job
+    alignment : Alignment
+        Says which rows of repartition topics may be processed.
     """
 
-    def __init__(self, consumer: Consumer, admin: Admin, job: Job) -> None:
+    def __init__(self, consumer: Consumer, admin: Admin, job: Job, alignment: Alignment) -> None:
         self._consumer, self._admin, self._job, self._bounds = consumer, admin, job, job.bounds
+        self._alignment = alignment
+        self._held: dict[TopicPartition, SliceBuffer] = {}
+        self._ends: dict[TopicPartition, tuple[int, int]] = {}  # where what was written before a slice ends
         self._tasks: Sequence[ActiveTask] = ()
         self._task_of: dict[TopicPartition, ActiveTask] = {}
         self._internal = frozenset(job.layout.topic_names.values())
-        self._poll_s = job.settings.poll_s if job.bounds is None else _BOUNDED_POLL_S
+        self._poll_s = job.settings.poll_s if job.bounds is None else _SHORT_POLL_S
         self._most_records = job.settings.max_poll_records
         self._most_buffered_records = job.settings.max_buffered_records
         self._most_buffered_bytes = job.settings.buffered_bytes // 2  # the other half is for output
@@ -43,6 +53,10 @@ class InputReader:
         for source, task in self._task_of.items():
             if before.get(source) is not task:
                 self._consumer.seek(source, task.next_offsets[source])
+                self._ends.pop(source, None)
+                if source.topic in self._alignment.topics:
+                    self._held[source] = SliceBuffer(task.positions.unfinished(source))
+        self._held = {source: held for source, held in self._held.items() if source in self._task_of}
 
     def poll(self, *, is_busy: bool) -> bool:
         """Buffer records, and report to every task how much its inputs lag; whether there were records.
@@ -54,16 +68,18 @@ class InputReader:
         """
         self._pause_full()
         most = self._most_polled()
-        batches = self._fetched(0.0 if is_busy else self._poll_s, most)
+        wait_s = _SHORT_POLL_S if self._alignment.is_active() else self._poll_s
+        batches = self._fetched(0.0 if is_busy else wait_s, most)
         for batch in batches:
             if len(rows := self._within_bounds(batch)):
-                self._task_of[batch.source].add(rows)
+                self._add(rows)
+        released = [self._release(source, held) for source, held in self._held.items() if not held.is_empty]
         for task in self._tasks:
             # What a bounded run has read to its end may run out before the next poll: no task waits for it then.
             asked = task.group.empty_partitions() if self._bounds is None else task.plan.inputs
             for source in asked:
                 task.group.set_lag(source, 0 if self._is_at_end(source, task) else 1)
-        return bool(batches)
+        return bool(batches) or any(released)
 
     def is_full(self, source: TopicPartition) -> bool:
         """Whether enough is buffered of a partition, or some of it where the memory for input is full."""
@@ -71,13 +87,39 @@ class InputReader:
         return waiting > self._most_buffered_records or (waiting > 0 and self._is_memory_full)
 
     def is_all_buffered(self, source: TopicPartition) -> bool:
-        """Whether a partition holds no more, in a bounded run, than what was read of it."""
+        """Whether a partition holds no more than what was read of it: now, or in a bounded run ever."""
         return self._is_at_end(source, self._task_of[source])
 
     def read_up_to(self, source: TopicPartition) -> int:
         """The offset up to which a partition has been read."""
         end, position = self._end_of(source), self._consumer.position(source)
+        if source in self._held and not self._held[source].is_empty:
+            return self._held[source].first_offset
         return position if end is None else min(position, end)
+
+    def _add(self, rows: Batch) -> None:
+        """Buffer rows; those of a repartition topic may have to wait for others."""
+        held = self._held.get(rows.source)
+        if held is None:
+            return self._task_of[rows.source].add(rows)
+        held.add(rows, self._alignment.slice_of(self._alignment.topics[rows.source.topic]))
+
+    def _release(self, source: TopicPartition, held: SliceBuffer) -> bool:
+        """Buffer what need not wait any more; whether there was something."""
+        latest = self._alignment.slice_of(self._alignment.topics[source.topic])
+        found = held.take(latest, is_read=held.last_slice >= latest.number or self._is_read(source, latest.number))
+        if not found and held.num_bytes > self._most_buffered_bytes:
+            logger.warning("%s: there is no room to wait for the order of its rows", source)
+            found = held.take_all()
+        for rows, region in found:
+            self._task_of[source].add(rows, region)
+        return bool(found)
+
+    def _is_read(self, source: TopicPartition, number: int) -> bool:
+        """Whether all is read that was written before a slice began."""
+        if self._ends.get(source, (-1, 0))[0] < number:
+            self._ends[source] = number, self._consumer.end_offsets([source])[source]
+        return self._consumer.position(source) >= self._ends[source][1]
 
     def _fetched(self, timeout: float, most: int) -> list[Batch]:
         try:
@@ -105,7 +147,9 @@ class InputReader:
 
     def _pause_full(self) -> None:
         """Read on only from partitions that have room."""
-        self._is_memory_full = sum([task.group.buffered_bytes() for task in self._tasks]) > self._most_buffered_bytes
+        held = sum([held.num_bytes for held in self._held.values()])
+        waiting = sum([task.group.buffered_bytes() for task in self._tasks])
+        self._is_memory_full = held + waiting > self._most_buffered_bytes
         full = set(filter(self.is_full, self._task_of))
         self._consumer.resume([source for source in self._task_of if source not in full])
         self._consumer.pause(full)
@@ -124,9 +168,16 @@ class InputReader:
     def _is_at_end(self, source: TopicPartition, task: ActiveTask) -> bool:
         """Whether an empty input has no more to come: now, or in a bounded run ever."""
         if self._bounds is None:
-            return self._consumer.is_at_end(source)
+            return self._consumer.is_at_end(source) and not self._is_awaited(source)
         end = self._bounds.end_of(source, task.plan.id.sub_topology)
         return end is not None and self._consumer.position(source) >= end
+
+    def _is_awaited(self, source: TopicPartition) -> bool:
+        """Whether writers of a repartition topic read history, or some of its rows have to wait."""
+        held = self._held.get(source)
+        if held is None:
+            return False
+        return not held.is_empty or not self._alignment.slice_of(self._alignment.topics[source.topic]).is_open_ended
 
     def _end_of(self, source: TopicPartition) -> int | None:
         if self._bounds is None or source.topic in self._internal:

@@ -11,6 +11,7 @@ from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
+from kstreams.runtime.native.thread.slice_positions import SlicePositions
 
 _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
 
@@ -25,7 +26,7 @@ def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer) -> Ac
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
     most_bytes = job.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
     limits = job.clock, job.settings.max_poll_records, most_bytes, bool(metadata.get(ENDED, 0))
-    active = ActiveTask(plan, task, state, group, restored.starts, *limits)
+    active = ActiveTask(plan, task, state, group, restored.starts, SlicePositions(metadata), *limits)
     for source, committed in restored.lost.items():
         active.count_deleted(source, committed, restored.starts[source])
     active.restored(restored.changelog_ends, changelogs_of(plan, job.application.id))

@@ -10,6 +10,8 @@ from kstreams.errors import LogError
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import split_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows, concatenated
+from kstreams.runtime.native.thread.live_slices import LiveSlices
+from kstreams.runtime.native.thread.row_tags import tagged
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.time_merge import TimeMerge
 
@@ -33,6 +35,8 @@ class SinkBuffer:
         Topics in which what several tasks wrote is put in order of their stream times; `flush_merged` sends them.
     internal : collection of str
         Repartition topics: `records_out` leaves them out.
+    slices : LiveSlices, optional
+        Those in which the tasks write repartition topics: their readers put the rows in order.
     """
 
     def __init__(
@@ -43,10 +47,11 @@ class SinkBuffer:
         retry: SendRetry,
         merged: Collection[str] = (),
         internal: Collection[str] = (),
+        slices: LiveSlices | None = None,
     ) -> None:
         self._producer, self._begin, self._count, self._retry = producer, begin, count_partitions, retry
         self._merged = {topic: TimeMerge() for topic in merged}
-        self._internal = frozenset(internal)
+        self._internal, self._slices = frozenset(internal), slices
         self._waiting: dict[str, list[EncodedRows]] = {}
         self._rows: Counter[str] = Counter()
         self._bytes = 0
@@ -60,8 +65,8 @@ class SinkBuffer:
         return self._partitions[topic]
 
     def merges(self, topic: str) -> bool:
-        """Whether what several tasks write to a topic is put in order of their stream times."""
-        return topic in self._merged
+        """Whether what several tasks write to a topic is put in order of their stream times, here or by its readers."""
+        return topic in self._merged or (self._slices is not None and topic in self._slices.topics)
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows that their topic refuses for good, with the error of each."""
@@ -72,6 +77,8 @@ class SinkBuffer:
         if topic in self._merged:
             self._merged[topic].add(rows, writer)
             return
+        if self._slices is not None and (number := self._slices.number_of(topic)) is not None:
+            rows = tagged(rows, number, writer)
         self._waiting.setdefault(topic, []).append(rows)
         self._rows[topic] += len(rows.keys)
         self._bytes += rows.keys.nbytes + rows.values.nbytes

@@ -58,7 +58,7 @@ class StallDetector:
         elif now_ms - seen.at_ms >= self._timeout_ms and not seen.reported:
             seen.reported = True
             self.stalls += 1
-            lacking = ", ".join(map(str, task.group.empty_partitions())) or "nothing"
+            lacking = ", ".join(map(str, task.group.empty_partitions())) or _unseen_reason(task)
             logger.warning(
                 "%s: task %s has made no progress for %d ms: it holds records of %s and waits for %s",
                 self._name, task.id, now_ms - seen.at_ms, ", ".join(map(str, waiting)), lacking,
@@ -69,3 +69,7 @@ class StallDetector:
         new, seconds = records - self._summarized_records, (now_ms - self._summarized_ms) / 1000
         logger.info("%s: %d tasks processed %d records in %.0f s", self._name, len(tasks), new, seconds)
         self._summarized_ms, self._summarized_records = now_ms, records
+
+
+def _unseen_reason(task: ActiveTask) -> str:
+    return "nothing" if task.has_more() else "tasks that read history and have not come as far in time"

@@ -23,6 +23,7 @@ from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.commit_schedule import CommitSchedule
 from kstreams.runtime.native.thread.committer import Committer
 from kstreams.runtime.native.thread.input_reader import InputReader
+from kstreams.runtime.native.thread.live_slices import LiveSlices
 from kstreams.runtime.native.thread.opened_task import opened_task
 from kstreams.runtime.native.thread.processing_guarantee import AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.purge import Purge
@@ -80,14 +81,16 @@ class StreamThread:
         internal = frozenset(job.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
         merged = _repartition_topics(plans, job)
-        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, retry, merged, internal)
+        self._live_slices = LiveSlices(manager.alignment)
+        written = retry, merged, internal, self._live_slices
+        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, *written)
         application = job.application.id
         self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
         timeouts = settings.task_timeout_ms, settings.summary_interval_ms
         self.stall_detector = StallDetector(name, *timeouts, job.clock)
         self._schedule = CommitSchedule(settings, job.clock, is_bounded=job.bounds is not None)
         self._purge = Purge(self._admin, internal, settings.purge_interval_ms, job.clock)
-        self._input = InputReader(self._consumer, self._admin, job)
+        self._input = InputReader(self._consumer, self._admin, job, manager.alignment)
         self._slices: list[TimeSlices] = []
         self.is_busy = True
         self.round_ms = job.clock.now_ms()  # when its present round began
@@ -176,6 +179,7 @@ class StreamThread:
         self.released_dropped += active.task.dropped
         self._input.assign(self.tasks)
         active.close()
+        self._live_slices.forget(task)
         self._manager.released(task)
 
     def round(self) -> None:
@@ -184,6 +188,7 @@ class StreamThread:
         polled = self._input.poll(is_busy=self.is_busy)
         for slices in self._slices:
             slices.advance(self._input.is_all_buffered)
+        self._live_slices.begin(self.tasks)
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
         self.is_busy = polled or any(worked)
@@ -194,11 +199,23 @@ class StreamThread:
             self.sink_buffer.flush_merged()
         if self._schedule.is_due(self.tasks, is_slice_open=is_slice_open):
             self.commit()
+        self._finish_slices()
         if not self.is_busy:
             self._job.log.tend()
         if self._job.bounds is not None and not self.is_busy and not self.stopping.is_set():
             self._check_end_of_input()
         self.stall_detector.check(self.tasks)
+
+    def _finish_slices(self) -> None:
+        """Report the slices that are done, as soon as others see what was written."""
+        finished = self._live_slices.finished(self.tasks, self._input.is_all_buffered)
+        if not finished:
+            return
+        if not self._job.exactly_once:
+            self._producer.flush()
+        elif any(task.uncommitted for task, _ in finished):
+            self.commit()
+        self._live_slices.report(finished)
 
     def rest(self) -> None:
         """One turn of the loop while the application is paused: no record is processed."""
@@ -236,6 +253,8 @@ class StreamThread:
         with self._giving:
             self.state = ThreadState.DEAD
         self.store_queries.close()
+        for task in self.tasks:
+            self._live_slices.forget(task.plan.id)
         given = [task.state.close for task in self._given.values()]
         clients = [self._producer.close, self._consumer.close, self._admin.close]
         closers = [*(task.close for task in self.tasks), *given, *clients]
@@ -312,8 +331,10 @@ class StreamThread:
 
 
 def _repartition_topics(plans: Sequence[TaskPlan], job: Job) -> list[str]:
-    """Real names of the repartition topics that several of these tasks write, in order of their stream times."""
+    """Real names of the repartition topics that tasks of a bounded run write together, in order of stream times."""
     tasks = Counter(plan.id.sub_topology for plan in plans)
+    if job.bounds is None:
+        return []
     subs = {plan.id.sub_topology: plan.sub_topology for plan in plans if plan.id.sub_topology in job.aligned}
     shared = [sub for number, sub in subs.items() if tasks[number] > 1]
     topics = {sink.topic for sub in shared for sink in sub.sinks if isinstance(sink.topic, str)}

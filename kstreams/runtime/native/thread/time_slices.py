@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kstreams.batch import TopicPartition
+from kstreams.runtime.native.group.messages import EVERYTHING_MS
 from kstreams.runtime.native.thread.active_task import ActiveTask
-
-EVERYTHING_MS = 2**63 - 1
 
 IsDrained = Callable[[TopicPartition], bool]
 
@@ -47,17 +46,31 @@ class TimeSlices:
             Whether a partition holds no more than what is buffered of it.
         """
         if not self.is_open:
-            self._until(*min(self._end(task, source, drained) for task in self._tasks for source in task.plan.inputs))
-
-    def _end(self, task: ActiveTask, source: TopicPartition, drained: IsDrained) -> tuple[int, int]:
-        """The stream time and the partition at which records of an input stand that may not be buffered."""
-        count = task.group.buffered(source)
-        records = min(max(1, task.run_length // len(self._tasks)), count)  # no commit is made before a slice is over
-        if records == count and drained(source):
-            return EVERYTHING_MS, source.partition
-        before_ms = task.task.stream_time
-        return max(before_ms, task.group.latest_ms(source, records)) if count else before_ms, source.partition
+            count = len(self._tasks)
+            ends = [slice_end(task, source, drained, count) for task in self._tasks for source in task.plan.inputs]
+            self._until(*min(ends))
 
     def _until(self, time_ms: int, partition: int) -> None:
         for task in self._tasks:
             task.process_until(time_ms if task.plan.partition <= partition else time_ms - 1)
+
+
+def slice_end(task: ActiveTask, source: TopicPartition, drained: IsDrained, tasks: int) -> tuple[int, int]:
+    """The stream time and the partition at which records of an input stand that may not be buffered.
+
+    Parameters
+    ----------
+    task : ActiveTask
+    source : TopicPartition
+        An input of it.
+    drained : callable
+        Whether a partition holds no more than what is buffered of it.
+    tasks : int
+        How many tasks of one thread share a slice: the more, the shorter it is, as none commits within it.
+    """
+    count = task.group.buffered(source)
+    records = min(max(1, task.run_length // tasks), count)
+    if records == count and drained(source):
+        return EVERYTHING_MS, source.partition
+    before_ms = task.task.stream_time
+    return max(before_ms, task.group.latest_ms(source, records)) if count else before_ms, source.partition

@@ -1,0 +1,87 @@
+"""`Alignment`: the writers of each repartition topic keep in step in event time while one of them reads history.
+
+Otherwise one task could read a whole year before another begins, and the tasks behind the repartition topic would drop
+all of the other's records as late. The writers may be in several threads and processes. They go slice by slice: all
+write their part of a slice, and make it visible, before any begins the next (`next_slice`). Each row carries the slice,
+its writer and the stream time at which it was written (`row_tags.py`), by which its reader puts the rows of a slice in
+order (`SliceBuffer`). When all have been at the end of their input, nobody waits any more, and rows carry nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+
+from kstreams.processor.topology.layout import Layout
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.native.group.messages import Pace, Slice, slowest
+
+_FIRST = Slice()
+
+
+class Alignment:
+    """The slices that the writers in this process keep to.
+
+    Parameters
+    ----------
+    layout : Layout
+    sub_topologies : collection of int
+        Those whose tasks are to keep in step; one that has a single task need not.
+
+    Attributes
+    ----------
+    writers : dict of int to list of TaskId
+        By sub-topology.
+    topics : dict of str to int
+        Which sub-topology writes an internal topic.
+    slices : mapping of int to Slice
+        The latest of each sub-topology.
+    changed : Event
+        Set when a writer has come further.
+    """
+
+    def __init__(self, layout: Layout, sub_topologies: Collection[int]) -> None:
+        tasks: dict[int, list[TaskId]] = {}
+        self.topics: dict[str, int] = {}
+        for plan in layout.tasks:
+            tasks.setdefault(plan.id.sub_topology, []).append(plan.id)
+        self.writers = {sub: tasks[sub] for sub in sub_topologies if len(tasks.get(sub, ())) > 1}
+        for plan in layout.tasks:
+            if plan.id.sub_topology in self.writers:
+                names = {sink.topic for sink in plan.sub_topology.sinks if isinstance(sink.topic, str)}
+                internal = names & layout.topic_names.keys()
+                self.topics |= dict.fromkeys((layout.topic_names[name] for name in internal), plan.id.sub_topology)
+        self.slices: Mapping[int, Slice] = {}
+        self.changed = threading.Event()
+        self._lock = threading.Lock()
+        self._paces: dict[TaskId, Pace] = {}
+
+    def slice_of(self, sub_topology: int) -> Slice:
+        """The latest slice."""
+        return self.slices.get(sub_topology, _FIRST)
+
+    def is_active(self) -> bool:
+        """Whether writers read history."""
+        return not all(found.is_open_ended for found in self.slices.values())
+
+    def report(self, task: TaskId, pace: Pace) -> None:
+        """Note how far a writer is."""
+        with self._lock:
+            self._paces[task] = pace
+        self.changed.set()
+
+    def forget(self, task: TaskId) -> None:
+        """A task is no longer open."""
+        with self._lock:
+            self._paces.pop(task, None)
+
+    def paces(self, active: Collection[TaskId]) -> dict[str, Pace]:
+        """How far the writers among these tasks are, by sub-topology, where it is known of all of them."""
+        with self._lock:
+            known = dict(self._paces)
+        found = {}
+        for sub in self.writers:
+            tasks = [task for task in active if task.sub_topology == sub]
+            if tasks and all(task in known for task in tasks):
+                found[str(sub)] = slowest([known[task] for task in tasks])
+        return found

@@ -1,0 +1,95 @@
+"""Row tags: a header that says in which slice, at which stream time and by which task a row was written.
+
+Rows of a repartition topic carry it while their writers keep in step (`Alignment`); whoever reads them takes it off.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.batch import HEADERS_TYPE, Batch, headers_column
+from kstreams.processor.context.encoded_rows import EncodedRows
+
+TAG = "kstreams.slice"
+_TAG = np.dtype([("slice", ">i8"), ("time", ">i8"), ("writer", ">i4")])
+_UNTAGGED = np.array((-1, -1, -1), _TAG).tobytes()
+
+
+class TaggedRows(NamedTuple):
+    """Rows as they were written, and their tags.
+
+    Parameters
+    ----------
+    rows : Batch
+        Without the tags.
+    slices, times, writers : numpy int array, shape (n,)
+        -1 where a row has no tag.
+    """
+
+    rows: Batch
+    slices: np.ndarray
+    times: np.ndarray
+    writers: np.ndarray
+
+
+def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
+    """The rows with a tag each.
+
+    Parameters
+    ----------
+    rows : EncodedRows
+        With their stream times.
+    number : int
+        The slice.
+    writer : int
+        The partition of the task.
+    """
+    assert rows.stream_times is not None, "a topic whose writers keep in step is told them"
+    tags = np.empty(len(rows.keys), _TAG)
+    tags["slice"], tags["time"], tags["writer"] = number, rows.stream_times.to_numpy(), writer
+    return rows._replace(headers=_appended(rows.headers, tags))
+
+
+def untagged(batch: Batch) -> TaggedRows:
+    """Take the tags off."""
+    if batch.headers is None:
+        return _split(batch, None, np.full(len(batch), _UNTAGGED, f"V{_TAG.itemsize}").view(_TAG))
+    if _has_only_tags(batch.headers):
+        values = batch.headers.flatten().field("value")
+        return _split(batch, None, np.frombuffer(pc.binary_join(_as_list(values), b"")[0].as_py(), _TAG))
+    rows = batch.header_rows()
+    tags = [row[-1][1] or b"" if row and row[-1][0] == TAG else _UNTAGGED for row in rows]
+    headers = [row[:-1] if row and row[-1][0] == TAG else row for row in rows]
+    return _split(batch, headers_column(headers), np.frombuffer(b"".join(tags), _TAG))
+
+
+def _split(batch: Batch, headers: pa.Array | None, tags: np.ndarray) -> TaggedRows:
+    rows = Batch(batch.source, batch.offsets, batch.keys, batch.values, batch.timestamps, headers)
+    return TaggedRows(rows, *(tags[name].astype(np.int64) for name in ("slice", "time", "writer")))
+
+
+def _appended(headers: pa.Array | None, tags: np.ndarray) -> pa.Array:
+    """Headers with a further one per row."""
+    if headers is not None:
+        rows = zip(headers.to_pylist(), tags, strict=True)
+        return pa.array([[*(row or ()), {"name": TAG, "value": tag.tobytes()}] for row, tag in rows], HEADERS_TYPE)
+    count = len(tags)
+    ends = np.arange(count + 1, dtype=np.int32)
+    data = [None, pa.py_buffer(ends * _TAG.itemsize), pa.py_buffer(tags.tobytes())]
+    values = pa.Array.from_buffers(pa.binary(), count, data)
+    structs = pa.StructArray.from_arrays([pa.repeat(pa.scalar(TAG), count), values], ["name", "value"])
+    return pa.ListArray.from_arrays(pa.array(ends), structs)
+
+
+def _has_only_tags(headers: pa.Array) -> bool:
+    if headers.null_count or not pc.all(pc.equal(pc.list_value_length(headers), 1)).as_py():
+        return False
+    return bool(pc.all(pc.equal(headers.flatten().field("name"), TAG)).as_py())
+
+
+def _as_list(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)

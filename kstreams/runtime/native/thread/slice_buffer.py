@@ -1,0 +1,154 @@
+"""`SliceBuffer`: rows of one repartition partition, held until their slice is complete, and then put in order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kstreams.batch import HEADERS_TYPE, Batch
+from kstreams.runtime.native.group.messages import Slice
+from kstreams.runtime.native.thread.row_tags import TaggedRows, untagged
+from kstreams.runtime.native.thread.slice_positions import SlicePosition, SliceRegion
+
+
+class OrderedRows(NamedTuple):
+    """Rows to process next, and the part of the partition that they are, where they are in another order than it."""
+
+    rows: Batch
+    region: SliceRegion | None
+
+
+class SliceBuffer:
+    """The rows that were read and may not be processed yet.
+
+    A slice is complete when its writers have begun a later one, and all that they had written by then is read. Its rows
+    go by the stream times at which they were written; of equal ones that of the lower writer goes first. Rows without a
+    tag, written when no writer waited for another, stay where they are.
+
+    Parameters
+    ----------
+    unfinished : SlicePosition, optional
+        How far the first slice had been processed when its task was committed last.
+    """
+
+    def __init__(self, unfinished: SlicePosition | None = None) -> None:
+        self._held: list[TaggedRows] = []
+        self._latest = -1
+        self._unfinished = unfinished
+        self.num_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held."""
+        return not self._held
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the first row that is held."""
+        return int(self._held[0].rows.offsets[0])
+
+    @property
+    def last_slice(self) -> int:
+        """The slice of the last row that is held."""
+        return self._latest
+
+    def add(self, batch: Batch, latest: Slice) -> None:
+        """Take rows as they were read; `latest` is the slice that their writers are in."""
+        found = untagged(batch)
+        slices = np.where(found.slices < 0, latest.number if latest.is_open_ended else -1, found.slices)
+        slices = np.maximum.accumulate(np.maximum(slices, self._latest))
+        self._latest = int(slices[-1])
+        self._held.append(found._replace(slices=slices))
+        self.num_bytes += batch.keys.nbytes + batch.values.nbytes
+
+    def take(self, latest: Slice, *, is_read: bool) -> list[OrderedRows]:
+        """The rows of complete slices, slice by slice.
+
+        Parameters
+        ----------
+        latest : Slice
+        is_read : bool
+            Whether all is read that was written before the latest slice began.
+        """
+        end = latest.number + 1 if latest.is_open_ended else latest.number
+        if not is_read and self._latest < latest.number:
+            end = min(end, self._latest)
+        return self._taken(end)
+
+    def take_all(self) -> list[OrderedRows]:
+        """All rows, complete or not: there is no room to wait for the rest."""
+        return self._taken(self._latest + 1)
+
+    def _taken(self, end: int) -> list[OrderedRows]:
+        found: list[OrderedRows] = []
+        if self._unfinished is not None and self._held and self._has_all_of(self._unfinished):
+            found.append(self._resumed(self._unfinished))
+        if self._unfinished is not None or not self._held or self._held[0].slices[0] >= end:
+            return found
+        whole = _concatenated(self._held)
+        starts = [0, *(np.flatnonzero(np.diff(whole.slices)) + 1).tolist(), len(whole.slices)]
+        ends = [stop for stop in starts[1:] if whole.slices[stop - 1] < end]
+        found += [_in_order(_part(whole, start, stop)) for start, stop in zip(starts, ends, strict=False)]
+        self._keep_from(whole, ends[-1])
+        return found
+
+    def _has_all_of(self, unfinished: SlicePosition) -> bool:
+        return int(self._held[-1].rows.offsets[-1]) + 1 >= unfinished.end
+
+    def _resumed(self, unfinished: SlicePosition) -> OrderedRows:
+        """What is left of a slice of which a part is processed."""
+        whole = _concatenated(self._held)
+        stop = int(whole.rows.offsets.searchsorted(unfinished.end))
+        found = _in_order(_part(whole, 0, stop))
+        self._keep_from(whole, stop)
+        self._unfinished = None
+        return OrderedRows(found.rows.slice(unfinished.rows, len(found.rows)), found.region)
+
+    def _keep_from(self, whole: TaggedRows, start: int) -> None:
+        rest = _part(whole, start, len(whole.slices))
+        self._held = [rest] if len(rest.slices) else []
+        self.num_bytes = sum(held.rows.keys.nbytes + held.rows.values.nbytes for held in self._held)
+
+
+def _in_order(rows: TaggedRows) -> OrderedRows:
+    """The rows of one slice in order."""
+    if (rows.writers < 0).all():
+        return OrderedRows(rows.rows, None)
+    order = np.lexsort((rows.writers, rows.times))
+    offsets = rows.rows.offsets[order]
+    return OrderedRows(_reordered(rows.rows, order), SliceRegion.of(offsets))
+
+
+def _reordered(rows: Batch, order: np.ndarray[Any, Any]) -> Batch:
+    indices = pa.array(order)
+    keys, values, times = (column.take(indices) for column in (rows.keys, rows.values, rows.timestamps))
+    headers = None if rows.headers is None else rows.headers.take(indices)
+    return Batch(rows.source, rows.offsets[order], keys, values, times, headers)
+
+
+def _part(rows: TaggedRows, start: int, stop: int) -> TaggedRows:
+    tags = (column[start:stop] for column in rows[1:])
+    return TaggedRows(rows.rows.slice(start, stop), *tags)
+
+
+def _concatenated(parts: list[TaggedRows]) -> TaggedRows:
+    if len(parts) == 1:
+        return parts[0]
+    batches = [part.rows for part in parts]
+    slices, times, writers = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
+    return TaggedRows(_joined(batches), slices, times, writers)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    """Rows of one partition that follow each other, as one batch."""
+    keys = pa.concat_arrays([batch.keys for batch in batches])
+    values = pa.concat_arrays([batch.values for batch in batches])
+    times = pa.concat_arrays([batch.timestamps for batch in batches])
+    headers = None
+    if any(batch.headers is not None for batch in batches):
+        filled = [pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers for batch in batches]
+        headers = pa.concat_arrays(filled)
+    offsets = np.concatenate([batch.offsets for batch in batches])
+    return Batch(batches[0].source, offsets, keys, values, times, headers)
