@@ -22,6 +22,7 @@ from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.allocator import give_back_memory
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
 from kstreams.runtime.native.group.fencing import transactional_id
 from kstreams.runtime.native.handovers import Handovers
@@ -133,6 +134,7 @@ def open_job(
     The stores lie in `folder`; unless it is given, in that of the application's first process.
     """
     refuse_half_forgotten(config)
+    give_back_memory()
     folder = folder or state_folder(config)
     log = given_log or resources.enter_context(home_of(config).open(config, clock=clock))
     admin = resources.enter_context(log.admin())
