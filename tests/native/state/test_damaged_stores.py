@@ -137,11 +137,12 @@ def results(world: World, declare: Callable[[ks.StreamsBuilder], None], guarante
     world.create("asked", 2)
     world.write("in", records(2_000))
     world.write("asked", records(500))
-    world.run(topology(declare), once=True, processing_guarantee=guarantee)
+    settings = {"processing_guarantee": guarantee, "commit_interval_ms": 60_000}  # caches let go at the end alone
+    world.run(topology(declare), once=True, **settings)
     in_between(world)
     world.write("in", records(1_000, 2_000))
     world.write("asked", records(500, 2_500))
-    progress = world.run(topology(declare), once=True, processing_guarantee=guarantee).progress()
+    progress = world.run(topology(declare), once=True, **settings).progress()
     return world.table("out", value=bytes), progress
 
 
