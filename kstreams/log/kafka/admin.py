@@ -169,6 +169,7 @@ class KafkaAdmin:
 
     def groups(self) -> list[str]:
         """Names of the groups that the cluster knows."""
+        what = f"The groups of bootstrap.servers={self._connection.servers} cannot be listed"
 
         def ask(admin: AdminClient) -> Any:
             listed = _result(admin.list_consumer_groups(request_timeout=TIMEOUT_S))
@@ -176,7 +177,7 @@ class KafkaAdmin:
                 raise KafkaException(listed.errors[0])
             return listed.valid
 
-        return sorted(group.group_id for group in self._asked("Groups cannot be listed", ask))
+        return sorted(group.group_id for group in self._asked(what, ask))
 
     def describe_group(self, group: str) -> GroupDescription:
         """The group's state and members; the cluster does not tell its generation."""
