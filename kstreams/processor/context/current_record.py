@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import length_hint
 from typing import Any, TypeVar
@@ -34,8 +34,8 @@ class CurrentRecord:
     cursor : RecordCursor or None
         The position in the batch that is being processed.
     headers : sequence of (str, bytes or None)
-        Those that an operator passes on. The loop over the records sets them; `forward_with`, `each_with_headers` and
-        `forward_held` replace them for records that an operator has kept.
+        Those that an operator passes on. The loop over the records sets them; `forward_with`, `forward_held` and record
+        caches replace them for records that an operator has kept.
     reached : int
         By what rows that are written now stand among those of other tasks: the stream time, `AT_FLUSH` or `AT_END` (see
         `WrittenTimes`). It is kept for each record where a topic that is written `merges`, else for each batch.
@@ -140,14 +140,6 @@ class CurrentRecord:
             forward(key, value, timestamp)
         finally:
             self.headers = before
-
-    def each_with_headers(self, records: Iterable[R]) -> Iterator[R]:
-        """Records whose last field is their headers, each while its headers are the current ones."""
-        before = self.headers
-        for record in records:
-            self.headers = record[-1]
-            yield record
-        self.headers = before
 
     def hold(self, key: Any, value: Any, timestamp: int) -> HeldRecord:
         """The current record with its headers and its place, for an operator that forwards it later."""

@@ -8,6 +8,7 @@ the next commit. What waits is aggregated before a flush and before a batch take
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,7 @@ from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import Integers, closings, place, stream_times
 from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.operators.aggregation.emission import make_tuple
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.record import ValueAndTimestamp
@@ -30,6 +32,7 @@ from kstreams.windows import TimeWindows
 
 ROWS_AT_ONCE = 250_000
 _GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again while it is made
+_TIMESTAMPED = partial(make_tuple, ValueAndTimestamp)
 
 
 class AggregateTarget:
@@ -151,12 +154,12 @@ class AggregateTarget:
         times = np.array([-1 if kept is None else kept.timestamp for kept in found], np.int64)
         np.maximum.at(times, groups.of_row, rows.times)
         timestamps = times.tolist()
-        self._live.store.put_many(*places, list(map(ValueAndTimestamp, new, timestamps)))
+        self._live.store.put_many(*places, list(map(_TIMESTAMPED, zip(new, timestamps, strict=True))))
         self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups * len(rows.times) // len(groups.keys))
-        emit = self._live.emit
-        names = groups.keys if groups.starts is None else list(zip(groups.keys, groups.starts, strict=True))
+        emit_of, keys = self._live.emit_of, groups.keys
+        starts: list[Any] = groups.starts or [None] * len(keys)
         for at in groups.by_last_row():
-            emit(names[at], new[at], old[at], timestamps[at], ())
+            emit_of(starts[at])(keys[at], new[at], old[at], timestamps[at], ())
 
     def _merged(self, old: list[Any], groups: RowGroups, rows: _Rows) -> list[Any]:
         initial = self._fold.aggregation.initial()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
+from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, Headers, Window, Windowed
@@ -29,6 +30,7 @@ Update: TypeAlias = tuple[int, Any, Window | None, Any, Any, int, Headers]
 
 Waiting: TypeAlias = dict[Window | None, dict[Any, Update]]
 
+_END: Any = object()
 _SAMPLE = 16  # of how many updates the weight of all is told
 _SHARED = (int, str, bytes, float)
 
@@ -161,23 +163,26 @@ def _record_cache(context: OperatorContext, at_once: Emit) -> Callable[[Window |
             pending.clear()
             if window is not None:
                 del waiting[window]
-        _emit_all(current.each_with_headers(context.sending_meanwhile(_taken(updates))), at_once)
+        before = current.headers
+        _emit_all(context.sending_meanwhile(_taken(updates)), at_once, current)
+        current.headers = before
 
     context.at_flush(flush)
     context.count_bytes(num_bytes)
     return of_window
 
 
-def _emit_all(updates: Iterable[Update], at_once: Emit) -> None:
+def _emit_all(updates: Iterable[Update], at_once: Emit, current: CurrentRecord) -> None:
     for _, key, window, new, old, timestamp, headers in updates:
+        current.headers = headers
         if new is not None or old is not None:
             at_once(key if window is None else make_tuple(Windowed, (key, window)), new, old, timestamp, headers)
 
 
 def _taken(updates: list[Update]) -> Iterator[Update]:
     """The updates from the last one to the first; none is kept in memory longer than needed."""
-    while updates:
-        yield updates.pop()
+    updates.insert(0, _END)
+    return iter(updates.pop, _END)
 
 
 def _sample(waiting: Waiting) -> list[tuple[Any, ...]]:

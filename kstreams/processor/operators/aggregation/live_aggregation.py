@@ -16,16 +16,16 @@ class AggregateHandle(ColumnHandle):
     Attributes
     ----------
     store : KeyValueStore or WindowStore
-    emit : callable
-        All that follows the write of one update; of a windowed aggregation the key is (key, start).
+    emit_of : callable
+        By the start of its window, or None: all that follows the write of one update.
     stream_time_ms : int
         Of a windowed aggregation: the greatest timestamp that reached it.
     """
 
-    __slots__ = ("emit", "store", "stream_time_ms")
+    __slots__ = ("emit_of", "store", "stream_time_ms")
 
-    def __init__(self, store: Any, emit: Emit) -> None:
-        self.store, self.emit, self.stream_time_ms = store, emit, -1
+    def __init__(self, store: Any, emit_of: Callable[[Any], Emit]) -> None:
+        self.store, self.emit_of, self.stream_time_ms = store, emit_of, -1
 
     def close_windows(self, timestamp: int) -> None:
         """Emit the windows that have closed at the stream time, where final results are wanted."""

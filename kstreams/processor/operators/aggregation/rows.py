@@ -86,11 +86,11 @@ def _with_time(step: Callable[[Any, Any, Any, int], Any]) -> tuple[Callable[...,
 class LiveAggregate(AggregateHandle):
     """The live parts of an unwindowed aggregation."""
 
-    __slots__ = ("before_first",)
+    __slots__ = ("before_first", "emit")
 
     def __init__(self, store: Any, emit: Emit, before_first: Callable[[], Any]) -> None:
-        super().__init__(store, emit)
-        self.before_first = before_first
+        super().__init__(store, lambda window: emit)
+        self.emit, self.before_first = emit, before_first
 
 
 @dataclass(frozen=True, slots=True)

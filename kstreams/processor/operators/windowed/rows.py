@@ -22,7 +22,7 @@ from kstreams.processor.operators.aggregation.live_aggregation import AggregateH
 from kstreams.processor.operators.aggregation.rows import Aggregator
 from kstreams.processor.operators.tables.rows import KeptRows
 from kstreams.processor.topology.operator import Forward
-from kstreams.record import Change, Headers, ValueAndTimestamp, Window, Windowed
+from kstreams.record import Change, ValueAndTimestamp, Window, Windowed
 
 Step = Callable[[Any, Any, Any], Any]
 
@@ -68,13 +68,12 @@ class LiveWindows(AggregateHandle):
         "_close",
         "before_first",
         "closed_until_ms",
-        "emit_of",
         "next_close_ms",
     )
 
     def __init__(self, store: Any, emit_of: Callable[[int], Emit], before_first: Callable[[], Any]) -> None:
-        super().__init__(store, self._emit)
-        self.emit_of, self.before_first = emit_of, before_first
+        super().__init__(store, emit_of)
+        self.before_first = before_first
         self.closed_until_ms = -1  # the greatest start that was emitted
         self.next_close_ms = 0  # stream time at which there may be something to emit
         self._close: Callable[[int], None] = _nothing_closes
@@ -95,10 +94,6 @@ class LiveWindows(AggregateHandle):
 
     def close_windows(self, timestamp: int) -> None:
         self._close(timestamp)
-
-    def _emit(self, place: tuple[Any, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-        """Emit one update of a key and window, given by its start."""
-        self.emit_of(place[1])(place[0], new, old, timestamp, headers)
 
 
 def _nothing_closes(timestamp: int) -> None:
