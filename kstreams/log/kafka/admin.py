@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import (
     AdminClient,
@@ -145,20 +145,21 @@ class KafkaAdmin:
             outcome(f"Records of {place.topic}-{place.partition} cannot be deleted", future)
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets; partitions without one are left out. Open transactions are waited for."""
+        """The group's committed offsets; partitions without one are left out. Open transactions are waited for.
+
+        A client of the group is asked: the admin client dies with the process where a coordinator moves or begins.
+        """
         if not partitions:
             return {}
-        asked = ConsumerGroupTopicPartitions(group, [Place(*each) for each in partitions])
-
-        def ask(admin: AdminClient) -> Any:
-            future = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=TIMEOUT_S)[group]
-            return _sound(_result(future).topic_partitions)
-
-        found = self._asked(f"What the group {group!r} has committed cannot be read", ask)
+        client, places = self._connection.group(group), [Place(*each) for each in partitions]
+        try:
+            found = self._connection.again(lambda: client.committed(places, timeout=TIMEOUT_S))
+        except KafkaException as error:
+            raise raised(f"What the group {group!r} has committed cannot be read", error) from None
         return {
             TopicPartition(at.topic, at.partition): OffsetAndMetadata(at.offset, _metadata(at))
             for at in found
-            if at.offset != _NO_OFFSET
+            if at.offset != _NO_OFFSET and at.error is None
         }
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -272,14 +273,6 @@ def _unless_absent(future: Any) -> Any:
         if reason is not None and reason.code() == KafkaError.GROUP_ID_NOT_FOUND:
             return None
         raise
-
-
-def _sound(places: list[Any]) -> list[Any]:
-    """Partitions of which all was told."""
-    for place in places:
-        if place.error is not None:
-            raise KafkaException(place.error)
-    return places
 
 
 def _description(group: str, found: Any) -> GroupDescription:
