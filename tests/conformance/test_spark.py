@@ -30,6 +30,17 @@ def test_a_sample_through_log_query_and_sink(spark, tmp_path: Path, path: str) -
 
 
 @pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.timeout(1800)
+def test_a_sample_from_kafka_to_kafka(spark, kafka, tmp_path: Path) -> None:
+    found = [on_spark_engine.suitable(recorded.cases(family), "task") for family in FAMILIES]
+    cases = [case for suitable in found for case in on_spark_engine.after_time_zero(suitable)[:2]]
+    assert len(cases) > 30
+    servers = {"bootstrap.servers": kafka.bootstrap_servers}
+    assert on_spark_engine.differing(spark, cases, "task", tmp_path, **servers) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["task", "relational"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_that_can_go_through_log_query_and_sink(spark, tmp_path: Path, family: str, path: str) -> None:

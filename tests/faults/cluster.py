@@ -1,10 +1,11 @@
 """Kills on a standalone Spark cluster: `python -m tests.faults.cluster --executor-kills 20 --driver-kills 10`.
 
-A master and two workers on loopback run the application `shop.py` over an embedded log. Executors, their Python workers
-and the driver are killed at random moments of random steps; a driver that has ended is started again, until all input
-is processed. Then its results are compared with those of an undisturbed native run over the same log. `--checkpoint s3`
-keeps the checkpoint on an S3 server of this machine. The exit status is 1 when a result differs, the log is damaged,
-a kill found nothing to kill, or a process is left behind.
+A master and two workers on loopback run the application `shop.py` over an embedded log, or with `--home kafka` from
+Kafka to Kafka. Executors, their Python workers, the driver and (`--broker-kills`) the broker are killed at random
+moments of random steps; a driver that has ended is started again, until all input is processed. Then its results are
+compared with those of an undisturbed native run over the same topics. `--checkpoint s3` keeps the checkpoint on an S3
+server of this machine. The exit status is 1 when a result differs, the log is damaged, a kill found nothing to kill, or
+a process is left behind.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from tests.faults.cluster_scene import (
     Difference,
     command,
     compare,
-    damage,
     environment,
     run_natively,
     write,
 )
 from tests.faults.processes import MARK, Processes, end, end_all
+from tests.faults.topic_homes import Topics, opened_topics
 from tests.spark.conftest import LITTLE_CPU
 from tests.spark.s3_server import s3_server
 from tests.spark.standalone import standalone
 
-EXECUTOR, WORKER, DRIVER = "executor", "Python worker", "driver"
+EXECUTOR, WORKER, DRIVER, BROKER = "executor", "Python worker", "driver", "broker"
 WARNINGS = """rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
@@ -64,6 +65,7 @@ class Given(NamedTuple):
     kills: Mapping[str, int] = {EXECUTOR: 20, WORKER: 5, DRIVER: 10}
     seed: int = 1
     checkpoint: str = "local"
+    home: str = "embedded"
 
 
 class Kill(NamedTuple):
@@ -182,8 +184,8 @@ def _group(pid: int) -> int | None:
 class Disturber:
     """Kills what a plan says while the application runs, and starts the driver again when it has ended."""
 
-    def __init__(self, given: Given, driver: Driver, steps: Steps, mark: str) -> None:
-        self._driver, self._steps, self._mark = driver, steps, mark
+    def __init__(self, given: Given, driver: Driver, steps: Steps, topics: Topics, mark: str) -> None:
+        self._driver, self._steps, self._topics, self._mark = driver, steps, topics, mark
         self._chance = random.Random(f"{given.seed}/victims")
         self.killed, self.in_a_step = Counter[str](), Counter[str]()
         self.gave_up = 0
@@ -209,7 +211,7 @@ class Disturber:
             killed = self._driver.kill(self._mark, self._chance)
             self._driver.start()
             return killed
-        return self._await(lambda: self._kill_one(kind))
+        return self._topics.bounce() if kind == BROKER else self._await(lambda: self._kill_one(kind))
 
     def _kill_one(self, kind: str) -> bool:
         """Kill any process of a kind; False while there is none."""
@@ -268,30 +270,33 @@ def run(folder: Path, given: Given) -> Outcome:
     """The scene, the undisturbed run, and the disturbed one beside it; nothing of it goes on afterwards."""
     mark = str(folder)
     left_behind = []
-    write(folder / "log", given.rows, given.seed)
-    with ExitStack() as resources:
-        resources.callback(lambda: left_behind.append(end_all(mark)))
-        run_natively(folder, {"log.dir": folder / "log"}, **{MARK: mark})
-        disturber, driver, steps = _disturbed(folder, given, resources)
-        disturber.carry_out(plan(given))
-        disturber.finish()
-        done, starts = steps.done(), driver.starts
-    counts = disturber.killed, disturber.in_a_step, disturber.gave_up, lost_tasks(folder, starts)
-    return Outcome(*counts, done + 1, compare(folder / "log"), damage(folder / "log"), sum(left_behind))
+    with opened_topics(folder, given.home) as topics:
+        write(topics.address, given.rows, given.seed)
+        with ExitStack() as resources:
+            resources.callback(lambda: left_behind.append(end_all(mark)))
+            run_natively(folder, topics.settings, **{MARK: mark})
+            disturber, driver, steps = _disturbed(folder, given, topics, resources)
+            disturber.carry_out(plan(given))
+            disturber.finish()
+            done, starts = steps.done(), driver.starts
+        counts = disturber.killed, disturber.in_a_step, disturber.gave_up, lost_tasks(folder, starts)
+        return Outcome(*counts, done + 1, compare(topics.address), topics.damage(), sum(left_behind))
 
 
-def _disturbed(folder: Path, given: Given, resources: ExitStack) -> tuple[Disturber, Driver, Steps]:
+def _disturbed(folder: Path, given: Given, topics: Topics, resources: ExitStack) -> tuple[Disturber, Driver, Steps]:
     """The application on a cluster, and what disturbs it."""
     mark = {MARK: str(folder), "SPARK_LOCAL_DIRS": str(folder / "local"), "TMPDIR": str(folder)}
     location, conf = resources.enter_context(_checkpoint(folder, given.checkpoint))
     master = resources.enter_context(standalone(folder, workers=2, cores=1, **mark))
     # A path to a socket has 107 bytes at most: too few for those below a test's folder.
     sockets = resources.enter_context(tempfile.TemporaryDirectory(prefix="ks-"))
-    settings = settings_of(folder, given, location) | conf | {"spark.python.unix.domain.socket.dir": sockets}
+    settings = (
+        settings_of(folder, given, location) | topics.settings | conf | {"spark.python.unix.domain.socket.dir": sockets}
+    )
     driver = Driver(master, settings, folder, **mark)
     resources.callback(driver.stop)
     steps = Steps(location, conf)
-    return Disturber(given, driver, steps, str(folder)), driver, steps
+    return Disturber(given, driver, steps, topics, str(folder)), driver, steps
 
 
 @contextmanager
@@ -311,7 +316,6 @@ def settings_of(folder: Path, given: Given, location: str) -> dict[str, Any]:
     java = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder} -Dlog4j2.configurationFile={logged}"
     return {
         **LITTLE_CPU,
-        "log.dir": folder / "log",
         "spark.kstreams.checkpoint": location,
         "spark.kstreams.delta": "none",
         "spark.kstreams.max.records": -(-given.rows // given.steps),
@@ -349,6 +353,8 @@ def main() -> int:
     parser.add_argument("--executor-kills", type=int, default=20)
     parser.add_argument("--worker-kills", type=int, default=5, help="of Python workers of executors")
     parser.add_argument("--driver-kills", type=int, default=10)
+    parser.add_argument("--broker-kills", type=int, default=0, help="each is started again at once; for kafka")
+    parser.add_argument("--home", choices=["embedded", "kafka"], default="embedded")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
@@ -358,7 +364,8 @@ def main() -> int:
     print(f"seed {options.seed}", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends like an interrupt: with nothing left behind
     kills = {EXECUTOR: options.executor_kills, WORKER: options.worker_kills, DRIVER: options.driver_kills}
-    given = Given(options.rows, options.steps, kills, options.seed, options.checkpoint)
+    kills[BROKER] = options.broker_kills
+    given = Given(options.rows, options.steps, kills, options.seed, options.checkpoint, options.home)
     with ExitStack() as resources:
         scratch = options.folder or resources.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-cluster-"))
         return int(report(given, run(Path(scratch), given)) > 0)

@@ -1,4 +1,4 @@
-"""The scene of the kills: the shop's input in an embedded log, its undisturbed results, and what differs from them."""
+"""The scene of the kills: the shop's input, its undisturbed results, and what differs from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.log import open_log, verify
+from kstreams.log import open_log
 from kstreams.log.partitioning import partitions_of
 from kstreams.package_folder import PACKAGE
 from kstreams.serdes import serde_of
@@ -46,10 +46,10 @@ class Difference(NamedTuple):
     in_records: int
 
 
-def write(log_dir: Path, rows: int, seed: int) -> None:
+def write(address: str, rows: int, seed: int) -> None:
     """Orders and payments, three to two, with jittered times, and partitions that are ahead of others."""
     random = np.random.default_rng(seed)
-    with open_log(log_dir) as log, log.admin() as admin, log.producer() as producer:
+    with open_log(address) as log, log.admin() as admin, log.producer() as producer:
         for topic, count in (("orders", rows * 3 // 5), ("payments", rows * 2 // 5)):
             admin.create_topic(topic, PARTITIONS)
             for batch in _batches(random, topic, count):
@@ -92,16 +92,11 @@ def run_natively(folder: Path, settings: Mapping[str, Any], **more: str) -> None
     subprocess.run(command(["run", str(APP)], given), env=environment(**more), check=True)
 
 
-def compare(log_dir: Path) -> list[Difference]:
+def compare(address: str) -> list[Difference]:
     """The results of Spark beside those of the undisturbed run, topic by topic."""
     found = []
     for topic in RESULTS:
-        natively, on_spark = (rows_of(log_dir, prefix + topic) for prefix in ("", PREFIX))
+        natively, on_spark = (rows_of(address, prefix + topic) for prefix in ("", PREFIX))
         in_table, in_records = (difference(kind, natively, on_spark) for kind in (table, changelog))
         found.append(Difference(topic, len(natively), in_table, in_records))
     return found
-
-
-def damage(log_dir: Path) -> int:
-    """How many places of the log are not sound."""
-    return len(list(verify(log_dir)))

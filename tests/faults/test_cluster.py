@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.cluster import DRIVER, EXECUTOR, Given, run
+from tests.faults.cluster import BROKER, DRIVER, EXECUTOR, Given, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-def test_a_killed_executor_and_a_killed_driver_change_nothing(tmp_path: Path) -> None:
-    given = Given(rows=40_000, steps=8, kills={EXECUTOR: 1, DRIVER: 1}, seed=3)
+@pytest.mark.parametrize("home", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+def test_a_killed_executor_and_a_killed_driver_change_nothing(tmp_path: Path, home: str) -> None:
+    kills = {EXECUTOR: 1, DRIVER: 1, **({BROKER: 1} if home == "kafka" else {})}
+    given = Given(rows=40_000, steps=8, kills=kills, seed=3, home=home)
     outcome = run(tmp_path, given)
     assert outcome.failures(given) == []
     assert outcome.steps >= given.steps

@@ -22,7 +22,7 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import ConfigError, LogError, TopicExistsError
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.growth import check_total
-from kstreams.log.kafka.connection import TIMEOUT_S, Connection, outcome
+from kstreams.log.kafka.connection import ASK_S, TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import raised, reason_of
 from kstreams.log.kafka.offset_commits import commit_offsets, commit_refused
 from kstreams.log.kafka.topic_settings import TYPES, refusal, translated
@@ -153,7 +153,7 @@ class KafkaAdmin:
             return {}
         client, places = self._connection.group(group), [Place(*each) for each in partitions]
         try:
-            found = self._connection.again(lambda: client.committed(places, timeout=TIMEOUT_S))
+            found = self._connection.again(lambda: client.committed(places, timeout=ASK_S))
         except KafkaException as error:
             raise raised(f"What the group {group!r} has committed cannot be read", error) from None
         return {

@@ -17,7 +17,7 @@ from kstreams.batch import TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.kafka.client_settings import client_settings, made
-from kstreams.log.kafka.failures import passes, raised
+from kstreams.log.kafka.failures import has_no_leader, passes, raised
 from kstreams.log.naming import did_you_mean
 
 logger = logging.getLogger("kstreams.log.kafka")
@@ -25,7 +25,9 @@ logger = logging.getLogger("kstreams.log.kafka")
 T = TypeVar("T")
 
 _PAUSE_S = 0.1
-_ASK_S = 10
+ASK_S = 10
+"""How long one attempt at a request that is made again may take: the broker may have died after it came."""
+
 TIMEOUT_S = 30
 """How long a request to the cluster may take."""
 
@@ -137,9 +139,7 @@ class Connection:
         asked = [ConfigResource("topic", name) for name in names]
         if not asked:
             return {}
-        found = self._outcomes(
-            "Settings of topics", lambda admin: admin.describe_configs(asked, request_timeout=_ASK_S)
-        )
+        found = self._outcomes("Settings of topics", lambda admin: admin.describe_configs(asked, request_timeout=ASK_S))
         return {resource.name: each for resource, each in found.items()}
 
     def offsets(
@@ -152,7 +152,8 @@ class Connection:
         level = _ISOLATION[committed_only]
         found = self._outcomes(
             "Offsets of partitions",
-            lambda admin: admin.list_offsets(asked, isolation_level=level, request_timeout=_ASK_S),
+            lambda admin: admin.list_offsets(asked, isolation_level=level, request_timeout=ASK_S),
+            lambda: self._require_topics({place.topic for place in asked}),
         )
         return {TopicPartition(place.topic, place.partition): each.offset for place, each in found.items()}
 
@@ -190,19 +191,36 @@ class Connection:
         logger.warning("%s (%s)", error.str(), error.name())
 
     def _topics(self, name: str | None) -> Any:
-        asked = self.admin.list_topics(name, timeout=_ASK_S) if name else self.admin.list_topics(timeout=_ASK_S)
+        asked = self.admin.list_topics(name, timeout=ASK_S) if name else self.admin.list_topics(timeout=ASK_S)
         return asked.topics
 
-    def _outcomes(self, what: str, ask: Callable[[AdminClient], Mapping[Any, Any]]) -> dict[Any, Any]:
-        """What all futures of a request give, asked again while a broker is away for a moment."""
+    def _require_topics(self, names: Collection[str]) -> None:
+        """Raise UnknownTopicError for a topic that is not there now."""
+        known = self.topic_partitions()
+        for name in names:
+            if name not in known:
+                raise self.unknown(name)
+
+    def _outcomes(
+        self,
+        what: str,
+        ask: Callable[[AdminClient], Mapping[Any, Any]],
+        require: Callable[[], None] = lambda: None,
+    ) -> dict[Any, Any]:
+        """What all futures of a request give, asked again while a broker is away for a moment.
+
+        `require` raises where what was asked for is not there: of that, too, the client says that nobody leads it.
+        """
 
         def asked() -> dict[Any, Any]:
             admin = self.admin
             try:
-                return {each: future.result(timeout=_ASK_S + 5) for each, future in ask(admin).items()}
-            except KafkaException:
+                return {each: future.result(timeout=ASK_S + 5) for each, future in ask(admin).items()}
+            except KafkaException as error:
                 with self._mutex:  # another client asks anew who leads: this one was seen asking with an old epoch
                     self._admin = None if self._admin is admin else self._admin
+                if has_no_leader(error):
+                    require()
                 raise
 
         try:

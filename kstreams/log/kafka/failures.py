@@ -35,6 +35,7 @@ _PASSING = (
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
     KafkaError._WAIT_COORD,
+    KafkaError._NOENT,
 )
 
 
@@ -42,6 +43,12 @@ def passes(error: BaseException) -> bool:
     """Whether what failed may succeed a moment later."""
     reason = reason_of(error)
     return reason is not None and (reason.retriable() or reason.code() in _PASSING)
+
+
+def has_no_leader(error: BaseException) -> bool:
+    """Whether the client knows of nobody who leads a partition: its broker is away, or it is not there."""
+    reason = reason_of(error)
+    return reason is not None and reason.code() == KafkaError._NOENT
 
 
 def has_failed_for_good(error: BaseException) -> bool:

@@ -73,6 +73,13 @@ def test_an_unknown_topic_is_named_with_the_nearest_known(log: Log) -> None:
             ask("flight")
 
 
+def test_an_unknown_topic_has_no_offsets(log: Log) -> None:
+    log.admin().create_topic("words")
+    for offsets in (log.admin().beginning_offsets, log.admin().end_offsets):
+        with pytest.raises(UnknownTopicError, match="'wrds'"):
+            offsets([TopicPartition("wrds", 0)])
+
+
 def test_offsets_begin_at_zero_and_end_after_the_last_record(log: Log) -> None:
     log.admin().create_topic("words", partitions=2)
     with log.producer() as producer:

@@ -18,15 +18,15 @@ Kind = Callable[[pa.Table], pa.Table]
 SCHEMA = pa.schema([("partition", pa.int32()), ("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
 
 
-def rows_of(log_dir: Path, topic: str) -> pa.Table:
+def rows_of(address: Path | str, topic: str) -> pa.Table:
     """All records of a topic, in order of partitions and offsets."""
     found = []
-    with open_log(log_dir) as log, log.admin() as admin, log.consumer() as consumer:
+    with open_log(address) as log, log.admin() as admin, log.consumer() as consumer:
         for partition in range(admin.describe_topic(topic).partitions):
             source = TopicPartition(topic, partition)
             consumer.assign([source])
-            while batches := consumer.poll(0.0, 100_000):
-                for batch in batches:
+            while not consumer.is_at_end(source):
+                for batch in consumer.poll(0.1, 100_000):
                     where = pa.repeat(pa.scalar(partition, pa.int32()), len(batch))
                     found.append(pa.table([where, batch.keys, batch.values, batch.timestamps], schema=SCHEMA))
     return pa.concat_tables([SCHEMA.empty_table(), *found]).combine_chunks()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import FencedError, KStreamsError, UncertainCommitError
 from kstreams.log.kafka.producer import KafkaProducer
@@ -14,7 +16,7 @@ from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.io.position_commits import PositionCommits
 from kstreams.runtime.spark.io.staged import publication
 from kstreams.runtime.spark.io.staged.rows import StagedRows
-from tests.spark.running import Application
+from tests.spark.running import Application, Row
 from tests.spark.shop import INPUTS, OUTPUTS, START, TYPES, results, shop, shop_rows
 from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
 from tests.support.kafka_topics import delete_everything
@@ -143,3 +145,35 @@ def test_after_a_reset_everything_is_processed_again(words: Application) -> None
     words.run()
     assert len(words.rows("counts")) == 2 * sum(COUNTS.values())
     assert words.table("counts") == COUNTS
+
+
+def stateless() -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    orders = builder.stream("orders", key=str, value=int).filter(lambda key, amount: amount > 100)
+    orders.map_values(lambda amount: amount * 2, value=int).to("large")
+    return builder
+
+
+def windowed() -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    windows = (
+        builder.stream("orders", key=str, value=int).group_by_key().windowed_by(ks.TimeWindows(size=1_000, grace=0))
+    )
+    final = windows.count().suppress(ks.Suppressed.until_window_closes()).to_stream()
+    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("large")
+    return builder
+
+
+@pytest.mark.parametrize("build", [stateless, windowed])
+def test_the_relational_path_reads_and_writes_kafka(
+    spark: Any, tmp_path: Path, settings: dict[str, str], build: Callable[[], ks.StreamsBuilder]
+) -> None:
+    relational = {"spark.kstreams.path": "relational", "spark.kstreams.max.records": 60}
+    app = Application(spark, tmp_path, build(), TYPES, **relational, **settings).create("orders", partitions=2)
+    assert {each.path for each in engine.explain(app.topology, Config.of(app.settings))} == {"relational"}
+    app.write(Row("orders", f"k{at % 3}", at, START + at * 50) for at in range(200))
+    app.run_natively()
+    app.run()
+    found = app.rows("large")
+    assert found
+    assert sorted(found) == sorted(app.rows("large", ""))

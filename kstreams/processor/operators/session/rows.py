@@ -87,14 +87,14 @@ class SessionAggregateOperator(ClosureOperator):
                 if instant:
                     old = earlier
                 else:
-                    put(session, None, timestamp)
+                    put(session, None)
                     note(session, None, earlier)
                 aggregate = merger(key, aggregate, earlier)
             aggregate = step(key, value, aggregate)
             if aggregate is None and not touched:
                 gave_nothing()
             session = make_tuple(Windowed, (key, window))
-            put(session, aggregate, timestamp)
+            put(session, aggregate)
             note(session, aggregate, old)
 
         return process

@@ -14,6 +14,9 @@ MOST_ATTEMPTS = 5
 """At one commit. The home itself tries for a while, and waits before it calls an outcome uncertain."""
 
 PAUSE_SECONDS = 0.5
+_CALL_MS = 10_000
+"""How long a call may take: after the death of a broker some never end, and a new producer goes on at once."""
+
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
@@ -78,7 +81,7 @@ class PositionCommits:
         self._producer.commit_transaction(offsets, self._group)
 
     def _opened(self) -> Producer:
-        return self._log.producer({"transactional.id": self._group})
+        return self._log.producer({"transactional.id": self._group, "max.block.ms": _CALL_MS})
 
     def _committed(self, offsets: Committed) -> dict[TopicPartition, OffsetAndMetadata]:
         with self._log.admin() as admin:

@@ -65,12 +65,12 @@ def read_stream(
 
 def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, end: Offsets) -> DataFrame:
     """The records between two offsets, read by executors; columns as in `SCHEMA`."""
-    ranges = reader.partitions(start, end) or [EMPTY]
+    ranges, shipped = reader.partitions(start, end) or [EMPTY], reader.for_executors()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from reader.read(ranges[number])
+                yield from shipped.read(ranges[number])
 
     return session.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, SCHEMA)
 
@@ -262,6 +262,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def reportLatestOffset(self) -> Offsets:
         return offsets_of(self._topics.end())
+
+    def for_executors(self) -> StreamReader:
+        """One that reads the same rows, without what this one has read ahead to plan."""
+        return StreamReader(self._topics, None, latest_ms=self._latest_ms)
 
     def stop(self) -> None:
         """Release what it reads ahead with."""

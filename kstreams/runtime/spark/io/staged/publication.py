@@ -30,6 +30,9 @@ PUBLISHED = "-out"
 """Ends the name of the group that knows what was published."""
 
 
+_CALL_MS = 30_000
+"""How long a call may take, such as the one that waits until all rows are written."""
+
 _MOST_TIMEOUT_MS = 900_000
 """What brokers allow by default."""
 
@@ -80,10 +83,9 @@ class Publication(NamedTuple):
     def _attempt(self, log: Log, step: int, publisher: int, names: Sequence[str]) -> None:
         group, anchor = f"{self.group}{PUBLISHED}", self.anchors[publisher]
         # The new producer ends what another one with its id has left open. Only then the number is looked at.
-        timeout_ms = min(self.timeout_ms, _MOST_TIMEOUT_MS)
-        with log.producer(
-            {"transactional.id": f"{group}-{publisher}", "transaction.timeout.ms": timeout_ms}
-        ) as producer:
+        own = {"transactional.id": f"{group}-{publisher}", "max.block.ms": _CALL_MS}
+        own["transaction.timeout.ms"] = min(self.timeout_ms, _MOST_TIMEOUT_MS)
+        with log.producer(own) as producer:
             done = CommittedSteps(log, group, [anchor], self.checkpoint_id)
             if done.last().number >= step:
                 return
