@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import compress
+from itertools import chain, compress, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstreams.record import Headers
 
+_HEADER = ["name", "value"]
 HEADERS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 
 
@@ -18,12 +20,16 @@ def headers_column(rows: Sequence[Headers]) -> pa.Array | None:
     """The headers of many records as a column; None when no record has one."""
     if not any(rows):
         return None
-    return pa.array([[{"name": name, "value": value} for name, value in row] for row in rows], HEADERS_TYPE)
+    names, values = zip(*chain.from_iterable(rows), strict=True)
+    structs = pa.StructArray.from_arrays([pa.array(names, pa.string()), pa.array(values, pa.binary())], _HEADER)
+    return pa.ListArray.from_arrays(np.cumsum([0, *map(len, rows)], dtype=np.int32), structs)
 
 
 def rows_of_headers(column: pa.Array) -> list[Headers]:
     """The headers of every row of such a column, as tuples of (name, value)."""
-    return [tuple((h["name"], h["value"]) for h in row or ()) for row in column.to_pylist()]
+    structs, counts = column.flatten(), pc.list_value_length(column).fill_null(0).to_pylist()
+    headers = zip(structs.field("name").to_pylist(), structs.field("value").to_pylist(), strict=True)
+    return [tuple(islice(headers, count)) for count in counts]
 
 
 class TopicPartition(NamedTuple):

@@ -37,14 +37,14 @@ def split_events(messages: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
-    count, is_bare = len(messages), not any(map(Message.headers, messages))
+    count, headers = len(messages), list(map(Message.headers, messages))
     return Batch(
         source,
         _offsets(messages),
         pa.array(list(map(Message.key, messages)), pa.binary()),
         pa.array(list(map(Message.value, messages)), pa.binary()),
         pa.array(np.fromiter(map(_TIME, map(Message.timestamp, messages)), np.int64, count)),
-        None if is_bare else headers_column([tuple(each or ()) for each in map(Message.headers, messages)]),
+        headers_column([tuple(each or ()) for each in headers]) if any(headers) else None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.batch import Batch
@@ -65,7 +66,7 @@ def unwritable_rows(batch: Batch, facts: TopicFacts) -> Iterator[tuple[int, LogE
     if facts.needs_key and batch.keys.null_count:
         keyless = LogError(f"{batch.source} is compacted, so each of its records needs a key: one has none.")
         yield from ((row, keyless) for row in np.flatnonzero(batch.keys.is_null()).tolist())
-    if batch.headers is not None:
+    if batch.headers is not None and pc.any(pc.match_substring(batch.headers.flatten().field("name"), "\0")).as_py():
         cut = no_whole_name(f"A record for {batch.source}")
         yield from ((at, cut) for at, row in enumerate(batch.header_rows()) if any("\0" in name for name, _ in row))
     at_most = batch.keys.nbytes + batch.values.nbytes + _BATCH_BYTES + _ROW_BYTES  # of any row
@@ -78,7 +79,7 @@ def _too_large_rows(batch: Batch, most_bytes: int) -> Iterator[tuple[int, LogErr
     for column in (batch.keys, batch.values):
         sizes += np.asarray(pc.binary_length(column).fill_null(0), dtype=np.int64)
     if batch.headers is not None:
-        sizes += [sum(len(name.encode()) + len(raw or b"") + 10 for name, raw in row) for row in batch.header_rows()]
+        sizes += _header_bytes(batch.headers)
     for row in np.flatnonzero(sizes > most_bytes).tolist():
         yield (
             row,
@@ -87,3 +88,13 @@ def _too_large_rows(batch: Batch, most_bytes: int) -> Iterator[tuple[int, LogErr
                 f"({most_bytes}) or send less at once."
             ),
         )
+
+
+def _header_bytes(headers: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Of the headers of every row, at most."""
+    structs, counts = headers.flatten(), np.asarray(pc.list_value_length(headers).fill_null(0), dtype=np.int64)
+    names, values = (pc.binary_length(structs.field(name)).fill_null(0) for name in ("name", "value"))
+    ends = np.cumsum(counts)
+    so_far = np.concatenate(([0], np.cumsum(np.asarray(names, np.int64) + np.asarray(values, np.int64) + 10)))
+    sizes: np.ndarray[tuple[int], np.dtype[np.int64]] = so_far[ends] - so_far[ends - counts]
+    return sizes
