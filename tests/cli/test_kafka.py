@@ -75,15 +75,3 @@ def test_an_application_runs_by_its_configuration_alone(kstreams, home):
     assert counts == {"to": 2, "be": 2, "or": 1, "not": 1}
     kstreams.ok("run", "app.py", "--until-end", "--reset")
     assert {row["key"]: row["value"] for row in kstreams.ok(*read).json_lines()} == counts
-
-
-def test_spark_says_why_it_does_not_run_on_kafka(kstreams, kafka, monkeypatch):
-    monkeypatch.setenv("KSTREAMS_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
-    (kstreams.folder / "app.py").write_text(
-        "import kstreams as ks\nbuilder = ks.StreamsBuilder()\n"
-        "builder.stream('lines', key=str, value=str).to('copies')\n"
-        "topology = builder.build()\n"
-    )
-    refused = kstreams("run", "app.py", "--engine", "spark", "--until-end")
-    assert refused.status != 0
-    assert "native engine" in refused.err

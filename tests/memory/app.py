@@ -29,6 +29,13 @@ def count() -> ks.Topology:
     return builder.build()
 
 
+def mapped() -> ks.Topology:
+    """Each value in small letters, by a Python function."""
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).map_values(lambda value: value.lower(), value=str).to("out")
+    return builder.build()
+
+
 def repartitioned() -> ks.Topology:
     """A count behind a repartition topic, which a bounded run puts in order of time."""
     builder = ks.StreamsBuilder()
@@ -63,6 +70,7 @@ def _plus_one(key: str, value: str, so_far: int) -> int:
 CASES: dict[str, Callable[[], ks.Topology]] = {
     "aggregate": aggregate,
     "count": count,
+    "mapped": mapped,
     "repartitioned": repartitioned,
     "suppress": suppress,
     "left_join": left_join,

@@ -93,6 +93,17 @@ def test_more_keys_than_the_budget_holds(tmp_path: Path) -> None:
     run("count", tmp_path / "run", 300_000)
 
 
+def test_records_that_are_suddenly_large(tmp_path: Path) -> None:
+    write(tmp_path / "small", 100)
+    write(tmp_path / "large", 100)
+    with open_log(tmp_path / "large") as log, log.producer() as producer:
+        for number in range(300):
+            producer.send("in", b"large", b"X" * 900_000, timestamp=SPAN_MS, partition=number % PARTITIONS)
+    assert taken("mapped", tmp_path) < 1.5 * MOST
+    found = [value for key, value in output(tmp_path / "large") if key == b"large"]
+    assert found == [b"x" * 900_000] * 300
+
+
 @pytest.mark.slow
 def test_a_restore_of_ten_times_the_load_stays_within_the_budget(tmp_path: Path) -> None:
     write(tmp_path / "small", 100)

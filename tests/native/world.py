@@ -98,6 +98,11 @@ def until(condition: Callable[[], bool]) -> None:
         sleep(0.02)
 
 
+def tasks_of(streams: KafkaStreams) -> set[str]:
+    """The tasks that a process runs."""
+    return {task.task_id for thread in streams.metadata_for_local_threads() for task in thread.tasks}
+
+
 def word_count(topic: str = "lines") -> ks.Topology:
     """Lines to words to counts, with a repartition between: two sub-topologies."""
     builder = ks.StreamsBuilder()

@@ -10,6 +10,7 @@ import typer
 
 from kstreams.batch import TopicPartition
 from kstreams.cli.active_groups import require_inactive
+from kstreams.cli.committed_offsets import committed_by
 from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
@@ -118,7 +119,7 @@ def _known(admin: Admin, name: str) -> GroupDescription:
 def _summaries(admin: Admin) -> Iterator[dict[str, Any]]:
     """A row per group; the ends of partitions are asked for once, for all groups."""
     groups, everything = admin.describe_groups(admin.groups()), _everything(admin)
-    committed = {name: admin.committed(name, everything) for name in groups}
+    committed = committed_by(admin, groups, everything)
     sources = {source for name, group in groups.items() for source in committed[name].keys() | _readers(group).keys()}
     bounds = _bounds(admin, sources)
     for name, group in groups.items():

@@ -10,6 +10,7 @@ import typer
 
 from kstreams.batch import TopicPartition
 from kstreams.cli.active_groups import require_inactive
+from kstreams.cli.committed_offsets import committed_by
 from kstreams.cli.home import home_named, open_home, opened
 from kstreams.cli.numbers import counted
 from kstreams.cli.options import AsJson, LogDir, NotedKeyType, NotedValueType, Settings, TopicName, settings_of
@@ -136,16 +137,18 @@ def delete(
 
 def _refuse_read(home: TopicHome, admin: Admin, topic: TopicDescription) -> None:
     """Nothing is deleted under those who read it: groups that have it by assignment, by commit or as their own."""
-    for name, group in admin.describe_groups(admin.groups()).items():
-        if _reads(admin, group, topic):
+    groups = admin.describe_groups(admin.groups())
+    committed = committed_by(admin, groups, _sources(topic))
+    for name, group in groups.items():
+        if committed[name] or _reads(group, topic):
             refusal = f"without --force, {topic.name} is not deleted while the group {name} reads it"
             require_inactive(home, group, refusal)
 
 
-def _reads(admin: Admin, group: GroupDescription, topic: TopicDescription) -> bool:
+def _reads(group: GroupDescription, topic: TopicDescription) -> bool:
     assigned = any(source.topic == topic.name for member in group.members for source in member.partitions)
     is_changelog = topic.name.startswith(f"{group.name}-") and topic.name.endswith("-changelog")
-    return assigned or is_changelog or bool(admin.committed(group.name, _sources(topic)))
+    return assigned or is_changelog
 
 
 def _refuse_held(admin: Admin, topic: TopicDescription) -> None:

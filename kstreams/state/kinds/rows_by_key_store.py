@@ -102,8 +102,12 @@ class RowsByKeyStore(LiveStore):
         packed = pa.array([pack(*place) for place in places], pa.binary())
         encoded, timestamps = self._values.encode(values, timestamp_ms)
         if not self.builder.kind.timestamped:
-            timestamps = pa.array([time for time, _ in places], pa.int64())
+            timestamps = pa.array(self.times_of(keys, places), pa.int64())
         return Changes(join(self._keys.encode(keys), packed), encoded, timestamps)
+
+    def times_of(self, keys: list[Any], places: list[RowPosition]) -> list[int]:
+        """The times of rows in the changelog."""
+        return [time for time, _ in places]
 
     def rows(self, changes: Changes) -> ByteRows:
         return ByteRows(changes.keys, self._values.stored(changes.values, changes.timestamps))

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from kstreams.record import Window, Windowed
+from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.column_family import ColumnFamily
 from kstreams.state.kinds.rows_by_key_store import RowsByKeyStore
+from kstreams.state.live_budget import LiveBudget
+from kstreams.state.rows.footprint import SLOT_BYTES
 from kstreams.state.rows.rows_by_key import RowPosition
 from kstreams.state.rows.scan_order import scan_order
 
@@ -18,11 +22,17 @@ class LiveSessionStore(RowsByKeyStore):
     """Aggregates by session (see `SessionStore`); time is a session's end."""
 
     second = "q"
+    pending_bytes = RowsByKeyStore.pending_bytes + SLOT_BYTES
 
-    def put(self, session: Windowed[Any], value: Any) -> None:
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        self._record_ms: dict[tuple[Any, RowPosition], int] = {}  # of rows that changed since they were handed out last
+
+    def put(self, session: Windowed[Any], value: Any, record_ms: int | None = None) -> None:
         """Set the value of a session; None removes it. Nothing happens when the session has expired.
 
-        A None for what is not there lets no time pass: a cache of Kafka Streams does not tell the store behind it.
+        A None for what is not there lets no time pass: a cache of Kafka Streams does not tell the store behind it. The
+        changelog gets the time of the record that made the change, else the session's end.
         """
         key, (start_ms, end_ms) = session
         if value is None and self.builder.caches and (end_ms, start_ms) not in self._groups.peek(self._key(key)):
@@ -31,7 +41,21 @@ class LiveSessionStore(RowsByKeyStore):
             self.observed_ms = end_ms
         elif not self._observe(end_ms):
             return
-        self._groups.put(self._key(key), (end_ms, start_ms), self._held(value))
+        live, place = self._key(key), (end_ms, start_ms)
+        self._groups.put(live, place, self._held(value))
+        if record_ms is not None:
+            self._record_ms[live, place] = record_ms
+
+    def times_of(self, keys: list[Any], places: list[RowPosition]) -> list[int]:
+        """The times of rows in the changelog."""
+        known = self._record_ms.get
+        return [known((key, place), place[0]) for key, place in zip(keys, places, strict=True)]
+
+    def take_changes(self, timestamp_ms: int) -> Changes:
+        """Hand out what has changed."""
+        changes = super().take_changes(timestamp_ms)
+        self._record_ms = {}
+        return changes
 
     def remove(self, session: Windowed[Any]) -> None:
         """Remove a session."""

@@ -11,7 +11,7 @@ import pytest
 import kstreams as ks
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World, counted, lines, until, word_count
+from tests.native.world import WAIT_S, World, counted, lines, tasks_of, until, word_count
 
 SETTINGS = {"commit.interval.ms": 20, "statestore.cache.max.bytes": 0}
 BOTH = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
@@ -38,11 +38,6 @@ def start(world: World) -> Iterator[Callable[..., KafkaStreams]]:
     yield one_more
     for streams in started:
         streams.close(WAIT_S)
-
-
-def tasks_of(streams: KafkaStreams) -> set[str]:
-    """The tasks that a process runs."""
-    return {task.task_id for thread in streams.metadata_for_local_threads() for task in thread.tasks}
 
 
 def tasks_with_state(streams: KafkaStreams) -> int:

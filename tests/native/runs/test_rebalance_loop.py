@@ -11,7 +11,7 @@ from kstreams.clock import ManualClock
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.handovers import Handovers
 from kstreams.runtime.native.rebalance_loop import RebalanceLoop
-from tests.native.world import WAIT_S, World, word_count
+from tests.native.world import WAIT_S, World, tasks_of, word_count
 
 FIRST, SECOND = TaskId(0, 0), TaskId(0, 1)
 
@@ -43,11 +43,6 @@ def test_a_process_that_comes_and_goes_is_noticed_by_the_others(world: World, ca
             assert one.progress().reassigned < 100
         assert one.progress().reassigned >= 3
     assert "session.timeout.ms" in said(caplog)[0]
-
-
-def tasks_of(streams: object) -> set[str]:
-    found = streams.metadata_for_local_threads()  # type: ignore[attr-defined]
-    return {task.task_id for thread in found for task in thread.tasks}
 
 
 @pytest.mark.parametrize(("pause_s", "lines"), [(5, 1), (40, 0)])

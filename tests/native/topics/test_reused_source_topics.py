@@ -16,7 +16,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World, until
+from tests.native.world import WAIT_S, World, tasks_of, until
 
 TEXTS = {"key": str, "value": str}
 REUSE = {"topology.optimization": "reuse.ktable.source.topics"}
@@ -155,7 +155,3 @@ def test_a_standby_follows_the_topic_as_far_as_it_is_processed(topics: World, gu
         assert two.progress().restored == before
         names = two.store("names")
         assert {key: names.get(key).value for key in "abd"} == {"a": "Anna", "b": "Berta", "d": "Dora"}
-
-
-def tasks_of(streams: KafkaStreams) -> set[str]:
-    return {task.task_id for thread in streams.metadata_for_local_threads() for task in thread.tasks}

@@ -66,7 +66,7 @@ class SessionTarget:
             check_zeros(slot.operation, column)
         runs = self._runs(keys, times)
         self._compute(runs, inputs)
-        return lambda: self._write(runs, int(times.max()))
+        return lambda: self._write(runs, times)
 
     def complete(self) -> None:
         """Nothing is held back."""
@@ -106,17 +106,18 @@ class SessionTarget:
             state = self._merge(state, _state_of(session))
         return state
 
-    def _write(self, runs: list[SessionRun], reached_ms: int) -> None:
+    def _write(self, runs: list[SessionRun], times: Integers) -> None:
         changes: list[tuple[int, Windowed[Any], Any, Any]] = []
         for run in runs:
             removed = zip(run.removals, run.touched, strict=True)
             changes += [(row, Windowed(run.key, gone.window), None, _state_of(gone)) for row, gone in removed]
             changes.append((int(run.rows[-1]), run.session, run.state, None))
         put, emit = self._live.store.put, self._live.emit
-        for _, session, new, old in sorted(changes, key=lambda change: change[0]):
-            put(session, new)
+        record_ms = times.tolist()
+        for row, session, new, old in sorted(changes, key=lambda change: change[0]):
+            put(session, new, record_ms[row])
             emit(session, new, old, session.window.end_ms, ())
-        self._live.stream_time_ms = max(self._live.stream_time_ms, reached_ms)
+        self._live.stream_time_ms = max(self._live.stream_time_ms, int(times.max()))
 
 
 def _state_of(session: Session) -> Any:

@@ -87,14 +87,14 @@ class SessionAggregateOperator(ClosureOperator):
                 if instant:
                     old = earlier
                 else:
-                    put(session, None)
+                    put(session, None, timestamp)
                     note(session, None, earlier)
                 aggregate = merger(key, aggregate, earlier)
             aggregate = step(key, value, aggregate)
             if aggregate is None and not touched:
                 gave_nothing()
             session = make_tuple(Windowed, (key, window))
-            put(session, aggregate)
+            put(session, aggregate, timestamp)
             note(session, aggregate, old)
 
         return process

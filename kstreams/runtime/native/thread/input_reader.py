@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
@@ -70,7 +70,7 @@ class InputReader:
         most = self._most_polled()
         wait_s = _SHORT_POLL_S if self._alignment.is_active() else self._poll_s
         batches = self._fetched(0.0 if is_busy else wait_s, most)
-        for batch in batches:
+        for batch in self._that_fit(batches):
             if len(rows := self._within_bounds(batch)):
                 self._add(rows)
         released = [self._release(source, held) for source, held in self._held.items() if not held.is_empty]
@@ -158,6 +158,23 @@ class InputReader:
         """How many records a poll may give: as many as are allowed, fewer where they are large."""
         row_bytes = max([task.group.row_bytes() for task in self._tasks], default=1)
         return min(self._most_records, max(1, self._most_buffered_bytes // row_bytes))
+
+    def _that_fit(self, batches: Sequence[Batch]) -> Iterator[Batch]:
+        """What there is memory for, when records are larger than those before them; the rest is read again."""
+        room, cut = self._most_buffered_bytes, set[TopicPartition]()
+        for batch in batches:
+            if batch.source in cut:
+                continue
+            size = batch.keys.nbytes + batch.values.nbytes
+            fitting = len(batch) if size <= room else max(0, len(batch) * room // size)
+            if room == self._most_buffered_bytes:
+                fitting = max(1, fitting)
+            if fitting < len(batch):
+                self._consumer.seek(batch.source, int(batch.offsets[fitting]))
+                cut.add(batch.source)
+            room -= size
+            if fitting:
+                yield batch.slice(0, fitting) if fitting < len(batch) else batch
 
     def _within_bounds(self, batch: Batch) -> Batch:
         end = self._end_of(batch.source)
