@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.frame import UNSTAMPED, FrameBody, TransactionStamp
 from kstreams.log.embedded.segments.framing import UnwritableError, frame_bodies
 from kstreams.log.embedded.segments.topic_settings import TopicSettings
+
+_SEQUENCES = 1 << 31
 
 
 class KnownTopic(NamedTuple):
@@ -45,11 +48,14 @@ class Writer:
         self._touched: set[TopicPartition] = set()
         self._rolled: dict[str, Topic] = {}
         self._stamp, self._who = UNSTAMPED, ""
+        self._sequence = uuid.uuid4().int % _SEQUENCES
+        self._begun: dict[TopicPartition, tuple[int, Sequence[PendingBatch]]] = {}  # appends, until their end is known
 
     def begin(self, producer: transactions.ProducerId, transaction: int) -> None:
         """What is written from now on belongs to a transaction."""
         self._stamp, self._who = TransactionStamp(producer.id, transaction, producer.epoch), producer.transactional_id
         self._touched.clear()
+        self._begun.clear()
 
     def end(self) -> None:
         """The transaction is over."""
@@ -85,21 +91,45 @@ class Writer:
             Nothing was written, and no callback is completed.
         """
         topic, settings, _ = self.topic(source.topic)
+        self._end_begun(source, timeout)
+        if left := [pending for pending in waiting if not pending.completed]:
+            self._write(source, topic, settings, left, timeout)
+
+    def _write(
+        self,
+        source: TopicPartition,
+        topic: Topic,
+        settings: TopicSettings,
+        waiting: Sequence[PendingBatch],
+        timeout: float | None,
+    ) -> None:
         waiting, bodies, refused = self._encode(source, waiting, settings)
         if waiting:
+            self._sequence = self._sequence % _SEQUENCES + 1
+            self._begun[source] = self._sequence, waiting
             try:
                 offset = self._append(topic, source, settings, bodies, timeout)
-            except UnknownTopicError:
-                self._forget(source.topic)
+            except Exception as error:  # nothing of it was written
+                del self._begun[source]
+                if isinstance(error, UnknownTopicError):
+                    self._forget(source.topic)
                 raise
-            for pending in waiting:
-                pending.complete(offset, None)
-                offset += len(pending.batch)
+            _complete(waiting, offset)
+            del self._begun[source]
         for pending, error in refused:
             pending.complete(-1, error)
         self._clean_rolled()
         if refused:
             raise refused[0][1]
+
+    def _end_begun(self, source: TopicPartition, timeout: float | None) -> None:
+        """Complete what an append has written that was interrupted: it is not to be written again."""
+        if source in self._begun:
+            sequence, waiting = self._begun[source]
+            offset = self._appenders[source].written_before(sequence, timeout) if source in self._appenders else None
+            if offset is not None:
+                _complete(waiting, offset)
+            del self._begun[source]
 
     def sync(self) -> None:
         """Make what the transaction wrote durable."""
@@ -143,9 +173,10 @@ class Writer:
         if appender is None:
             appender = self._appenders[source] = self._open(topic, source, settings)
         if not self._stamp.transaction_id:
-            return appender.append(bodies, timeout=timeout)
+            return appender.append(bodies, TransactionStamp(sequence=self._sequence), timeout=timeout)
         before = None if source in self._touched else functools.partial(self._enlist, topic, source)
-        return appender.append(bodies, self._stamp, timeout=timeout, before=before, sync=False)
+        stamp = self._stamp._replace(sequence=self._sequence)
+        return appender.append(bodies, stamp, timeout=timeout, before=before, sync=False)
 
     def _clean_rolled(self) -> None:
         # When all who wait know where their records are: however long it takes, and whatever happens in it.
@@ -169,3 +200,9 @@ class Writer:
         self._topics.pop(name, None)
         for source in [source for source in self._appenders if source.topic == name]:
             self._appenders.pop(source).close()
+
+
+def _complete(written: Sequence[PendingBatch], offset: int) -> None:
+    for pending in written:
+        pending.complete(offset, None)
+        offset += len(pending.batch)

@@ -43,8 +43,8 @@ def test_a_frame_byte_by_byte(folder: Path) -> None:
     base, following, least, most, producer, transaction, horizon = struct.unpack_from("<7q", raw, 16)
     assert (base, following, least, most, producer, horizon) == (0, 2, 3, 5, 1, 0)
     assert transaction > 0
-    epoch, padding, body_crc, header_crc = struct.unpack_from("<iIII", raw, 72)
-    assert (epoch, padding) == (0, 0)
+    epoch, sequence, body_crc, header_crc = struct.unpack_from("<iIII", raw, 72)
+    assert (epoch, sequence > 0) == (0, True)
     assert header_crc == google_crc32c.value(raw[:84])
     body = raw[88 : 88 + body_size]
     assert body_crc == google_crc32c.value(body)

@@ -11,11 +11,18 @@ from typing import Any, NamedTuple
 from kstreams.clock import Clock
 from kstreams.errors import CorruptLogError, LogError
 from kstreams.log.embedded.disk import create_file
-from kstreams.log.embedded.segments.frame import HEADER_SIZE, UNSTAMPED, FrameBody, TransactionStamp, encode_header
+from kstreams.log.embedded.segments.frame import (
+    HEADER_SIZE,
+    UNSTAMPED,
+    BadFrameError,
+    FrameBody,
+    TransactionStamp,
+    encode_header,
+)
 from kstreams.log.embedded.segments.head import PartitionHead
 from kstreams.log.embedded.segments.index import INTERVAL, NO_TIME, IndexEntry, append_entry, index_path
 from kstreams.log.embedded.segments.partition import Partition
-from kstreams.log.embedded.segments.segment import segment_path
+from kstreams.log.embedded.segments.segment import Segment, segment_path
 
 
 class SegmentLimits(NamedTuple):
@@ -23,6 +30,15 @@ class SegmentLimits(NamedTuple):
 
     segment_bytes: int
     segment_ms: int
+
+
+class Attempt(NamedTuple):
+    """Where an append began to write, and its number."""
+
+    segment: int
+    position: int
+    offset: int
+    sequence: int
 
 
 class Appender:
@@ -46,6 +62,7 @@ class Appender:
         self.partition, self._limits, self._clock, self._durability = partition, limits, clock, durability
         self._on_roll = on_roll
         self._segment = -1
+        self._attempt: Attempt | None = None
 
     def append(
         self,
@@ -91,6 +108,21 @@ class Appender:
             self._on_roll()
         return head.end_offset
 
+    def written_before(self, sequence: int, timeout: float | None = None) -> int | None:
+        """The offset at which the last append, of which nobody knows how it ended, has written; None if it has not."""
+        attempt = self._attempt
+        if attempt is None or attempt.sequence != sequence:
+            return None
+        with self.partition.locked(timeout), self._reopening("look into"):
+            head = self._sound(self.partition.head_locked())
+            segment = Segment(segment_path(self.partition.folder, attempt.segment), self.partition.source)
+            segment.map(head.position) if attempt.segment == head.segment else segment.map_all()
+            try:
+                header = segment.header_at(attempt.position)
+            except BadFrameError:
+                return None
+        return attempt.offset if (header.base_offset, header.sequence) == (attempt.offset, sequence) else None
+
     def roll(self, *, now: bool = False) -> bool:
         """Complete the active segment if its time is over, or now."""
         with self.partition.locked(), self._reopening("roll"):
@@ -117,6 +149,7 @@ class Appender:
 
     def _write(self, head: PartitionHead, bodies: Sequence[FrameBody], stamp: TransactionStamp, sync: bool) -> None:
         parts: list[Any] = []
+        self._attempt = Attempt(head.segment, head.position, head.end_offset, stamp.sequence)
         offset, position, greatest = head.end_offset, head.position, head.max_timestamp
         for body in bodies:
             parts += [encode_header(body, offset, stamp), body.data]

@@ -13,7 +13,7 @@ from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
 
 MAGIC = b"KSLF"
 VERSION = 1
-LAYOUT = struct.Struct("<4sHHIIqqqqqqqi4xII")
+LAYOUT = struct.Struct("<4sHHIIqqqqqqqiIII")
 HEADER_SIZE = LAYOUT.size
 MAX_BODY = 1 << 30
 
@@ -56,6 +56,7 @@ class FrameHeader(NamedTuple):
     transaction_id: int
     delete_horizon_ms: int
     epoch: int
+    sequence: int
     body_crc: int
 
     @property
@@ -81,11 +82,12 @@ class FrameBody(NamedTuple):
 
 
 class TransactionStamp(NamedTuple):
-    """Who wrote a frame; zeros for a producer without a transaction."""
+    """Who wrote a frame, zeros for a producer without a transaction; and in which of its appends, 0 if not known."""
 
     producer_id: int = 0
     transaction_id: int = 0
     epoch: int = 0
+    sequence: int = 0
 
 
 UNSTAMPED = TransactionStamp()
@@ -129,7 +131,7 @@ def encode_header(
         MAGIC, VERSION, body.flags, body.data.size, body.records,
         base_offset, base_offset + body.records if next_offset is None else next_offset,
         body.min_timestamp, body.max_timestamp,
-        stamp.producer_id, stamp.transaction_id, delete_horizon_ms, stamp.epoch,
+        stamp.producer_id, stamp.transaction_id, delete_horizon_ms, stamp.epoch, stamp.sequence,
         body.crc, 0,
     )  # fmt: skip
     return raw[:-4] + int(google_crc32c.value(raw[:-4])).to_bytes(4, "little")
