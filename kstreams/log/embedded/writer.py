@@ -109,10 +109,11 @@ class Writer:
             self._begun[source] = self._sequence, waiting
             try:
                 offset = self._append(topic, source, settings, bodies, timeout)
-            except Exception as error:  # nothing of it was written
-                del self._begun[source]
-                if isinstance(error, UnknownTopicError):
-                    self._forget(source.topic)
+            except UnknownTopicError:
+                self._forget(source.topic)
+                raise
+            except Exception:
+                del self._begun[source]  # nothing of it was written
                 raise
             _complete(waiting, offset)
             del self._begun[source]
@@ -200,6 +201,7 @@ class Writer:
         self._topics.pop(name, None)
         for source in [source for source in self._appenders if source.topic == name]:
             self._appenders.pop(source).close()
+            self._begun.pop(source, None)
 
 
 def _complete(written: Sequence[PendingBatch], offset: int) -> None:
