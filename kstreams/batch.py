@@ -29,6 +29,8 @@ def rows_of_headers(column: pa.Array) -> list[Headers]:
     """The headers of every row of such a column, as tuples of (name, value)."""
     structs, counts = column.flatten(), pc.list_value_length(column).fill_null(0).to_pylist()
     headers = zip(structs.field("name").to_pylist(), structs.field("value").to_pylist(), strict=True)
+    if counts.count(1) == len(counts):
+        return list(zip(headers, strict=True))
     return [tuple(islice(headers, count)) for count in counts]
 
 

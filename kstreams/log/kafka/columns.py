@@ -44,7 +44,7 @@ def _batch(source: TopicPartition, messages: Sequence[Any]) -> Batch:
         pa.array(list(map(Message.key, messages)), pa.binary()),
         pa.array(list(map(Message.value, messages)), pa.binary()),
         pa.array(np.fromiter(map(_TIME, map(Message.timestamp, messages)), np.int64, count)),
-        headers_column([tuple(each or ()) for each in headers]) if any(headers) else None,
+        headers_column([each or () for each in headers]) if any(headers) else None,
     )
 
 

@@ -15,7 +15,7 @@ from kstreams.log.kafka.connection import TopicFacts
 from kstreams.log.record_parts import checked_time
 from kstreams.record import Headers
 
-_BATCH_BYTES, _ROW_BYTES = 61, 30  # what Kafka's format adds, at most
+_BATCH_BYTES, _ROW_BYTES, _HEADER_BYTES = 61, 30, 10  # what Kafka's format adds, at most
 
 
 def nonzero_time(timestamp: int) -> int:
@@ -51,7 +51,7 @@ def no_whole_name(what: str) -> LogError:
 def row_bytes(key: bytes | None, value: bytes | None, headers: Any) -> int:
     """Bytes of a record that is sent alone, at most and uncompressed."""
     size = _BATCH_BYTES + _ROW_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
-    return size + sum(len(name.encode()) + len(raw or b"") + 10 for name, raw in headers or ())
+    return size + sum(len(name.encode()) + len(raw or b"") + _HEADER_BYTES for name, raw in headers or ())
 
 
 def unwritable_rows(batch: Batch, facts: TopicFacts) -> Iterator[tuple[int, LogError]]:
@@ -70,7 +70,9 @@ def unwritable_rows(batch: Batch, facts: TopicFacts) -> Iterator[tuple[int, LogE
         cut = no_whole_name(f"A record for {batch.source}")
         yield from ((at, cut) for at, row in enumerate(batch.header_rows()) if any("\0" in name for name, _ in row))
     at_most = batch.keys.nbytes + batch.values.nbytes + _BATCH_BYTES + _ROW_BYTES  # of any row
-    if at_most > facts.most_bytes or batch.headers is not None:
+    if batch.headers is not None:
+        at_most += batch.headers.nbytes + _HEADER_BYTES * len(batch.headers.flatten())
+    if at_most > facts.most_bytes:
         yield from _too_large_rows(batch, facts.most_bytes)
 
 
@@ -95,6 +97,8 @@ def _header_bytes(headers: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64
     structs, counts = headers.flatten(), np.asarray(pc.list_value_length(headers).fill_null(0), dtype=np.int64)
     names, values = (pc.binary_length(structs.field(name)).fill_null(0) for name in ("name", "value"))
     ends = np.cumsum(counts)
-    so_far = np.concatenate(([0], np.cumsum(np.asarray(names, np.int64) + np.asarray(values, np.int64) + 10)))
+    so_far = np.concatenate(
+        ([0], np.cumsum(np.asarray(names, np.int64) + np.asarray(values, np.int64) + _HEADER_BYTES))
+    )
     sizes: np.ndarray[tuple[int], np.dtype[np.int64]] = so_far[ends] - so_far[ends - counts]
     return sizes
