@@ -55,7 +55,8 @@ def commit_refused(committer: GroupMetadata, error: BaseException) -> LogError:
         return no_member(group, committer.member) if committer.member else for_members_alone(group)
     if code == KafkaError.ILLEGAL_GENERATION:
         return of_another_generation(group, committer.generation)
-    if code == KafkaError.FENCED_INSTANCE_ID:
+    is_failed = code == KafkaError._FATAL and committer.instance is not None  # told so when it has heard of it before
+    if code == KafkaError.FENCED_INSTANCE_ID or is_failed:
         return replaced(group, committer.instance)
     if code == KafkaError.REBALANCE_IN_PROGRESS:
         return dividing(group)

@@ -127,6 +127,22 @@ def test_the_client_asks_again_within_the_time_of_the_call(
     assert values_of(log, "out") == [b"%d" % number for number in range(COUNT)]
 
 
+@pytest.mark.parametrize("how", ["lose", "cut", "hold"])
+def test_a_batch_that_is_sent_again_for_want_of_an_answer_is_there_once(
+    cluster: KafkaCluster, log: Log, how: str
+) -> None:
+    with log.producer({"request.timeout.ms": 1_000}) as producer:
+        producer.send("words", b"k", b"0")
+        producer.flush()
+        fault = getattr(cluster.proxy, how)(Request.PRODUCE)
+        for number in range(1, 50):
+            producer.send("words", b"k", b"%d" % number)
+        producer.flush()
+    assert fault.done.is_set()
+    fault.let_go()
+    assert values_of(log, "words") == [b"%d" % number for number in range(50)]
+
+
 def test_a_commit_whose_answer_is_lost_is_uncertain_and_its_producer_is_not_used_again(
     cluster: KafkaCluster, log: Log
 ) -> None:
