@@ -3,7 +3,8 @@
 Three processes run `takeover_app.py`, exactly once, each task with a standby. While input comes, one of them is killed
 at a random moment and started again, or stands still until the others have missed it. Then the results are those of a
 run that nobody disturbs: of the counts each exactly once, of the join the last of every key. The exit status is 1 when
-one is missing, wrong or doubled.
+one is missing, wrong or doubled. With `--history` all input is there before the processes are; what they read out of
+order of time is late then.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Given(NamedTuple):
     kills: int = 30
     stops: int = 0
     seed: int = 1
+    history: bool = False
 
 
 class Results(NamedTuple):
@@ -76,13 +78,15 @@ def run(given: Given) -> bool:
     """Kill and compare; whether all is right."""
     with home(given) as world:
         rows = input_rows(given)
-        wanted = undisturbed(rows, world.folder / "undisturbed")
+        wanted = undisturbed(given, rows, world.folder / "undisturbed")
         for topic in ("visits", "orders", "customers"):
             world.create(topic, 4)
         for topic in ("counts", "named"):
             world.create(topic, 2)
-        with processes(world) as running:
-            disturb(given, world, rows, running)
+        if given.history:
+            write(world, rows)
+        with processes(world, application(given)) as running:
+            disturb(given, world, [] if given.history else rows, running)
             found = final_results(world, wanted)
     report(given, wanted, found)
     return found == wanted
@@ -101,9 +105,14 @@ def home(given: Given) -> Iterator[World]:
         yield World(folder, **settings)
 
 
-def undisturbed(rows: Rows, folder: Path) -> Results:
+def application(given: Given) -> str:
+    """The one that the processes run."""
+    return f"{APP}:history" if given.history else f"{APP}"
+
+
+def undisturbed(given: Given, rows: Rows, folder: Path) -> Results:
     """The results of one run over all input, on an embedded log."""
-    from tests.faults.takeover_app import topology
+    from tests.faults.takeover_app import history, topology
 
     world = World(folder, **{**SETTINGS, "num.standby.replicas": 0})
     for topic in ("visits", "orders", "customers"):
@@ -111,7 +120,7 @@ def undisturbed(rows: Rows, folder: Path) -> Results:
     for topic in ("counts", "named"):
         world.create(topic, 2)
     write(world, rows)
-    world.run(topology, once=True)
+    world.run(history if given.history else topology, once=True)
     return results(world)
 
 
@@ -127,8 +136,8 @@ def results(world: World) -> Results:
 
 
 @contextmanager
-def processes(world: World) -> Iterator[list[subprocess.Popen[bytes]]]:
-    running = [start(world) for _ in range(PROCESSES)]
+def processes(world: World, app: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    running = [start(world, app) for _ in range(PROCESSES)]
     try:
         yield running
         for process in running:
@@ -141,10 +150,10 @@ def processes(world: World) -> Iterator[list[subprocess.Popen[bytes]]]:
             process.wait()
 
 
-def start(world: World) -> subprocess.Popen[bytes]:
+def start(world: World, app: str) -> subprocess.Popen[bytes]:
     """One more process of the application."""
     given = [part for key, value in world.settings.items() for part in ("-c", f"{key}={value}")]
-    command = [sys.executable, "-m", "kstreams", "run", str(APP), *given]
+    command = [sys.executable, "-m", "kstreams", "run", app, *given]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=sys.stderr)
 
 
@@ -159,18 +168,17 @@ def disturb(given: Given, world: World, rows: Rows, running: list[subprocess.Pop
         sleep(chance.uniform(0.2, 3.0))
         victim = chance.randrange(PROCESSES)
         assert running[victim].poll() is None, "it has ended by itself"
-        running[victim] = act(world, running[victim])
+        running[victim] = act(running[victim]) or start(world, application(given))
         write(world, rows[number * part : (number + 1) * part])
 
 
-def kill(world: World, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-    """Kill a process; the one that takes its place."""
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process: another one takes its place."""
     process.kill()
     process.wait()
-    return start(world)
 
 
-def stop(world: World, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+def stop(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
     """Let a process stand still for longer than its session time-out."""
     process.send_signal(signal.SIGSTOP)
     sleep(2 * SETTINGS["consumer.session.timeout.ms"] / 1000)
@@ -205,8 +213,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=Given().kills)
     parser.add_argument("--stops", type=int, default=Given().stops)
     parser.add_argument("--seed", type=int, default=Given().seed)
-    given = parser.parse_args()
-    return 0 if run(Given(given.home, given.rows, given.kills, given.stops, given.seed)) else 1
+    parser.add_argument("--history", action="store_true")
+    return 0 if run(Given(**vars(parser.parse_args()))) else 1
 
 
 if __name__ == "__main__":

@@ -16,3 +16,7 @@ def test_on_the_embedded_log() -> None:
 @pytest.mark.kafka
 def test_on_kafka() -> None:
     assert run(Given("kafka", rows=20_000, kills=3, stops=2))
+
+
+def test_while_history_is_read() -> None:
+    assert run(Given("embedded", rows=100_000, kills=4, stops=1, history=True))

@@ -116,9 +116,12 @@ class InputReader:
         return bool(found)
 
     def _is_read(self, source: TopicPartition, number: int) -> bool:
-        """Whether all is read that was written before a slice began."""
+        """Whether all is read that was written before a slice began.
+
+        Kafka shows the rows of a transaction some time after it has confirmed the commit: so it counts what is written.
+        """
         if self._ends.get(source, (-1, 0))[0] < number:
-            self._ends[source] = number, self._consumer.end_offsets([source])[source]
+            self._ends[source] = number, self._admin.end_offsets([source], committed_only=False)[source]
         return self._consumer.position(source) >= self._ends[source][1]
 
     def _fetched(self, timeout: float, most: int) -> list[Batch]:
