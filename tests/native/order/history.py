@@ -27,6 +27,17 @@ def hourly_counts() -> ks.Topology:
     return builder.build()
 
 
+def behind_two_repartitions() -> ks.Topology:
+    """Readings moved to their sensor, then to all sensors together, and counted without grace."""
+    builder = ks.StreamsBuilder()
+    moved = builder.stream("readings", key=str, value=str).select_key(lambda _, sensor: sensor, key=str).repartition()
+    grouped = moved.group_by(lambda sensor, _: sensor[-1], key=str)
+    counts = grouped.windowed_by(ks.TimeWindows(size=10_000, grace=0)).count(materialized="counts")
+    named = counts.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str)
+    named.to("counts", key=str, value=int)
+    return builder.build()
+
+
 def in_order_only(fails: Fails) -> ks.Topology:
     """Readings counted by windows without grace: one that is out of order is late."""
     builder = ks.StreamsBuilder()

@@ -16,6 +16,7 @@ from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionRes
 from tests.native.order.history import (
     Fails,
     a_year,
+    behind_two_repartitions,
     counted,
     dropped,
     hourly_counts,
@@ -105,6 +106,19 @@ def test_the_order_outlives_threads_that_die(
     )
     written = [(row.key, row.value) for row in world.rows("counts", value=int)]
     assert len(written) == len(set(written)) == len(rows)
+
+
+@pytest.mark.parametrize(("processes", "threads"), [(1, 1), (1, 4), (2, 2)])
+def test_history_behind_two_repartitions(
+    tmp_path: Path, start: Callable[..., KafkaStreams], processes: int, threads: int
+) -> None:
+    rows = [("k", f"sensor {time // 100 % 7}", time) for time in TIMES]
+    world = world_of(tmp_path, skewed(rows))
+    settings = {"num_stream_threads": threads, "poll_ms": 10, "max_poll_records": 200}
+    running = [start(world, behind_two_repartitions(), **settings) for _ in range(processes)]
+    until(lambda: counted(world) + dropped(running) >= len(rows))
+    wanted = Counter(f"{sensor[-1]}@{time // 10_000 * 10_000}" for _, sensor, time in rows)
+    assert world.table("counts", value=int) == wanted
 
 
 def test_a_process_that_leaves_does_not_change_the_order(

@@ -24,7 +24,7 @@ from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import bury
 from kstreams.runtime.native.group.messages import Assignment, Pace, ProcessShare, ProcessState, Slice
 from kstreams.runtime.native.group.next_assignment import next_assignment
-from kstreams.runtime.native.group.next_slice import next_slice
+from kstreams.runtime.native.group.next_slice import is_settled, next_slice
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
 
 logger = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ class SliceKeeper(Protocol):
 
     writers: dict[int, list[TaskId]]
     slices: Mapping[int, Slice]
+    settled: Collection[int]
     changed: threading.Event
 
     def paces(self, active: Collection[TaskId]) -> dict[str, Pace]:
@@ -227,7 +228,7 @@ class GroupMember:
     def _follow(self) -> bool:
         """Take what the latest assignment gives, and the latest slices."""
         latest = self._topic.latest
-        self._holder.alignment.slices = dict(self._topic.slices)
+        self._follow_slices(self._holder.alignment)
         if latest.version == self._version:
             return False
         if self._id in latest.shares or self._holder.active():
@@ -237,6 +238,12 @@ class GroupMember:
             self._holder.assign(*(frozenset(map(TaskId.parse, tasks)) for tasks in (share.active, share.standby)))
         self._version = latest.version
         return True
+
+    def _follow_slices(self, alignment: SliceKeeper) -> None:
+        latest, states = dict(self._topic.slices), self._topic.states.values()
+        writers = alignment.writers.items()
+        alignment.slices = latest
+        alignment.settled = {sub for sub, tasks in writers if is_settled(latest.get(sub, Slice()), states, tasks)}
 
     def _tell(self) -> bool:
         """Let the others know what has changed here."""

@@ -35,8 +35,8 @@ def next_slice(latest: Slice, states: Collection[ProcessState], writers: Collect
     >>> next_slice(Slice(4, 500, 0, False), done, writers).is_open_ended
     True
     """
-    slowest_of_all = _pace(states, writers)
-    if slowest_of_all is None or (latest.is_open_ended and slowest_of_all.has_caught_up):
+    slowest_of_all = pace_of(states, writers)
+    if len(writers) < 2 or slowest_of_all is None or (latest.is_open_ended and slowest_of_all.has_caught_up):
         return None
     if slowest_of_all.done < latest.number:
         return None
@@ -45,7 +45,13 @@ def next_slice(latest: Slice, states: Collection[ProcessState], writers: Collect
     return Slice(latest.number + 1, slowest_of_all.time_ms, slowest_of_all.partition, is_open_ended=False)
 
 
-def _pace(states: Collection[ProcessState], writers: Collection[TaskId]) -> Pace | None:
+def is_settled(latest: Slice, states: Collection[ProcessState], writers: Collection[TaskId]) -> bool:
+    """Whether no writer has history to read."""
+    slowest_of_all = pace_of(states, writers)
+    return latest.is_open_ended and slowest_of_all is not None and slowest_of_all.has_caught_up
+
+
+def pace_of(states: Collection[ProcessState], writers: Collection[TaskId]) -> Pace | None:
     """The pace of all writers; None while it is not known of one, or two processes have it."""
     sub = str(next(iter(writers)).sub_topology)
     names = {str(task) for task in writers}

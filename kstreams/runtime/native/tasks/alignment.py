@@ -26,7 +26,8 @@ class Alignment:
     ----------
     layout : Layout
     sub_topologies : collection of int
-        Those whose tasks are to keep in step; one that has a single task need not.
+        Those that write repartition topics. A single task has nobody to wait for, but those that read what it writes
+        have history to read as long as it has.
 
     Attributes
     ----------
@@ -36,6 +37,8 @@ class Alignment:
         Which sub-topology writes an internal topic.
     slices : mapping of int to Slice
         The latest of each sub-topology.
+    settled : collection of int
+        The sub-topologies none of whose tasks has history to read.
     changed : Event
         Set when a writer has come further.
     """
@@ -45,13 +48,14 @@ class Alignment:
         self.topics: dict[str, int] = {}
         for plan in layout.tasks:
             tasks.setdefault(plan.id.sub_topology, []).append(plan.id)
-        self.writers = {sub: tasks[sub] for sub in sub_topologies if len(tasks.get(sub, ())) > 1}
+        self.writers = {sub: tasks[sub] for sub in sub_topologies if sub in tasks}
         for plan in layout.tasks:
             if plan.id.sub_topology in self.writers:
                 names = {sink.topic for sink in plan.sub_topology.sinks if isinstance(sink.topic, str)}
                 internal = names & layout.topic_names.keys()
                 self.topics |= dict.fromkeys((layout.topic_names[name] for name in internal), plan.id.sub_topology)
         self.slices: Mapping[int, Slice] = {}
+        self.settled: Collection[int] = ()
         self.changed = threading.Event()
         self._lock = threading.Lock()
         self._paces: dict[TaskId, Pace] = {}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log.api import Admin, Consumer
+from kstreams.runtime.native.group.messages import Slice
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
@@ -88,7 +89,7 @@ class InputReader:
 
     def is_all_buffered(self, source: TopicPartition) -> bool:
         """Whether a partition holds no more than what was read of it: now, or in a bounded run ever."""
-        return self._is_at_end(source, self._task_of[source])
+        return self._is_at_end(source, self._task_of[source]) and self._is_settled(source)
 
     def read_up_to(self, source: TopicPartition) -> int:
         """The offset up to which a partition has been read."""
@@ -100,9 +101,10 @@ class InputReader:
     def _add(self, rows: Batch) -> None:
         """Buffer rows; those of a repartition topic may have to wait for others."""
         held = self._held.get(rows.source)
-        if held is None:
+        latest = Slice() if held is None else self._alignment.slice_of(self._alignment.topics[rows.source.topic])
+        if held is None or (held.is_empty and latest.is_open_ended and rows.headers is None):
             return self._task_of[rows.source].add(rows)
-        held.add(rows, self._alignment.slice_of(self._alignment.topics[rows.source.topic]))
+        held.add(rows, latest)
 
     def _release(self, source: TopicPartition, held: SliceBuffer) -> bool:
         """Buffer what need not wait any more; whether there was something."""
@@ -198,6 +200,13 @@ class InputReader:
         if held is None:
             return False
         return not held.is_empty or not self._alignment.slice_of(self._alignment.topics[source.topic]).is_open_ended
+
+    def _is_settled(self, source: TopicPartition) -> bool:
+        """Whether its writers have no history to read, and what they have written of it is read."""
+        sub = self._alignment.topics.get(source.topic)
+        if sub is None:
+            return True
+        return sub in self._alignment.settled and self._is_read(source, self._alignment.slice_of(sub).number)
 
     def _end_of(self, source: TopicPartition) -> int | None:
         if self._bounds is None or source.topic in self._internal:

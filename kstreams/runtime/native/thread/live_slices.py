@@ -27,7 +27,8 @@ class LiveSlices:
         self._slices: dict[int, Slice] = {}
         self._caught_up: set[TaskId] = set()
         self._done: dict[TaskId, int] = {}
-        self.topics: Collection[str] = alignment.topics
+        several = {sub for sub, tasks in alignment.writers.items() if len(tasks) > 1}
+        self.topics: Collection[str] = {topic for topic, sub in alignment.topics.items() if sub in several}
 
     def number_of(self, topic: str) -> int | None:
         """The slice in which a topic is written now; None where no writer waits for another."""
@@ -68,7 +69,8 @@ class LiveSlices:
     def _until_ms(self, task: ActiveTask) -> int:
         """A task that has history to read waits for a slice."""
         now = self._slices[task.plan.id.sub_topology]
-        if now.is_open_ended and task.plan.id not in self._caught_up:
+        is_alone = len(self._alignment.writers[task.plan.id.sub_topology]) == 1
+        if now.is_open_ended and not is_alone and task.plan.id not in self._caught_up:
             return NOTHING_MS
         return now.until_ms(task.plan.partition)
 
