@@ -13,9 +13,12 @@ from kstreams.batch import Batch, TopicPartition, headers_column
 from kstreams.clock import ManualClock
 from kstreams.murmur2 import partition_of
 from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.processor.topology.layout import Layout
+from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
+from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 Row = tuple[bytes | None, int]
 
@@ -44,7 +47,8 @@ class Sent:
 
 def sink_buffer(sent: Sent, partitions: int) -> SinkBuffer:
     retry = SendRetry("fail", 300_000, ManualClock())
-    return SinkBuffer(sent, sent.begin, lambda topic: partitions, retry)  # type: ignore[arg-type]
+    slices = WriterSlices(Alignment(Layout({}, {}, (), (), {}, {}), ()))
+    return SinkBuffer(sent, sent.begin, lambda topic: partitions, retry, slices)  # type: ignore[arg-type]
 
 
 def send(collector: TaskCollector, rows: list[Row], partitions: Any = None, headers: Any = None) -> None:

@@ -28,6 +28,8 @@ class Alignment:
     sub_topologies : collection of int
         Those that write repartition topics. A single task has nobody to wait for, but those that read what it writes
         have history to read as long as it has.
+    is_shared : bool
+        Whether the writers may be in several threads: then their readers put the rows in order.
 
     Attributes
     ----------
@@ -43,7 +45,8 @@ class Alignment:
         Set when a writer has come further.
     """
 
-    def __init__(self, layout: Layout, sub_topologies: Collection[int]) -> None:
+    def __init__(self, layout: Layout, sub_topologies: Collection[int], *, is_shared: bool = True) -> None:
+        self.is_shared = is_shared
         tasks: dict[int, list[TaskId]] = {}
         self.topics: dict[str, int] = {}
         for plan in layout.tasks:

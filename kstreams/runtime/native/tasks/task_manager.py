@@ -73,8 +73,8 @@ class TaskManager:
         is_bounded = job.bounds is not None
         self._on_change, self._handovers = on_change, job.handovers
         self._together = job.aligned if is_bounded else frozenset[int]()
-        never_waits = is_bounded or job.settings.max_task_idle_ms < 0
-        self.alignment = Alignment(job.layout, () if never_waits else job.aligned)
+        waits = is_bounded or job.settings.max_task_idle_ms >= 0
+        self.alignment = Alignment(job.layout, job.aligned if waits else (), is_shared=not is_bounded)
         self._lock = threading.RLock()
         self._updater = StateUpdater(job, self, self._lock)
         self._threads: dict[int, TaskThread] = {}

@@ -55,7 +55,7 @@ class InputReader:
             if before.get(source) is not task:
                 self._consumer.seek(source, task.next_offsets[source])
                 self._ends.pop(source, None)
-                if source.topic in self._alignment.topics:
+                if self._alignment.is_shared and source.topic in self._alignment.topics:
                     self._held[source] = SliceBuffer(task.positions.unfinished(source))
         self._held = {source: held for source, held in self._held.items() if source in self._task_of}
 
@@ -204,7 +204,7 @@ class InputReader:
     def _is_settled(self, source: TopicPartition) -> bool:
         """Whether its writers have no history to read, and what they have written of it is read."""
         sub = self._alignment.topics.get(source.topic)
-        if sub is None:
+        if sub is None or not self._alignment.is_shared:
             return True
         return sub in self._alignment.settled and self._is_read(source, self._alignment.slice_of(sub).number)
 

@@ -10,10 +10,10 @@ from kstreams.errors import LogError
 from kstreams.log.api import Producer
 from kstreams.log.partitioning import split_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows, concatenated
-from kstreams.runtime.native.thread.live_slices import LiveSlices
 from kstreams.runtime.native.thread.row_tags import tagged
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.time_merge import TimeMerge
+from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 _MOST_ROWS = 65_536  # of one topic: more are sent in the middle of a round
 _MOST_BYTES = 4 << 20  # of all topics
@@ -31,12 +31,10 @@ class SinkBuffer:
         How many partitions a topic has; raises UnknownTopicError.
     retry : SendRetry
         For topics that do not take records for the time being.
-    merged : collection of str
-        Topics in which what several tasks wrote is put in order of their stream times; `flush_merged` sends them.
+    slices : WriterSlices
+        Say which topics are put in order of stream times, by `flush_merged` or by their readers.
     internal : collection of str
         Repartition topics: `records_out` leaves them out.
-    slices : LiveSlices, optional
-        Those in which the tasks write repartition topics: their readers put the rows in order.
     """
 
     def __init__(
@@ -45,12 +43,11 @@ class SinkBuffer:
         begin: Callable[[], None],
         count_partitions: Callable[[str], int],
         retry: SendRetry,
-        merged: Collection[str] = (),
+        slices: WriterSlices,
         internal: Collection[str] = (),
-        slices: LiveSlices | None = None,
     ) -> None:
         self._producer, self._begin, self._count, self._retry = producer, begin, count_partitions, retry
-        self._merged = {topic: TimeMerge() for topic in merged}
+        self._merged: dict[str, TimeMerge] = {}
         self._internal, self._slices = frozenset(internal), slices
         self._waiting: dict[str, list[EncodedRows]] = {}
         self._rows: Counter[str] = Counter()
@@ -66,7 +63,7 @@ class SinkBuffer:
 
     def merges(self, topic: str) -> bool:
         """Whether what several tasks write to a topic is put in order of their stream times, here or by its readers."""
-        return topic in self._merged or (self._slices is not None and topic in self._slices.topics)
+        return topic in self._slices.topics
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows that their topic refuses for good, with the error of each."""
@@ -74,10 +71,10 @@ class SinkBuffer:
 
     def add(self, topic: str, rows: EncodedRows, writer: int) -> None:
         """Take rows of one topic, with the partition of each, from the task of partition `writer`."""
-        if topic in self._merged:
-            self._merged[topic].add(rows, writer)
+        if self._slices.merges(topic):
+            self._merged.setdefault(topic, TimeMerge()).add(rows, writer)
             return
-        if self._slices is not None and (number := self._slices.number_of(topic)) is not None:
+        if (number := self._slices.number_of(topic)) is not None:
             rows = tagged(rows, number, writer)
         self._waiting.setdefault(topic, []).append(rows)
         self._rows[topic] += len(rows.keys)

@@ -23,14 +23,13 @@ from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.commit_schedule import CommitSchedule
 from kstreams.runtime.native.thread.committer import Committer
 from kstreams.runtime.native.thread.input_reader import InputReader
-from kstreams.runtime.native.thread.live_slices import LiveSlices
 from kstreams.runtime.native.thread.opened_task import opened_task
 from kstreams.runtime.native.thread.processing_guarantee import AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.purge import Purge
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 from kstreams.runtime.native.thread.stall_detector import StallDetector
-from kstreams.runtime.native.thread.time_slices import TimeSlices
+from kstreams.runtime.native.thread.writer_slices import WriterSlices
 
 logger = logging.getLogger(__name__)
 
@@ -80,10 +79,9 @@ class StreamThread:
         guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(group)
         internal = frozenset(job.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
-        merged = _repartition_topics(plans, job)
-        self._live_slices = LiveSlices(manager.alignment)
-        written = retry, merged, internal, self._live_slices
-        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, self._partitions, *written)
+        self._slices = WriterSlices(manager.alignment)
+        of_topics = self._partitions, retry, self._slices, internal
+        self.sink_buffer = SinkBuffer(self._producer, guarantee.begin, *of_topics)
         application = job.application.id
         self.committer = Committer(application, self._producer, self._admin, self.sink_buffer, guarantee, retry)
         timeouts = settings.task_timeout_ms, settings.summary_interval_ms
@@ -91,7 +89,6 @@ class StreamThread:
         self._schedule = CommitSchedule(settings, job.clock, is_bounded=job.bounds is not None)
         self._purge = Purge(self._admin, internal, settings.purge_interval_ms, job.clock)
         self._input = InputReader(self._consumer, self._admin, job, manager.alignment)
-        self._slices: list[TimeSlices] = []
         self.is_busy = True
         self.round_ms = job.clock.now_ms()  # when its present round began
         self._ident: int | None = None
@@ -105,7 +102,8 @@ class StreamThread:
             if self.plans:
                 self.open()
             while not self.stopping.is_set() and not self.done():
-                self.change_tasks()
+                if not self._slices.is_open:
+                    self.change_tasks()
                 self.rest() if self._paused.is_set() else self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
             self._commit_at_stop()
@@ -144,7 +142,6 @@ class StreamThread:
         self.state = ThreadState.PARTITIONS_ASSIGNED
         while not self.stopping.is_set() and len(self.tasks) < (len(self.plans) or self._share()):
             self.change_tasks(_WAIT_S)
-        self._slices = [self._slices_of(sub) for sub in {p.id.sub_topology for p in self.plans} & self._job.aligned]
         self._schedule.restart()
 
     def change_tasks(self, timeout: float = 0.0) -> None:
@@ -179,25 +176,22 @@ class StreamThread:
         self.released_dropped += active.task.dropped
         self._input.assign(self.tasks)
         active.close()
-        self._live_slices.forget(task)
+        self._slices.forget(task)
         self._manager.released(task)
 
     def round(self) -> None:
         """One turn of the loop."""
         self.round_ms = self._job.clock.now_ms()
         polled = self._input.poll(is_busy=self.is_busy)
-        for slices in self._slices:
-            slices.advance(self._input.is_all_buffered)
-        self._live_slices.begin(self.tasks)
+        self._slices.begin(self.tasks, self._input.is_all_buffered)
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
         self.is_busy = polled or any(worked)
         self.store_queries.answer(self._complete)
         self.sink_buffer.flush()
-        is_slice_open = self._is_slice_open()
-        if not is_slice_open:
+        if not self._slices.is_open:
             self.sink_buffer.flush_merged()
-        if self._schedule.is_due(self.tasks, is_slice_open=is_slice_open):
+        if self._schedule.is_due(self.tasks, is_slice_open=self._slices.is_open):
             self.commit()
         self._finish_slices()
         if not self.is_busy:
@@ -208,20 +202,20 @@ class StreamThread:
 
     def _finish_slices(self) -> None:
         """Report the slices that are done, as soon as others see what was written."""
-        finished = self._live_slices.finished(self.tasks, self._input.is_all_buffered)
+        finished = self._slices.finished(self.tasks, self._input.is_all_buffered)
         if not finished:
             return
         if not self._job.exactly_once:
             self._producer.flush()
         elif any(task.uncommitted for task, _ in finished):
             self.commit()
-        self._live_slices.report(finished)
+        self._slices.report(finished)
 
     def rest(self) -> None:
         """One turn of the loop while the application is paused: no record is processed."""
         self.round_ms = self._job.clock.now_ms()
         self.store_queries.answer(self._complete)
-        if self._schedule.is_due(self.tasks, is_slice_open=self._is_slice_open()):
+        if self._schedule.is_due(self.tasks, is_slice_open=self._slices.is_open):
             self.commit()
         self.stopping.wait(self._job.settings.poll_s)
 
@@ -254,7 +248,7 @@ class StreamThread:
             self.state = ThreadState.DEAD
         self.store_queries.close()
         for task in self.tasks:
-            self._live_slices.forget(task.plan.id)
+            self._slices.forget(task.plan.id)
         given = [task.state.close for task in self._given.values()]
         clients = [self._producer.close, self._consumer.close, self._admin.close]
         closers = [*(task.close for task in self.tasks), *given, *clients]
@@ -273,24 +267,17 @@ class StreamThread:
             except LogError:
                 logger.exception("%s: the dead letters could not be written", self.name)
 
-    def _is_slice_open(self) -> bool:
-        return any(slices.is_open for slices in self._slices)
-
     def _commit_at_stop(self) -> None:
         """Commit what was done; a part of a time slice alone would be out of order, so that it is done again later.
 
         At least once, outputs of that part may have been written already.
         """
-        is_partial = self._is_slice_open() and self._job.exactly_once
+        is_partial = self._slices.is_open and self._job.exactly_once
         if any(task.uncommitted for task in self.tasks) and not is_partial:
             self.commit()
 
     def _partitions(self, topic: str) -> int:
         return self._admin.describe_topic(topic).partitions
-
-    def _slices_of(self, sub_topology: int) -> TimeSlices:
-        tasks = [task for task in self.tasks if task.plan.id.sub_topology == sub_topology]
-        return TimeSlices(tasks)
 
     def _work(self, task: ActiveTask) -> bool:
         """Let one task process what it has, for a while; whether it had something."""
@@ -328,17 +315,6 @@ class StreamThread:
         for task in self.tasks:
             bounds.report(task.plan.id, task.next_offsets, task.ended)
         bounds.advance()
-
-
-def _repartition_topics(plans: Sequence[TaskPlan], job: Job) -> list[str]:
-    """Real names of the repartition topics that tasks of a bounded run write together, in order of stream times."""
-    tasks = Counter(plan.id.sub_topology for plan in plans)
-    if job.bounds is None:
-        return []
-    subs = {plan.id.sub_topology: plan.sub_topology for plan in plans if plan.id.sub_topology in job.aligned}
-    shared = [sub for number, sub in subs.items() if tasks[number] > 1]
-    topics = {sink.topic for sub in shared for sink in sub.sinks if isinstance(sink.topic, str)}
-    return [job.layout.topic_names[name] for name in topics & job.layout.topic_names.keys()]
 
 
 def _raise(error: BaseException) -> None:

@@ -37,6 +37,10 @@ class TimeSlices:
         """Whether a task may go on with records of the present slice."""
         return any(task.has_records() for task in self._tasks)
 
+    def is_of(self, tasks: Sequence[ActiveTask]) -> bool:
+        """Whether they are those of these tasks."""
+        return list(self._tasks) == list(tasks)
+
     def advance(self, drained: IsDrained) -> None:
         """Begin the next slice: it ends where the first partition may go on with records that are not buffered.
 
