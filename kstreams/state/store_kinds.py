@@ -51,7 +51,7 @@ def _timestamped_pair(key: Any, value: Any, *place: int) -> tuple[Any, Any]:
     return key, None if value is None else value[0]
 
 
-def _session_pair(session: Any, value: Any) -> tuple[Any, Any]:
+def _session_pair(session: Any, value: Any, record_ms: int | None = None) -> tuple[Any, Any]:
     return session[0], value
 
 
