@@ -11,6 +11,7 @@ from kstreams.config import Config
 from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.job import Job, open_job
+from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from tests.native.world import World
@@ -51,6 +52,7 @@ def stepped(world: World, topology: Any, clock: ManualClock, **settings: Any) ->
 def one_thread(job: Job, resources: ExitStack) -> StreamThread:
     """A thread with all tasks of an application, open; its rounds are the caller's."""
     manager = TaskManager(job, [1], lambda: None)
+    manager.alignment = Alignment(job.layout, ())  # nobody leads a group here, and what comes is no history
     resources.callback(manager.close)
     alone = LoneRun(job.log, job.admin, job.application.id, ProcessState(job.process), transactional=job.exactly_once)
     resources.callback(alone.close)
