@@ -103,6 +103,10 @@ class ValueCodec(Protocol):
         """`public` of many; None stays None."""
         ...
 
+    def values(self, lives: list[Any]) -> list[Any]:
+        """`shown`, without timestamps."""
+        ...
+
 
 class PlainValueCodec:
     """Values alone."""
@@ -136,6 +140,8 @@ class PlainValueCodec:
     def shown(self, lives: list[Any]) -> list[Any]:
         return lives if self.direct else self.serde.decode_rows(pa.array(lives, pa.binary()))
 
+    values = shown
+
 
 class TimestampedValueCodec:
     """`ValueAndTimestamp`s: the changelog has the timestamp as the record's, the disk in front of the value."""
@@ -167,8 +173,10 @@ class TimestampedValueCodec:
     def shown(self, lives: list[Any]) -> list[Any]:
         if self.public is None:
             return lives
-        values = self._plain.shown([None if live is None else live[0] for live in lives])
-        return _with_timestamps(values, [None if live is None else live[1] for live in lives])
+        return _with_timestamps(self.values(lives), [None if live is None else live[1] for live in lives])
+
+    def values(self, lives: list[Any]) -> list[Any]:
+        return self._plain.values([None if live is None else live[0] for live in lives])
 
     def of_bytes(self, data: bytes) -> Any:
         return ValueAndTimestamp(self._plain.of_bytes(data[8:]), int.from_bytes(data[:8], "big", signed=True))
@@ -186,6 +194,11 @@ def value_codec(builder: StoreBuilder) -> ValueCodec:
     """How the values of a store live and become bytes."""
     codec = TimestampedValueCodec if builder.kind.timestamped else PlainValueCodec
     return codec(builder.name, builder.value)
+
+
+def as_in_changelog(builder: StoreBuilder, stored: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The changelog values and timestamps of persisted bytes; `times` where the store keeps no timestamps."""
+    return (cut(stored, 8), integers(cut(stored, 0, 8))) if builder.kind.timestamped else (stored, times)
 
 
 def _encoded(store: str, what: str, serde: Serde[Any], lives: list[Any]) -> pa.Array:

@@ -28,14 +28,16 @@ class Chunk(NamedTuple):
         return ByteRows(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
 
 
-class ColumnFamily(Protocol):
-    """The bytes of one store, ordered by key as unsigned bytes, and what they stand for.
+class ReadFamily(Protocol):
+    """The bytes of one store, ordered by key as unsigned bytes, and what they stand for, to be read.
 
+    `frozen` says that the bytes stay as they are, so that nothing above them changes either.
     `durable` is False for a family that keeps no bytes: the store above it is then all there is.
     `offset` is the changelog offset up to which the bytes are complete; None when it is not known.
     `observed_ms` is the highest time the store had seen then, -1 at first: what retention counts from.
     """
 
+    frozen: bool
     durable: bool
     offset: int | None
     observed_ms: int
@@ -56,6 +58,14 @@ class ColumnFamily(Protocol):
         """The first key at or behind `low`."""
         ...
 
+    def estimated_rows(self) -> int:
+        """Roughly how many rows there are."""
+        ...
+
+
+class ColumnFamily(ReadFamily, Protocol):
+    """The bytes of one store, which its task reads and writes."""
+
     def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
         """Write rows and, in the same atomic batch as the last of them, what they stand for (None: as before)."""
         ...
@@ -68,9 +78,15 @@ class ColumnFamily(Protocol):
         """Forget [low, high)."""
         ...
 
-    def estimated_rows(self) -> int:
-        """Roughly how many rows there are."""
+    def estimated_bytes(self) -> int:
+        """Roughly how many bytes they take; 0 where there is no file."""
         ...
+
+
+def all_rows(family: ReadFamily, low: bytes = b"") -> ByteRows:
+    """The rows from `low` on as two columns."""
+    parts = [chunk.columns() for chunk in family.chunks(low, None)]
+    return ByteRows(*map(pa.concat_arrays, zip(*parts, strict=True)))
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

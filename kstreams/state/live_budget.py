@@ -62,6 +62,11 @@ class LiveBudget:
         other._load_limit = self._limit if at_most is None else at_most
         return other
 
+    @property
+    def loads_whole(self) -> bool:
+        """Whether a store may load all of its rows at all."""
+        return self._load_limit > 0
+
     def excess(self, store: Any, used: int) -> int:
         """Note what a store uses and answer how many bytes it should give back."""
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,8 +45,11 @@ class Shell:
 
 
 @pytest.fixture
-def kstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+def kstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys, "path", sys.path[:])  # an application's folder comes first there; not for other tests
-    return Shell(tmp_path, monkeypatch, capsys)
+    yield Shell(tmp_path, monkeypatch, capsys)
+    for name, module in list(sys.modules.items()):  # another test has an `app` of its own
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]

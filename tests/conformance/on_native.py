@@ -135,9 +135,11 @@ def _work(thread: StreamThread, job: Job) -> None:
 
 
 def _catch_up(thread: StreamThread, job: Job) -> None:
-    """Process all that is there, however long it takes to come here."""
+    """Process all that is there, however long it takes to come here; dropped records count as processed by a commit."""
     rounds = 0
     while thread.is_busy or _behind(thread, job):
+        if not thread.is_busy:
+            thread.commit()
         thread.round()
         rounds = 0 if thread.is_busy else rounds + 1
         assert rounds < MOST_ROUNDS, f"not processed: {_behind(thread, job)}"

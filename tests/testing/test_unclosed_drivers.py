@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
+import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,13 +40,13 @@ def test_a_driver_that_nobody_uses_any_more_leaves_no_file_open() -> None:
 
 def test_its_stores_are_closed_before_their_folder_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     on_disk: list[list[Path]] = []
-    remove = shutil.rmtree
+    remove = tempfile.TemporaryDirectory.cleanup
 
-    def note(folder: Any, *args: Any, **options: Any) -> None:
-        on_disk.append([*Path(folder).rglob("*.sst")])
-        remove(folder, *args, **options)
+    def note(folder: tempfile.TemporaryDirectory[str]) -> None:
+        on_disk.append([*Path(folder.name).rglob("*.sst")])
+        remove(folder)
 
-    monkeypatch.setattr(shutil, "rmtree", note)
+    monkeypatch.setattr(tempfile.TemporaryDirectory, "cleanup", note)
     used(counts())
     gc.collect()
     assert len(on_disk) == 1  # the folder of its only task

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from kstreams.serdes import Serde
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.codecs import KeyCodec, value_codec
-from kstreams.state.column_family import ByteRows, ColumnFamily, after_prefix
+from kstreams.state.codecs import KeyCodec, as_in_changelog, value_codec
+from kstreams.state.column_family import ByteRows, ColumnFamily, after_prefix, all_rows
 from kstreams.state.kinds.live_store import SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import Entries
@@ -82,8 +84,15 @@ class LiveKeyValueStore(LiveStore):
 
     def get_many(self, keys: list[Any]) -> list[Any]:
         """The values of keys, in their order."""
+        return self._values.shown(self._lives(keys))
+
+    def get_values(self, keys: list[Any]) -> list[Any]:
+        """`get_many`, without timestamps."""
+        return self._values.values(self._lives(keys))
+
+    def _lives(self, keys: list[Any]) -> list[Any]:
         live = self._keys.live
-        return self._values.shown(self._entries.read_many(keys if live is None else list(map(live, keys))))
+        return self._entries.read_many(keys if live is None else list(map(live, keys)))
 
     def put_many(self, keys: list[Any], values: list[Any]) -> None:
         """Put many, in order."""
@@ -153,6 +162,10 @@ class LiveKeyValueStore(LiveStore):
             self._entries.complete = True
 
     def dump(self) -> Changes:
+        if self.family.frozen:
+            keys, stored = all_rows(self.family)
+            none = pa.repeat(pa.scalar(0, pa.int64()), len(keys))
+            return Changes(keys, *as_in_changelog(self.builder, stored, none))
         found = list(self._entries.scan(b"", None))
         return Changes(
             self._keys.encode([key for key, _ in found]), *self._values.encode([value for _, value in found], 0)

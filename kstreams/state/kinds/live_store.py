@@ -133,14 +133,16 @@ class LiveStore:
         """Called before so many persisted rows are read: if all of them fit, they are loaded, a part at a time."""
         with self._lock:
             if not self._loaded:
-                self._least_row_bytes = self.object_bytes + self._sampled_bytes()
-                fits = self._budget.may_load(id(self), self.family.estimated_rows() * self._least_row_bytes)
-                self._parts, self._rows_due = self.load(fits), AT_ONCE
+                self._parts, self._rows_due = self.load(self._budget.loads_whole and self._fits()), AT_ONCE
             self._load_parts(rows * _LOADED_PER_READ)
             self._loaded = True
             self._reads += 1
             if self._reads % _READS_PER_LOOK == 0:
                 self.make_room()
+
+    def _fits(self) -> bool:
+        self._least_row_bytes = self.object_bytes + self._sampled_bytes()
+        return self._budget.may_load(id(self), self.family.estimated_rows() * self._least_row_bytes)
 
     def _load_parts(self, rows: int) -> None:
         """Load on until as many rows are loaded as the reads so far are worth."""

@@ -48,8 +48,12 @@ class LruMap(LiveKeyValueStore):
         if len(self._recent) > self._max_entries:
             self._drop(next(iter(self._recent)))
 
-    def get_many(self, keys: list[Any]) -> list[Any]:
-        return list(map(self.get, keys))
+    def _lives(self, keys: list[Any]) -> list[Any]:
+        lives = super()._lives(keys)
+        for key, live in zip(keys, lives, strict=True):
+            if live is not None:
+                self._touch(self._key(key))
+        return lives
 
     def put_many(self, keys: list[Any], values: list[Any]) -> None:
         for key, value in zip(keys, values, strict=True):

@@ -70,6 +70,8 @@ class HistoryCodec:
     def shown(self, lives: list[Any]) -> list[Any]:
         return lives
 
+    values = shown
+
 
 class LiveVersionedStore(LiveStore):
     """Values by key and time (see `VersionedStore`).
@@ -152,6 +154,19 @@ class LiveVersionedStore(LiveStore):
         value = held if public is None else public(held)
         return VersionedRecord(value, timestamp, None if is_latest else history[at + 1][0])
 
+    def history(self, key: Any, from_ms: int | None = None, to_ms: int | None = None) -> Iterator[VersionedRecord]:
+        """The versions that held at some time from `from_ms` to `to_ms`, both included and None for open, by time.
+
+        What ended before the history retention is gone.
+        """
+        history: History = self._entries[self._key(key)] or []
+        public, limit_ms = self._values.public, self._limit_ms()
+        ends = [timestamp for timestamp, _ in history[1:]]
+        for (timestamp, held), end in zip(history, [*ends, None], strict=True):
+            is_over = end is not None and (end <= limit_ms or (from_ms is not None and end <= from_ms))
+            if held is not None and not is_over and (to_ms is None or timestamp <= to_ms):
+                yield VersionedRecord(held if public is None else public(held), timestamp, end)
+
     def _key(self, key: Any) -> Any:
         if key is None:
             raise self._keys.missing()
@@ -164,10 +179,13 @@ class LiveVersionedStore(LiveStore):
 
     def _trim(self, history: History) -> None:
         """Drop the versions that ended before anybody may ask for them."""
+        del history[: self._num_ended(history)]
+
+    def _num_ended(self, history: History) -> int:
         limit_ms, ended = self._limit_ms(), 0
         while ended + 1 < len(history) and history[ended + 1][0] <= limit_ms:
             ended += 1
-        del history[:ended]
+        return ended
 
     def take_changes(self, timestamp_ms: int) -> Changes:
         limit_ms = self._limit_ms()
@@ -217,8 +235,7 @@ class LiveVersionedStore(LiveStore):
     def dump(self) -> Changes:
         puts = []
         for key, history in self._entries.scan(b"", None):
-            self._trim(history)
-            puts += [(key, timestamp, held) for timestamp, held in history]
+            puts += [(key, timestamp, held) for timestamp, held in history[self._num_ended(history) :]]
         return self._records(sorted(puts, key=lambda put: put[1]))
 
     def num_pending(self) -> int:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from kstreams.errors import StateError
 from kstreams.record import Window, Windowed
 from kstreams.state.api import Changes, StoreBuilder
-from kstreams.state.codecs import KeyCodec, value_codec
-from kstreams.state.column_family import ByteRows, ColumnFamily
+from kstreams.state.codecs import KeyCodec, as_in_changelog, value_codec
+from kstreams.state.column_family import ByteRows, ColumnFamily, all_rows
 from kstreams.state.kinds.live_store import AT_ONCE, SAMPLE, LiveStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import big_endian, cut, integers, join
@@ -368,10 +368,17 @@ class LiveWindowStore(LiveStore):
 
     def dump(self) -> Changes:
         hidden_ms = self._gone_ms() if self.builder.time_ordered else self._hidden_ms()
+        if self.family.frozen:
+            return self._persisted_from(max(0, hidden_ms + 1))
         kept = self._known_starts(hidden_ms + 1, self.observed_ms, reverse=False)
         rows = [(key, start_ms, value) for start_ms in kept for key, value in self._frame_rows(start_ms, (b"", None))]
         keys, starts, values = ([row[part] for row in rows] for part in range(3))
         return self._records(keys, starts, values, 0)
+
+    def _persisted_from(self, from_ms: int) -> Changes:
+        keys, data = all_rows(self.family, from_ms.to_bytes(8, "big"))
+        starts = cut(keys, 0, 8)
+        return Changes(join(cut(keys, 8), starts, _NO_SEQUENCE), *as_in_changelog(self.builder, data, integers(starts)))
 
     def num_pending(self) -> int:
         return sum(frame.num_pending() for frame in self._frames.values())

@@ -10,6 +10,7 @@ from kstreams.state.column_family import ByteRows, Chunk
 class MemoryColumnFamily:
     """Nothing is persisted: after a restart the changelog is all there is."""
 
+    frozen = False
     durable = False
 
     def __init__(self) -> None:
@@ -39,4 +40,7 @@ class MemoryColumnFamily:
         """Nothing to forget."""
 
     def estimated_rows(self) -> int:
+        return 0
+
+    def estimated_bytes(self) -> int:
         return 0

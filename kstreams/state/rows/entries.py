@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import Chunk, ColumnFamily, after_prefix
+from kstreams.state.rows.byte_columns import cut
 from kstreams.state.rows.sorted_keys import SortedKeys
 
 _ABSENT = object()
@@ -101,7 +102,7 @@ class Entries(dict[Any, Any]):
     def read_many(self, keys: list[Any]) -> list[Any]:
         """The values of keys, in their order; what is not live is read at once."""
         with self._lock:
-            if self._is_all(sum(key not in self for key in keys)):
+            if self.complete or self._is_all(sum(key not in self for key in keys)):
                 return list(map(self.get, keys))
             missing = [key for key in dict.fromkeys(keys) if key not in self]
             found = dict(zip(missing, self._read_persisted(missing), strict=True))
@@ -121,6 +122,9 @@ class Entries(dict[Any, Any]):
 
         Keys that are written behind the place a scan has reached may be missed, deleted ones are left out.
         """
+        if self._family.frozen:
+            yield from self._frozen(low, high, reverse)
+            return
         with self._lock:
             keys = self._in_order().between(low, high) if self._is_all() else None
         if keys is None:
@@ -132,6 +136,13 @@ class Entries(dict[Any, Any]):
             value = self[key]
             if value is not None:
                 yield key, value
+
+    def _frozen(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
+        """A scan of persisted rows that nobody changes: as columns, and none of them stays."""
+        for chunk in self._family.chunks(*self._persisted_range(low, high), reverse):
+            keys, values = chunk.columns()
+            lives = self._keys.decode(cut(keys, len(self._prefix)) if self._prefix else keys)
+            yield from zip(lives, self._values.of_stored(values), strict=True)
 
     def _merged(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
         """A scan of the persisted rows, overlaid with the live ones."""

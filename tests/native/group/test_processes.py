@@ -84,7 +84,7 @@ def test_a_standby_has_the_state_of_tasks_before_it_gets_them(world: World, star
     sleep(0.5)  # the standbys read on
     before = two.progress().restored
     assert one.close(WAIT_S)
-    until(lambda: len(tasks_of(two)) == 8)
+    until(lambda: len(tasks_of(two)) == 8 and two.state is State.RUNNING)
     assert two.progress().restored == before
     store = two.store("counts")
     assert {key: store.get(key).value for key in counted(160)} == counted(160)

@@ -80,9 +80,9 @@ def test_metrics_are_read_while_stream_threads_make_sensors(world: World) -> Non
     builder.stream("in", **TEXTS).process(Measures, key=str, value=str)
     with world.streams(builder.build(), poll_ms=5) as streams:
         streams.start()
-        while not streams.metrics():
+        while not streams.sensors():
             streams.wait(0.01)
-        read = streams.metrics()
+        read = streams.sensors()
         assert sorted(measured.total for measured in read.values())[-1] == 2
-        while len(streams.metrics()) < 2:
+        while len(streams.sensors()) < 2:
             streams.wait(0.01)

@@ -11,6 +11,8 @@ from kstreams.clock import ManualClock
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.native.metrics.source_ages import SourceAges
+from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.slice_positions import SlicePositions
 from kstreams.runtime.native.thread.stall_detector import StallDetector
@@ -23,7 +25,18 @@ def waiting_task(clock: ManualClock) -> ActiveTask:
     plan = TaskPlan(SubTopology(0, (), ()), 0, (LEFT, RIGHT))
     group = PartitionGroup(plan.inputs)
     group.add(Batch.of_rows(LEFT, [Row(b"k", b"v", 1, ())]))
-    return ActiveTask(plan, None, None, group, {LEFT: 0, RIGHT: 0}, SlicePositions({}), clock, 10, 1_000)  # type: ignore[arg-type]
+    return ActiveTask(
+        plan,
+        None,
+        None,
+        group,
+        {LEFT: 0, RIGHT: 0},
+        SlicePositions({}),
+        clock,
+        10,
+        1_000,
+        SourceAges(SampleWindows(30, 2)),
+    )  # type: ignore[arg-type]
 
 
 def test_a_stall_is_reported_once_with_what_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
+from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import WAIT_S, World, tasks_of, until
 
@@ -107,6 +108,7 @@ def test_event_times_are_extracted_again(topics: World) -> None:
 RUN_AND_DIE = """
 import os, signal, sys, time
 from tests.native.topics.test_reused_source_topics import lookup
+from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 
 settings = {"application.id": "app", "log.dir": sys.argv[1] + "/log", "state.dir": sys.argv[1] + "/state"}
@@ -151,7 +153,7 @@ def test_a_standby_follows_the_topic_as_far_as_it_is_processed(topics: World, gu
         sleep(1.5)  # the standbys read on
         before = two.progress().restored
         assert one.close(WAIT_S)
-        until(lambda: len(tasks_of(two)) == 2)
+        until(lambda: len(tasks_of(two)) == 2 and two.state is State.RUNNING)
         assert two.progress().restored == before
         names = two.store("names")
         assert {key: names.get(key).value for key in "abd"} == {"a": "Anna", "b": "Berta", "d": "Dora"}

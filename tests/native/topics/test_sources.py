@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 import kstreams as ks
 from kstreams.clock import ManualClock
-from kstreams.errors import LogError, ProcessingError, UnknownTopicError
+from kstreams.errors import LogError, ProcessingError, TopologyError, UnknownTopicError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import WAIT_S, World, until
+from tests.native.world import WAIT_S, World, tasks_of, until
 
 TEXTS = {"key": str, "value": str}
 HOUR = 3_600_000
@@ -150,6 +151,43 @@ def test_a_running_application_picks_up_new_topics(world: World, begins_with: li
     assert states.count(State.REBALANCING) >= 2
     assert values(world) == [*begins_with, "in-b"]
     assert world.table("counts", value=int) == dict.fromkeys([*begins_with, "in-b"], 1)
+
+
+# partitions that are added while the application runs
+
+
+def add_partitions(world: World, topic: str, total: int) -> None:
+    with world.log() as log, log.admin() as admin:
+        admin.add_partitions(topic, total)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_running_application_reads_partitions_that_are_added(world: World, processes: int) -> None:
+    world.settings |= {"metadata.max.age.ms": 20, "poll.ms": 10}
+    world.create("in", 2)
+    world.create("out", 1)
+    with ExitStack() as running:
+        streams = [running.enter_context(world.streams(copied("in"))) for _ in range(processes)]
+        for each in streams:
+            each.start()
+        until(lambda: sum(len(tasks_of(each)) for each in streams) == 2)
+        add_partitions(world, "in", 4)
+        world.write("in", [("k", "added", 1)], partition=3)
+        until(lambda: values(world) == ["added"])
+        until(lambda: sum(len(tasks_of(each)) for each in streams) == 4)
+
+
+def test_partitions_that_stores_have_no_place_for_end_the_application_with_an_error(world: World) -> None:
+    world.settings["metadata.max.age.ms"] = 20
+    world.create("in", 2)
+    builder = ks.StreamsBuilder()
+    builder.stream("in", **TEXTS).group_by_key().count("counts").to_stream().to("out")
+    with world.streams(builder.build()) as streams:
+        streams.start()
+        until(lambda: streams.state is State.RUNNING)
+        add_partitions(world, "in", 3)
+        with pytest.raises(TopologyError, match="app-counts-changelog has 2 partitions, but there are 3 tasks"):
+            streams.wait(WAIT_S)
 
 
 # event time

@@ -23,7 +23,7 @@ class LiveLookup:
     lookup : Lookup
     leaves : iterable of Expr
         All that is read in the region.
-    get_many : ValuesGetter
+    get_values : ValuesGetter
         Of the table.
 
     Raises
@@ -32,8 +32,8 @@ class LiveLookup:
         When what is read of the rows has no columnar form.
     """
 
-    def __init__(self, lookup: Lookup, leaves: Iterable[Expr], get_many: ValuesGetter) -> None:
-        self._lookup, self._get_many = lookup, get_many
+    def __init__(self, lookup: Lookup, leaves: Iterable[Expr], get_values: ValuesGetter) -> None:
+        self._lookup, self._get_values = lookup, get_values
         self._evaluation = Evaluation(lookup.expressions)
         self._reads = [(repr(leaf), *_reader(leaf.detail)) for leaf in leaves if _is_of(leaf, lookup.step)]
 
@@ -44,7 +44,7 @@ class LiveLookup:
         if self._lookup.where is not None:
             places = pc.if_else(pc.fill_null(columns[repr(self._lookup.where)], False), places, None)
         encoded = places.dictionary_encode()
-        rows = [None if row is None else row[0] for row in self._get_many(encoded.dictionary.to_pylist())]
+        rows = self._get_values(encoded.dictionary.to_pylist())
         for name, read, kind in self._reads:
             columns[name] = pa.array(list(map(read, rows)), kind).take(encoded.indices)
         return columns

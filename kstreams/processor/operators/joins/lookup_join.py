@@ -20,10 +20,10 @@ ALL_TIME = 2**63 - 1
 class LookupHandle(ColumnHandle):
     """The live lookup of a join."""
 
-    __slots__ = ("get_many",)
+    __slots__ = ("get_values",)
 
-    def __init__(self, get_many: ValuesGetter) -> None:
-        self.get_many = get_many
+    def __init__(self, get_values: ValuesGetter) -> None:
+        self.get_values = get_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ class StoreView(TableView):
         return getter
 
     def bind_many(self, context: OperatorContext, get: ValueGetter) -> ValuesGetter:
-        getter: ValuesGetter | None = getattr(context.state_store(self.store), "get_many", None)
+        getter: ValuesGetter | None = getattr(context.state_store(self.store), "get_values", None)
         return getter or super(StoreView, self).bind_many(context, get)  # versions are looked up one by one
 
 
