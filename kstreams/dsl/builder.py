@@ -9,6 +9,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from kstreams.config import Config
 from kstreams.dsl.explicit_names import check_explicit_names
+from kstreams.dsl.frame_sources import FrameSources
 from kstreams.dsl.graph import (
     Consumed,
     Declared,
@@ -64,7 +65,7 @@ class TableOptions(StreamOptions, GlobalTableOptions, total=False):
     """Options of the source of a table."""
 
 
-class StreamsBuilder(SuggestsNames):
+class StreamsBuilder(FrameSources, SuggestsNames):
     """Declares streams and tables of topics, and builds the topology. Kafka Streams: `StreamsBuilder`.
 
     Parameters
@@ -348,6 +349,8 @@ class StreamsBuilder(SuggestsNames):
         graph = optimize(graph, settings["topology.optimization"])
         in_memory = settings["default.dsl.store"] == "in_memory"
         topology = topology_of(graph, self._graph.stores, default_store="memory" if in_memory else "rocksdb")
+        for feed in self._graph.feeds:
+            topology.add_feed(feed)
         if settings["ensure.explicit.internal.resource.naming"]:
             check_explicit_names(topology, self._graph.names.generated)
         return topology

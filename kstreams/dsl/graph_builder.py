@@ -9,6 +9,7 @@ from kstreams.dsl.graph import LogicalGraph, Node, Repartition, check_arguments,
 from kstreams.dsl.graph.node import N
 from kstreams.dsl.naming import Names
 from kstreams.errors import TopologyError
+from kstreams.processor.topology.feeds import Feed
 from kstreams.source_line import declared_at
 from kstreams.state.api import StoreBuilder
 
@@ -37,6 +38,7 @@ class GraphBuilder:
         self.handles = handles
         self.names = Names()
         self.stores: list[StoreBuilder] = []
+        self.feeds: list[Feed] = []
         self._nodes: dict[str, Node] = {}
 
     def add(self, node: N, name: str, parents: tuple[str, ...] = ()) -> N:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
 import pytest
 
 import kstreams as ks
@@ -14,15 +12,23 @@ from kstreams.config import Config
 from kstreams.dsl.operator import operators
 from kstreams.errors import LogError, ProcessingError
 from kstreams.runtime.spark import engine
+from kstreams.serdes import SessionWindowedSerde, serde_of
 from tests.spark.running import Application, Row, changelog
+from tests.spark.windowed_topologies import (
+    CACHED,
+    PAID,
+    SELF_JOINS,
+    TIMED,
+    WINDOWED,
+    Build,
+    Order,
+    hopping_counts,
+    orders,
+    session_counts,
+    windows,
+)
 
 pytestmark = pytest.mark.spark
-
-
-class Order(msgspec.Struct):
-    item: str
-    amount: int
-    price: float | None = None
 
 
 ROWS = [
@@ -33,10 +39,6 @@ ROWS = [
     Row("in", "c", Order("größe", -7, 0.0), 5),
     Row("in", "b", Order("tea", 4, 2.5), 6),
 ]
-
-
-def orders(builder: ks.StreamsBuilder) -> Any:
-    return builder.stream("in", key=str, value=Order)
 
 
 def by_expression(builder: ks.StreamsBuilder) -> None:
@@ -76,7 +78,6 @@ def through_a_repartition(builder: ks.StreamsBuilder) -> None:
     kept.group_by(ks.col("item"), key=str).count().to_stream().to("out")
 
 
-Build = Callable[[ks.StreamsBuilder], None]
 CASES: list[tuple[Build, type]] = [
     (by_expression, float),
     (by_function, str),
@@ -103,64 +104,12 @@ def test_both_paths_the_native_engine_and_the_driver_agree(spark, tmp_path: Path
     assert {engine: view(rows) for engine, rows in found.items()} == dict.fromkeys(found, view(found["driver"]))
 
 
-def windows(builder: ks.StreamsBuilder) -> None:
-    kept = (
-        orders(builder).filter(~ks.col("amount").is_null()).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=5))
-    )
-    final = kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(
-        orders=ks.len(), most=ks.col("amount").max(), mean=ks.col("price").mean(), value=Totals
-    )
-    final.to_stream().map(lambda key, totals: (f"{key.key}@{key.window.start_ms}", totals), key=str, value=Totals).to(
-        "out"
-    )
-
-
-def hopping_counts(builder: ks.StreamsBuilder) -> None:
-    counted = orders(builder).group_by_key().windowed_by(ks.TimeWindows(size=10, advance=5, grace=0)).count()
-    final = counted.suppress(ks.Suppressed.until_window_closes()).to_stream()
-    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
-
-
-def tumbling_counts(builder: ks.StreamsBuilder) -> None:
-    counted = orders(builder).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
-    final = counted.suppress(ks.Suppressed.until_window_closes()).to_stream()
-    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
-
-
-def counts_behind_a_repartition(builder: ks.StreamsBuilder) -> None:
-    kept = orders(builder).filter(ks.key != "-").repartition(name="one", partitions=1)
-    counted = kept.group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
-    counted.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out", value=int)
-
-
-def joined_streams(builder: ks.StreamsBuilder) -> None:
-    paid = builder.stream("paid", key=str, value=str)
-    window = ks.JoinWindows(before=3, after=5, grace=100)
-    orders(builder).join(paid, paid_by, windows=window, value=str, other_value=str).to("out")
-
-
-def paid_by(order: Order, by: str) -> str:
-    return f"{order.item} by {by}"
-
-
-class Totals(msgspec.Struct):
-    orders: int
-    most: int | None
-    mean: float | None
-
-
-TIMED = [Row("in", "ab"[i % 2], Order("tea", i, i / 2 if i % 3 else None), 1 + 3 * i, i % 2) for i in range(20)]
-PAID = [Row("paid", "ab"[i % 2], f"p{i}", 2 + 4 * i, i % 2) for i in range(15)]
-CACHED = {"statestore.cache.max.bytes": 1 << 20}
-WINDOWED = [(windows, Totals), (hopping_counts, int), (joined_streams, str)]
-
-
 @pytest.mark.parametrize(("build", "value"), WINDOWED, ids=[build.__name__ for build, _ in WINDOWED])
 @pytest.mark.parametrize("per_trigger", [12, 1000])
 def test_final_results_of_windows_are_those_of_the_tasks_and_of_the_native_engine(
     spark, tmp_path: Path, build: Build, value: type, per_trigger: int
 ) -> None:
-    builder = ks.StreamsBuilder()
+    builder = ks.StreamsBuilder(SELF_JOINS)
     build(builder)
     types = {"in": (str, Order), "paid": (str, str), "out": (str, value)}
     # Without the record cache Kafka Streams loses windows when stream time jumps; Spark has no such case.
@@ -177,96 +126,31 @@ def test_final_results_of_windows_are_those_of_the_tasks_and_of_the_native_engin
 
 
 def results(app: Application, prefix: str) -> list[tuple[str, str]]:
-    return sorted((key, repr(result)) for key, result, _ in app.rows("out", prefix=prefix))
+    return sorted((str(key), repr(result)) for key, result, _ in app.rows("out", prefix=prefix))
+
+
+def test_the_sessions_of_a_key_lie_together_on_either_path(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    session_counts(builder)
+    types = {"in": (str, Order), "out": (SessionWindowedSerde(serde_of(str)), int)}
+    app = Application(spark, tmp_path, builder, types, **CACHED).create("in")
+    app.write(Row("in", f"k{i % 9}", Order("tea", 1), 1 + 5 * i) for i in range(60)).run_natively()
+    app.run(**{"spark.kstreams.path": "relational"})
+    found = [[sorted(map(repr, rows)) for rows in app.partitions("out", prefix)] for prefix in ("", "spark-")]
+    assert found[0] == found[1]
+    assert [bool(rows) for rows in found[0]] == [True, True]
 
 
 def test_every_rule_of_the_relational_path_has_a_case_on_all_engines() -> None:
     compared = set()
     for build, _ in (*CASES, *WINDOWED):
-        builder = ks.StreamsBuilder()
+        builder = ks.StreamsBuilder(SELF_JOINS)
         build(builder)
         made = builder.build()
         taken = {row.operator for row in engine.explain(made, app_config("relational")) if row.path == "relational"}
         compared |= {type(node) for node in made.graph if node.name in taken}
     ours = {kind for kind in operators.node_types if kind.__module__.startswith("kstreams.")}
     assert {kind for kind in ours if operators.of_type(kind).spark.lower} == compared
-
-
-def ordered(*rows: tuple[str, int, int]) -> list[Row]:
-    return [Row("in", key, Order("tea", 1), time, partition) for key, time, partition in rows]
-
-
-def paid(*rows: tuple[str, int]) -> list[Row]:
-    return [Row("paid", "a", by, time, 0) for by, time in rows]
-
-
-class Difference(NamedTuple):
-    """Input for which the relational path gives something else, and what either path gives."""
-
-    build: Build
-    rows: list[Row]
-    per_trigger: int
-    exact: list[str]
-    relational: list[str]
-
-
-DIFFERENT = {
-    "WindowedAggregate: a record that comes too late is counted, in the batch that closes its window": Difference(
-        tumbling_counts,
-        ordered(("a", 1, 0), ("a", 40, 0), ("a", 2, 0)),
-        100,
-        ["a@0: 1", "a@40: 1"],
-        ["a@0: 2", "a@40: 1"],
-    ),
-    "Repartition: a record is not late that follows a later one which was filtered out": Difference(
-        counts_behind_a_repartition,
-        ordered(("-", 100, 0), ("a", 5, 0), ("a", 50, 1)),
-        100,
-        ["a@50: 1"],
-        ["a@0: 1", "a@50: 1"],
-    ),
-    "StreamJoin: a record that comes too late is joined, in the batch that lets its partner go": Difference(
-        joined_streams,
-        ordered(("a", 1, 0), ("a", 300, 0)) + paid(("p", 300), ("q", 2)),
-        100,
-        ["a: tea by p"],
-        ["a: tea by p", "a: tea by q"],
-    ),
-    "StreamJoin: a record at the epoch itself is dropped": Difference(
-        joined_streams, ordered(("a", 0, 0)) + paid(("p", 0)), 100, ["a: tea by p"], []
-    ),
-}
-
-
-@pytest.mark.parametrize("what", DIFFERENT)
-def test_what_is_declared_to_differ_does(spark, tmp_path: Path, what: str) -> None:
-    case, builder = DIFFERENT[what], ks.StreamsBuilder()
-    case.build(builder)
-    types = {"in": (str, Order), "paid": (str, str), "out": (str, str if case.build is joined_streams else int)}
-    settings = {"spark.kstreams.max.records": case.per_trigger} | CACHED
-    app = Application(spark, tmp_path, builder, types, **settings).create("in", "paid").write(case.rows)
-    found = {}
-    for path in ("relational", "task"):
-        of_path = {"spark.kstreams.path": path, "spark.kstreams.prefix": f"{path}-"}
-        app.run(**of_path, **{"spark.kstreams.checkpoint": str(tmp_path / path)})
-        found[path] = sorted(f"{key}: {value}" for key, value, _ in app.rows("out", prefix=f"{path}-"))
-    assert found == {"relational": case.relational, "task": case.exact}
-
-
-def test_on_either_path_a_partition_that_lags_is_read_before_another_goes_ahead(spark, tmp_path: Path) -> None:
-    builder = ks.StreamsBuilder()
-    tumbling_counts(builder)
-    types, settings = {"in": (str, Order), "out": (str, int)}, {"spark.kstreams.max.records": 1} | CACHED
-    app = Application(spark, tmp_path, builder, types, **settings).create("in")
-    app.write(ordered(("b", 90, 1), ("b", 91, 1), ("a", 1, 0), ("a", 2, 0)))
-    app.run(**{"spark.kstreams.path": "relational"})
-    assert sorted(f"{key}: {value}" for key, value, _ in app.rows("out")) == ["a@0: 2", "b@90: 2"]
-
-
-def test_every_declared_difference_is_shown() -> None:
-    assert {what.partition(":")[0] for what in DIFFERENT} == {
-        kind.__name__ for kind in operators.node_types if operators.of_type(kind).spark.difference
-    }
 
 
 def test_by_default_windows_run_as_tasks_and_explain_says_what_would_differ() -> None:
@@ -321,7 +205,7 @@ def test_the_first_sub_topology_may_be_relational_and_the_second_run_as_tasks() 
     why = {decision.operator.rstrip("0123456789-"): decision.why for decision in decisions}
     assert why["KSTREAM-AGGREGATE"] == "a change stream with tombstones has no form in Spark"
     assert why["KTABLE-TOSTREAM"] == "a change stream with tombstones has no form in Spark"
-    assert all("test_relational.py" in (decision.declared_at or "") for decision in decisions)
+    assert all("tests/spark/" in (decision.declared_at or "") for decision in decisions)
 
 
 def test_an_operator_off_the_path_takes_its_sub_topology_with_it() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import TopologyError, UnknownTopicError
 from kstreams.log.naming import did_you_mean
+from kstreams.processor.topology.feeds import feed_partitions
 from kstreams.processor.topology.processing_order import leading_to
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
@@ -83,6 +84,8 @@ class Layout:
         By sub-topology: real names of the topics it reads.
     own : frozenset of str
         Real names of all internal topics: no pattern reads them.
+    feeds : mapping of str to str
+        Real name by the name in the topology, for topics that DataFrames fill.
     """
 
     topic_names: Mapping[str, str]
@@ -92,6 +95,7 @@ class Layout:
     upstream: Mapping[int, frozenset[int]]
     inputs: Mapping[int, tuple[str, ...]]
     own: frozenset[str] = frozenset()
+    feeds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stateful(self) -> frozenset[int]:
@@ -128,12 +132,13 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
     if not topology.sub_topologies:
         raise TopologyError("the topology reads no topic: declare a stream, a table or a global table of one")
     names = {topic.name: f"{application_id}-{topic.name}" for topic in topology.repartition_topics}
-    own = frozenset(f"{application_id}-{topic.name}" for topic in topology.internal_topics)
-    inputs = {sub.id: source_topics(sub, names, existing, own) for sub in topology.sub_topologies}
+    feeds = {feed.topic: f"{application_id}-{feed.topic}" for feed in topology.feeds}
+    own = frozenset(f"{application_id}-{topic.name}" for topic in topology.internal_topics).union(feeds.values())
+    inputs = {sub.id: source_topics(sub, {**names, **feeds}, existing, own) for sub in topology.sub_topologies}
     for sub in topology.sub_topologies:
-        _check_sources(sub, inputs[sub.id], set(names.values()), existing)
+        _check_sources(sub, inputs[sub.id], {*names.values(), *feeds.values()}, existing)
     upstream = {sub.id: writers_of(inputs[sub.id], names, topology.sub_topologies) for sub in topology.sub_topologies}
-    partitions = _Counts(topology, names, inputs, existing).resolve()
+    partitions = _Counts(topology, names, feeds, inputs, existing).resolve()
     tasks = [
         task
         for sub in topology.sub_topologies
@@ -141,7 +146,7 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
         for task in tasks_of(sub, inputs[sub.id], partitions)
     ]
     globals_ = tuple(sub for sub in topology.sub_topologies if sub.is_global)
-    return Layout(names, partitions, tuple(tasks), globals_, upstream, inputs, own)
+    return Layout(names, partitions, tuple(tasks), globals_, upstream, inputs, own, feeds)
 
 
 def source_topics(
@@ -189,15 +194,20 @@ class _Counts:
         self,
         topology: Topology,
         names: Mapping[str, str],
+        feeds: Mapping[str, str],
         inputs: Mapping[int, tuple[str, ...]],
         existing: Mapping[str, int],
     ) -> None:
+        real = {**names, **feeds}
         self._subs, self._inputs = topology.sub_topologies, inputs
         self._internal: dict[str, InternalTopic] = {names[topic.name]: topic for topic in topology.repartition_topics}
-        self._groups = [frozenset(names.get(t, t) for t in group) for group in topology.copartition_groups]
+        self._groups = [frozenset(real.get(t, t) for t in group) for group in topology.copartition_groups]
         self._names, self._existing = names, existing
-        self.counts = {t: existing[t] for topics in inputs.values() for t in topics if t not in self._internal}
+        made = {*self._internal, *feeds.values()}
+        self.counts = {t: existing[t] for topics in inputs.values() for t in topics if t not in made}
         self.counts |= {real: topic.partitions for real, topic in self._internal.items() if topic.partitions}
+        known = {**self.counts, **{t: existing[t] for t in feeds.values() if t in existing}}
+        self.counts |= feed_partitions(topology.feeds, feeds, self._groups, known)
 
     def resolve(self) -> dict[str, int]:
         """The counts of all topics that the topology names."""

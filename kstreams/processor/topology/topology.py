@@ -15,6 +15,7 @@ from kstreams.errors import TopologyError
 from kstreams.offset_reset import OffsetReset, offset_reset_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
 from kstreams.processor.topology.describe import describe
+from kstreams.processor.topology.feeds import Feed
 from kstreams.processor.topology.internal_topics import changelog_topic
 from kstreams.processor.topology.nodes import (
     InternalTopic,
@@ -56,6 +57,7 @@ class Topology:
         self._global_stores: set[str] = set()
         self._repartition_topics: dict[str, InternalTopic] = {}
         self._copartitioned: list[tuple[str, ...]] = []
+        self._feeds: dict[str, Feed] = {}
         self.graph: Any = None
         """The logical graph it came from, when it came from the DSL."""
         self.origin: dict[str, str] = {}
@@ -255,6 +257,10 @@ class Topology:
         """Declare an internal topic between two sub-topologies."""
         self._repartition_topics[topic.name] = topic
 
+    def add_feed(self, feed: Feed) -> None:
+        """Let a DataFrame fill an internal topic."""
+        self._feeds[feed.topic] = feed
+
     def copartition(self, topics: Iterable[str]) -> None:
         """Demand that these topics have the same number of partitions."""
         self._copartitioned.append(tuple(topics))
@@ -287,6 +293,11 @@ class Topology:
         return tuple(self._repartition_topics.values())
 
     @property
+    def feeds(self) -> tuple[Feed, ...]:
+        """The DataFrames that fill topics."""
+        return tuple(self._feeds.values())
+
+    @property
     def changelog_topics(self) -> tuple[InternalTopic, ...]:
         """The changelogs of all stores that keep one; global stores are restored from their source topic."""
         logged = (store for store in self._stores.values() if store.logging and store.name not in self._global_stores)
@@ -304,9 +315,10 @@ class Topology:
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """The topics of the user that are read; repartition topics are not among them."""
+        """The topics of the user that are read: not repartition topics, nor those that DataFrames fill."""
         read = (topic for node in self._nodes.values() if isinstance(node, SourceNode) for topic in node.topics)
-        return tuple(topic for topic in dict.fromkeys(read) if topic not in self._repartition_topics)
+        internal = self._repartition_topics.keys() | self._feeds.keys()
+        return tuple(topic for topic in dict.fromkeys(read) if topic not in internal)
 
     def children(self, name: str) -> Iterator[TopologyNode]:
         """The nodes that read a node, in order of declaration."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kstreams.clock import SystemClock
 from kstreams.config import Config
+from kstreams.runtime.spark.cluster.session import require_pyspark
+from kstreams.runtime.spark.driver_lock import driver_lock
 
 if TYPE_CHECKING:
     from kstreams.processor.topology.topology import Topology
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kstreams.state.bundle import Bundle
 
 __all__ = ["explain", "export_state", "import_state", "reset", "run"]
+
+WAIT_SECONDS = 0.2
 
 
 def run(
@@ -52,16 +54,17 @@ def run(
     KStreamsError
         Whatever ended the run, as on the native engine.
     """
-    from kstreams.runtime.spark.cluster.session import spark_session
-    from kstreams.runtime.spark.settings import SparkSettings
+    require_pyspark()
+    from kstreams.runtime.spark.run import start
 
-    session = spark_session(SparkSettings.of(config), say)
-    from kstreams.log import home_of
-    from kstreams.runtime.spark.runner import SparkRunner
-
-    with _lock(config, shared=True), home_of(config).open(config) as log:
-        runner = SparkRunner(topology, config, session, log, SystemClock(), on_progress)
-        runner.run(once=once, until_end=until_end, stop=stop)
+    run = start(topology, None, config, once=once, until_end=until_end, on_progress=on_progress, say=say)
+    stop = stop or threading.Event()
+    try:
+        while not run.await_termination(WAIT_SECONDS):
+            if stop.is_set():
+                run.stop()
+    finally:
+        run.stop()
 
 
 def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[Forgotten]:
@@ -72,7 +75,7 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
     from kstreams.log import home_of
     from kstreams.runtime.spark.forgetting import forget, remains
 
-    with _lock(config, shared=False), home_of(config).open(config) as log:
+    with driver_lock(config, shared=False), home_of(config).open(config) as log:
         return remains(config, log) if dry_run else forget(config, log)
 
 
@@ -98,7 +101,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     from kstreams.log import home_of
     from kstreams.runtime.spark.bundles import write
 
-    with _lock(config, shared=False), home_of(config).open(config) as log:
+    with driver_lock(config, shared=False), home_of(config).open(config) as log:
         return write(topology, config, log, folder)
 
 
@@ -109,16 +112,6 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
     from kstreams.state.bundle import Bundle
 
     bundle = Bundle(folder)
-    with _lock(config, shared=False), home_of(config).open(config) as log:
+    with driver_lock(config, shared=False), home_of(config).open(config) as log:
         take(topology, config, log, bundle, replace=replace)
     return bundle
-
-
-def _lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
-    """Drivers share it, of which the log lets the newest commit; while its state is moved, none may start."""
-    from kstreams.log import home_of
-    from kstreams.state.process_lock import ProcessLock
-
-    name, home = config.application_id, home_of(config)
-    path = home.lock_file(f"{name}-spark")
-    return ProcessLock(path, f"The application {name!r} on Spark", shared=shared) if path else nullcontext()

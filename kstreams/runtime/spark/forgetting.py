@@ -1,4 +1,4 @@
-"""What an application leaves on Spark when it is to begin anew: no checkpoint, no positions."""
+"""What an application leaves on Spark when it is to begin anew: no checkpoint, no positions, none of what fed it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kstreams.log.api import Admin, Log
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.runtime.spark.checkpoint import CHECKPOINT_ID
 from kstreams.runtime.spark.io.staged.publication import PUBLISHED
-from kstreams.runtime.spark.program import group_of
+from kstreams.runtime.spark.program import feed_group_of, group_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage
@@ -20,7 +20,8 @@ def remains(config: Config, log: Log) -> list[Forgotten]:
     storage = _storage(config)
     checkpoint = [Forgotten("checkpoint", storage.location)] if storage.names("") else []
     with log.admin() as admin:
-        return checkpoint + [Forgotten("offsets", group) for group in _groups(config, admin)]
+        groups = [Forgotten("offsets", group) for group in _groups(config, admin)]
+        return checkpoint + groups + [Forgotten("topic", topic) for topic in _fed_topics(config, admin)]
 
 
 def forget(config: Config, log: Log) -> list[Forgotten]:
@@ -32,6 +33,8 @@ def forget(config: Config, log: Log) -> list[Forgotten]:
     storage.delete([CHECKPOINT_ID])
     storage.clear()
     with log.admin() as admin:
+        for topic in _fed_topics(config, admin):
+            admin.delete_topic(topic)
         for group in _groups(config, admin):
             admin.delete_group(group)
     return found
@@ -43,6 +46,13 @@ def _storage(config: Config) -> CheckpointStorage:
 
 
 def _groups(config: Config, admin: Admin) -> list[str]:
-    """One for the tasks and one for each windowed query, each with those of its publishers."""
+    """One for the tasks and one for each windowed query and each feed, each with those of its publishers."""
     base = re.escape(group_of(config.application_id))
-    return [group for group in admin.groups() if re.fullmatch(rf"{base}(-\d+)?({PUBLISHED})?", group)]
+    return [group for group in admin.groups() if re.fullmatch(rf"{base}(-\d+|-feed-.+-feed)?({PUBLISHED})?", group)]
+
+
+def _fed_topics(config: Config, admin: Admin) -> list[str]:
+    """The topics that DataFrames have filled: a feed names its topic in its group."""
+    before = feed_group_of(config.application_id, "")
+    named = (group.removeprefix(before) for group in _groups(config, admin) if group.startswith(before))
+    return sorted({f"{config.application_id}-{topic}" for topic in named} & admin.topics().keys())

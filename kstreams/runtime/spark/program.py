@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from kstreams.config import Config, MemoryShares
 from kstreams.processor.task.idle import limit_of
 from kstreams.processor.topology.layout import Layout
 from kstreams.processor.topology.processing_order import leading_to, reachable
-from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.processor.topology.topology import SourceNode, SubTopology, Topology
 from kstreams.runtime.spark.coupling import Admission, admissions
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -63,7 +63,7 @@ class Program:
     inputs : mapping of int to tuple of str
         Per sub-topology: real names of the topics it reads.
     topic_names : mapping of str to str
-        Real names of internal topics.
+        Real names of repartition topics.
     partitions : mapping of str to int
         Number of partitions by real name, of all topics that are read or written.
     tasks : mapping of int to int
@@ -81,6 +81,8 @@ class Program:
         Whether Delta tables take the results too: tasks then hand them to Spark besides writing them to topics.
     state_dir : str or None
         Folder on each machine for what workers keep there; None for Spark's local ones.
+    feeds : mapping of str to str
+        Real names of the topics that DataFrames fill. The sources of the sub-topologies have them already.
     """
 
     config: Config
@@ -95,6 +97,7 @@ class Program:
     snapshot_every: int
     delta: bool
     state_dir: str | None = None
+    feeds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def default_partitions(self) -> int:
@@ -206,7 +209,7 @@ def program_of(
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
     program = Program(
         config=config,
-        sub_topologies=topology.sub_topologies,
+        sub_topologies=tuple(_with_real_topics(sub, layout.feeds) for sub in topology.sub_topologies),
         inputs=layout.inputs,
         topic_names=layout.topic_names,
         partitions={**layout.partitions, **prefixed, **routed},
@@ -217,6 +220,7 @@ def program_of(
         snapshot_every=settings.snapshot_every,
         delta=settings.delta is not None,
         state_dir=settings.state_dir,
+        feeds=layout.feeds,
     )
     if program.idle_sources:
         logger.warning(
@@ -227,6 +231,17 @@ def program_of(
     return program
 
 
+def _with_real_topics(sub: SubTopology, feeds: Mapping[str, str]) -> SubTopology:
+    """The sub-topology whose sources know the topics that DataFrames fill by their real names."""
+    nodes = (
+        replace(node, topics=tuple(feeds.get(topic, topic) for topic in node.topics))
+        if isinstance(node, SourceNode)
+        else node
+        for node in sub.nodes
+    )
+    return replace(sub, nodes=tuple(nodes)) if feeds else sub
+
+
 def group_of(application_id: str) -> str:
     """The consumer group that holds the positions of an application on Spark."""
     return f"{application_id}-spark"
@@ -235,6 +250,11 @@ def group_of(application_id: str) -> str:
 def windowed_group_of(application_id: str, number: int) -> str:
     """The same of a windowed sub-topology that is a query of its own."""
     return f"{group_of(application_id)}-{number}"
+
+
+def feed_group_of(application_id: str, topic: str) -> str:
+    """The same of a topic that a DataFrame fills, by its name in the topology."""
+    return f"{group_of(application_id)}-feed-{topic}"
 
 
 def source_partitions(program: Program, sub_topologies: Collection[int]) -> list[TopicPartition]:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kstreams.runtime.spark.exchange.reports import StoreSize
+
 
 @dataclass
 class SparkProgress:
@@ -23,6 +25,8 @@ class SparkProgress:
         Steps that were applied.
     lag : int
         Records that exist and are not processed yet.
+    stores : mapping of str to StoreSize
+        By store: how much it holds in all tasks together.
     """
 
     records_in: int = 0
@@ -30,6 +34,7 @@ class SparkProgress:
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     commits: int = 0
     lag: int = 0
+    stores: dict[str, StoreSize] = field(default_factory=dict)
 
 
 OnProgress = Callable[[SparkProgress], None]

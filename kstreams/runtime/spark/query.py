@@ -17,10 +17,9 @@ from pyspark.sql.streaming import StreamingQuery
 from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError, StateError
 from kstreams.runtime.spark.exchange.reports import TaskReport, as_kstreams_error, raise_first, written_records
-from kstreams.runtime.spark.exchange.rows import positions_of
-from kstreams.runtime.spark.io.batch_offsets import batch_end
-from kstreams.runtime.spark.io.deleted_input import DeletedInput
+from kstreams.runtime.spark.io.deleted_input import AllThere, DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step
@@ -48,6 +47,10 @@ OnStep = Callable[[list[TaskReport]], None]
 """Called after every step with the reports of its tasks."""
 
 
+OnBegin = Callable[[int, OffsetRanges], None]
+"""Called before every step with its number and its input."""
+
+
 class AppliedOnce:
     """Applies steps: has executors work, brings the results into Delta tables, commits.
 
@@ -58,14 +61,22 @@ class AppliedOnce:
         Commits the steps, and knows which one was the last.
     delta : DeltaSink or None
         Takes the results too.
-    deleted : DeletedInput
+    deleted : DeletedInput or AllThere
     on_step : callable
+    on_begin : callable
     """
 
     def __init__(
-        self, work: StepExecutor, sink: LogSink, delta: DeltaSink | None, deleted: DeletedInput, on_step: OnStep
+        self,
+        work: StepExecutor,
+        sink: LogSink,
+        delta: DeltaSink | None,
+        deleted: DeletedInput | AllThere,
+        on_step: OnStep,
+        on_begin: OnBegin,
     ) -> None:
-        self._work, self.sink, self._delta, self._deleted, self._on_step = work, sink, delta, deleted, on_step
+        self._work, self.sink, self._delta, self._deleted = work, sink, delta, deleted
+        self._on_step, self._on_begin = on_step, on_begin
 
     def apply(
         self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
@@ -73,6 +84,7 @@ class AppliedOnce:
         """Run a step that goes on from its parent and ends at these positions, and commit it."""
         before = self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
+        self._on_begin(step, ranges)
         with ExitStack() as resources:
             given = StepInput(step, parent, rows, ranges, self.sink.output(step), resources)
             made, reports, done = self._work.run(given)
@@ -84,7 +96,7 @@ class AppliedOnce:
 
 
 class StepQuery:
-    """A streaming query of Spark whose every micro-batch is a step: Spark keeps the state of its windows.
+    """A streaming query of Spark whose every micro-batch is a step.
 
     Parameters
     ----------
@@ -95,10 +107,27 @@ class StepQuery:
     rows : DataFrame
         The stream whose micro-batches are the steps.
     steps : AppliedOnce
+    positions : callable
+        The positions to commit with a batch, by its id.
+    called : str
+        Its name for Spark.
+    explained : callable
+        What an exception of Spark means.
     """
 
-    def __init__(self, storage: CheckpointStorage, name: str, rows: DataFrame, steps: AppliedOnce) -> None:
+    def __init__(
+        self,
+        storage: CheckpointStorage,
+        name: str,
+        rows: DataFrame,
+        steps: AppliedOnce,
+        positions: Callable[[int], Mapping[TopicPartition, int]],
+        *,
+        called: str,
+        explained: Callable[[Exception], KStreamsError] = as_kstreams_error,
+    ) -> None:
         self._storage, self._name, self._rows, self._steps = storage, name, rows, steps
+        self._positions, self._called, self._explained = positions, called, explained
         self._query: StreamingQuery | None = None
         self._error: KStreamsError | None = None
         self._starts = 0
@@ -106,7 +135,11 @@ class StepQuery:
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Begin to run; a bounded query ends where its topics ended when it was started."""
         location = self._storage.for_spark(self._name)
-        writer = self._rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", location)
+        writer = (
+            self._rows.writeStream.queryName(self._called)
+            .foreachBatch(self._batch)
+            .option("checkpointLocation", location)
+        )
         pace = {"availableNow": True} if bounded else {"processingTime": f"{pause_ms} milliseconds"}
         self._writer = writer.trigger(**pace)
         self._begin()
@@ -125,7 +158,7 @@ class StepQuery:
                 logger.warning("%s; the query is started again", _TOO_SLOW)
                 self._begin()
                 return False
-            raise (self._error or as_kstreams_error(error)) from error
+            raise (self._error or self._explained(error)) from error
 
     def stop(self) -> None:
         """End the query, in the middle of a step if need be, and release what it holds."""
@@ -145,7 +178,7 @@ class StepQuery:
                     f"The checkpoint {self._storage.location} goes on with step {step}, but the log knows of {known} "
                     "before it: one of them was replaced. Run with --reset."
                 )
-            self._steps.apply(step, last, rows, positions_of(batch_end(self._storage, self._name, batch_id)))
+            self._steps.apply(step, last, rows, self._positions(batch_id))
         except KStreamsError as error:
             self._error = error
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -18,8 +19,10 @@ from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.cluster.session import session_for_steps
 from kstreams.runtime.spark.cluster.shipping import pack
-from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
+from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
+from kstreams.runtime.spark.feeding import Feeding
+from kstreams.runtime.spark.io.batch_offsets import batch_end
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, topics_to_miss
@@ -36,16 +39,20 @@ from kstreams.runtime.spark.io.staged.rows import StagedRows
 from kstreams.runtime.spark.prepared import prepare
 from kstreams.runtime.spark.program import fixed_sinks, source_partitions, windowed_group_of
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
-from kstreams.runtime.spark.query import AppliedOnce, StepExecutor, StepQuery
+from kstreams.runtime.spark.query import AppliedOnce, OnBegin, OnStep, StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_loop import StepLoop
+from kstreams.runtime.spark.step_watch import StepWatch
 from kstreams.runtime.spark.storage.location import for_spark
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 
 WAIT_SECONDS = 0.2
+
+Sized = tuple[str, str]
+"""A task and one of its stores."""
 
 
 class SparkRunner:
@@ -61,6 +68,8 @@ class SparkRunner:
     clock : Clock
     on_progress : callable, optional
         Called after every step.
+    watching : SparkSession, optional
+        The one whose listeners hear of the steps, if it is another.
 
     Raises
     ------
@@ -77,6 +86,7 @@ class SparkRunner:
         log: Log,
         clock: Clock,
         on_progress: OnProgress | None = None,
+        watching: SparkSession | None = None,
     ) -> None:
         self._session, self._log, self._clock, self._config = session, log, clock, config
         self._settings = SparkSettings.of(config)
@@ -84,6 +94,11 @@ class SparkRunner:
         self._on_progress, self.progress = on_progress, SparkProgress(dropped=self._drops.counts)
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
+        in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
+        of_query = config.application_id, self._checkpoint.id
+        self._watch, self._sizes = StepWatch(watching or session, *of_query, in_tasks, clock), dict[Sized, StoreSize]()
+        self._feeding = Feeding(session, topology.feeds, self._program, log, clock, self._commits)
+        self._feeding.create_topics()
         self._starts = starting_offsets(self._program, log, clock)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
@@ -91,23 +106,33 @@ class SparkRunner:
 
         With `until_end`, what is still open is closed after the last row: windows, suppress, unmatched join rows.
         """
+        bounded, stop = once or until_end, stop or threading.Event()
+        static, streaming = self._feeding.queries()
         queries = [self._windowed(number, until_end) for number in sorted(self._plan.streaming)]
-        tasks = [self._tasks(bounded=once or until_end)] if self._prepared.in_tasks else []
-        running: list[StepQuery | StepLoop] = [*queries, *tasks]
+        tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
+        feeds: list[StepQuery | StepLoop] = [*static, *streaming]
+        every = [*feeds, *queries, *tasks]
         try:
-            for query in running:
-                query.start(bounded=once or until_end, pause_ms=self._config["poll.ms"])
-            self._wait(running, stop or threading.Event())
-            if until_end:
+            self._start(static, bounded=True)
+            self._start(streaming, bounded=bounded)
+            self._wait(feeds if bounded else static, stop)
+            self._start([*queries, *tasks], bounded=bounded)
+            self._wait(every, stop)
+            if until_end and not stop.is_set():
                 for loop in tasks:
                     loop.end_input()
         finally:
-            for query in running:
+            for query in every:
                 query.stop()
+            self._watch.end(sys.exception())
             self._drops.report()
         return self.progress
 
-    def _wait(self, queries: list[StepQuery | StepLoop], stop: threading.Event) -> None:
+    def _start(self, queries: Sequence[StepQuery | StepLoop], *, bounded: bool) -> None:
+        for query in queries:
+            query.start(bounded=bounded, pause_ms=self._config["poll.ms"])
+
+    def _wait(self, queries: Sequence[StepQuery | StepLoop], stop: threading.Event) -> None:
         running = list(queries)
         while running and not stop.is_set():
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
@@ -126,7 +151,7 @@ class SparkRunner:
         cut, starts = self._program.admissions(numbers), positions_of(self._starts)
         reader = StreamReader(topics, None, starts, admissions=cut)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
-        steps = self._steps(work, numbers, self._prepared.group)
+        steps = self._steps(work, numbers, self._prepared.group, self._watch.begin, self._done)
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
 
@@ -136,21 +161,27 @@ class SparkRunner:
         rows = windowed_stream(*parts, until_end=until_end)
         group = windowed_group_of(self._config.application_id, number)
         work = WindowedSteps(self._plan, number, self._program)
-        return StepQuery(self._checkpoint.storage, f"query-{number}", rows, self._steps(work, {number}, group))
+        storage, name = self._checkpoint.storage, f"query-{number}"
+        ends = partial(batch_end, storage, name)
+        steps = self._steps(work, {number}, group, lambda step, ranges: None, self._count)
+        called = f"{self._config.application_id}, sub-topology {number}"
+        return StepQuery(storage, name, rows, steps, lambda batch: positions_of(ends(batch)), called=called)
 
-    def _steps(self, work: StepExecutor, numbers: Collection[int], group: str) -> AppliedOnce:
+    def _steps(
+        self, work: StepExecutor, numbers: Collection[int], group: str, begin: OnBegin, done: OnStep
+    ) -> AppliedOnce:
         program, settings = self._program, self._settings
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
         committed = CommittedSteps(self._log, group, sources, id_, positions_of(self._starts))
         output = self._output(subs)
-        sink = LogSink(committed, self._commits(committed, output, sources))
+        sink = LogSink(committed, self._commits(committed, output, sources, program.checkpoint))
         output.prepare(self._log, fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:
             folder = for_spark(settings.delta.folder, settings.conf)
             delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{id_}")
-        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), self._count)
+        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), done, begin)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
         program, settings = self._program, self._settings
@@ -163,18 +194,29 @@ class SparkRunner:
         )
 
     def _commits(
-        self, committed: CommittedSteps, output: OutputTopics, sources: Sequence[TopicPartition]
+        self, committed: CommittedSteps, output: OutputTopics, sources: Sequence[TopicPartition], place: str
     ) -> StepCommits:
         """How the steps are committed: as one with what executors wrote, where the home can do that."""
         timeout_ms, group = self._settings.transaction_timeout_ms, committed.group
         if Ability.COORDINATOR in self._log.abilities:
             return CoordinatedCommits(self._log, committed, output, timeout_ms)
-        rows = StagedRows(self._program.checkpoint, self._settings.conf)
+        rows = StagedRows(place, self._settings.conf)
         publishers = min(len(sources), self._session.sparkContext.defaultParallelism)
         publication = Publication(output.home, rows, group, self._checkpoint.id, tuple(sources), timeout_ms)
         commits = PositionCommits(self._log, group, self._clock)
         publishing = partial(publish, self._session, publication)
         return StagedCommits(commits, committed, output, rows, publishing, publishers)
+
+    def _done(self, reports: list[TaskReport]) -> None:
+        """A step of tasks is done: Spark is told of it too."""
+        for task, sizes in ((task, each.stores) for each in reports for task in each.states):
+            self._sizes |= {(task, store): size for store, size in sizes.items()}
+        self.progress.stores = dict[str, StoreSize]()
+        for (_, store), size in self._sizes.items():
+            known = self.progress.stores.get(store)
+            self.progress.stores[store] = size if known is None else known + size
+        self._count(reports)
+        self._watch.done(reports, self.progress)
 
     def _count(self, reports: list[TaskReport]) -> None:
         progress = self.progress

@@ -11,6 +11,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,6 @@ from kstreams.batch import TopicPartition
 from kstreams.errors import KStreamsError
 from kstreams.runtime.spark.exchange.reports import as_kstreams_error
 from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of, positions_of
-from kstreams.runtime.spark.io.source import StreamReader
 from kstreams.runtime.spark.query import AppliedOnce
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step, end_step
 
@@ -33,14 +33,29 @@ RowsBetween = Callable[[Offsets, Offsets], DataFrame | None]
 """The rows between two offsets, where any sub-topology wants them as a DataFrame."""
 
 
+class StepOffsets(Protocol):
+    """Says where steps end, as a stream reader of Spark does."""
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Let input end where it ends now."""
+        ...
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        """Where the step ends that begins there."""
+        ...
+
+    def stop(self) -> None:
+        """Release what it holds."""
+        ...
+
+
 class StepLoop:
     """Runs in a thread of its own.
 
     Parameters
     ----------
     session : SparkSession
-    reader : StreamReader
-        Says where steps end.
+    reader : StepOffsets
     limit : ReadLimit
         Of a step.
     planned : callable
@@ -51,7 +66,7 @@ class StepLoop:
     def __init__(
         self,
         session: SparkSession,
-        reader: StreamReader,
+        reader: StepOffsets,
         limit: ReadLimit,
         planned: PlannedEnds,
         rows: RowsBetween,

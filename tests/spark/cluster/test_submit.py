@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,7 +45,36 @@ def test_a_submitted_application_counts_on_the_cluster(master: str, tmp_path: Pa
     settings = {**app.settings, "spark.driver.memory": "1g", "spark.executor.memory": "512m"}
     assert submit(file, master, settings, until_end=True) == 0
     assert app.table("counts") == {"THE": 3, "CAT": 3, "DOG": 2, "AND": 1, "A": 1}
-    assert "4 records in, 10 out" in "".join(capfd.readouterr())
+    said = "".join(capfd.readouterr())
+    assert "4 records in, 10 out" in said
+    assert not [line for line in said.splitlines() if " INFO " in line or " WARN " in line or "BrokenPipe" in line]
+
+
+MARKED = """
+import os
+import kstreams as ks
+
+def mark(line):
+    return os.environ.get("PACKED", "not packed")
+
+topology = ks.StreamsBuilder()
+topology.stream("lines", key=str, value=str).map_values(mark, value=str).to("marks")
+config = {"application.id": "app"}
+"""
+
+
+def test_workers_run_the_python_of_a_packed_environment(master: str, tmp_path: Path) -> None:
+    packed = tmp_path / "packed" / "bin" / "python"
+    packed.parent.mkdir(parents=True)
+    packed.write_text(f'#!/bin/sh\nPACKED=yes exec {sys.executable} "$@"\n')
+    packed.chmod(0o755)
+    archive = shutil.make_archive(str(tmp_path / "environment"), "gztar", tmp_path / "packed")
+    app = Application(None, tmp_path, word_count(), {**WORD_TYPES, "marks": (str, str)}).create("lines").write(LINES)
+    file = tmp_path / "app.py"
+    file.write_text(MARKED)
+    settings = {**app.settings, "spark.driver.memory": "1g", "spark.executor.memory": "512m"}
+    assert submit(file, master, settings, until_end=True, archive=archive) == 0
+    assert {mark for _, mark, _ in app.rows("marks")} == {"yes"}
 
 
 def test_an_application_that_fails_has_a_failing_exit_status(master: str, tmp_path: Path, capfd) -> None:

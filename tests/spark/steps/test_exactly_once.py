@@ -11,6 +11,7 @@ from kstreams.config import Config
 from kstreams.errors import FencedError, LogError, StateError
 from kstreams.log import open_log
 from kstreams.runtime.spark import engine
+from kstreams.runtime.spark.driver_lock import driver_lock
 from kstreams.runtime.spark.io.sink import LogSink
 from kstreams.runtime.spark.storage.local import LocalStorage
 from tests.spark.running import Application
@@ -102,7 +103,7 @@ def test_after_a_reset_everything_is_processed_again(words: Application) -> None
     assert told[-1] == len(LINES)
     engine.run(words.topology, config, until_end=True)
     assert len(words.rows("counts")) == sum(COUNTS.values())
-    with pytest.raises(StateError, match="is in use by process"), engine._lock(config, shared=True):
+    with pytest.raises(StateError, match="is in use by process"), driver_lock(config, shared=True):
         engine.reset(words.topology, config)
     told_by = [[each.what for each in engine.reset(words.topology, config, dry_run=dry)] for dry in (True, False)]
     assert told_by == [["checkpoint", "offsets"]] * 2

@@ -59,6 +59,22 @@ def test_records_are_taken_in_the_order_of_time_though_their_topics_were_written
     assert results(app) == results(app, "")
 
 
+def test_the_rows_of_a_dataframe_are_in_kafka_once(spark: Any, tmp_path: Path, settings: dict[str, str]) -> None:
+    frame = spark.createDataFrame(
+        [(row.key, row.value, 1_000 * n + 1) for n, row in enumerate(LINES)], "k string, v string, at long"
+    )
+    builder = ks.StreamsBuilder()
+    lines = builder.from_dataframe(frame, key="k", timestamp="at", name="rows").map_values(lambda row: row.v, value=str)
+    words = lines.flat_map_values(str.split, value=str).group_by(lambda key, word: word, key=str)
+    words.count().to_stream().to("counts")
+    app = Application(spark, tmp_path, builder, {**WORD_TYPES, "rows-feed": (str, bytes)}, **settings)
+    for _ in range(2):
+        app.run()
+    assert app.table("counts") == COUNTS
+    assert len(app.rows("counts")) == sum(COUNTS.values())
+    assert len(app.rows("rows-feed", prefix="app-")) == len(LINES)
+
+
 @pytest.fixture
 def words(spark: Any, tmp_path: Path, settings: dict[str, str]) -> Application:
     later = [row._replace(timestamp=START + row.timestamp) for row in LINES]

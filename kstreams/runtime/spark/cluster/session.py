@@ -20,6 +20,8 @@ from kstreams.runtime.spark.storage.location import for_spark, scheme_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger(__name__)
+
 Say = Callable[[str], None]
 
 # What goes wrong reaches the user as an error of ours; Spark's own log would bury it.
@@ -48,6 +50,13 @@ LOCAL = {
     ),
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {QUIET}",
 }
+# What decides about results, whatever the user has set for queries of their own.
+OF_RUN = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
+FOR_STEPS = {"spark.sql.adaptive.enabled": "false", "spark.sql.execution.arrow.maxBytesPerBatch": "64m"}
 _MOST_FOR_SELECT = 1_024
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -85,11 +94,24 @@ def spark_session(settings: SparkSettings, say: Say = quiet) -> SparkSession:
     for key, value in session_conf(settings, submitted="PYSPARK_GATEWAY_PORT" in os.environ, say=say).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    _listen_for_calls(session)
+    listen_for_calls(session)
     return session
 
 
-def _listen_for_calls(session: SparkSession) -> None:
+def suitable_session(config: Mapping[str, Any] | None = None, say: Say = print) -> SparkSession:
+    """A session that suits kstreams: the active one, else a new local one with Delta Lake.
+
+    Parameters
+    ----------
+    config : mapping, optional
+        Its `spark.*` keys are the session's, such as `spark.master` and `spark.driver.memory`.
+    say : callable
+        Gets a line for everything that takes seconds.
+    """
+    return spark_session(SparkSettings.of(config or {}), say)
+
+
+def listen_for_calls(session: SparkSession) -> None:
     """Open the port on which Spark calls this process, while a low file descriptor is to be had for it.
 
     PySpark listens with `select`, which takes no descriptor from 1,024 on; the first query would wait for ever.
@@ -108,16 +130,30 @@ def _listen_for_calls(session: SparkSession) -> None:
         )
 
 
+def session_beside(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
+    """A session that shares all with another one but its settings, those of the other with `conf` over them."""
+    own, of_other = session.newSession(), session.conf.getAll
+    wanted = {**of_other, **conf}
+    for key in wanted.keys() - {key for key, value in own.conf.getAll.items() if wanted.get(key) == value}:
+        if own.conf.isModifiable(key):
+            own.conf.set(key, wanted[key])
+        elif key in conf and conf[key] != of_other.get(key):
+            logger.warning("%s=%s cannot be set any more: this Spark session was started without it", key, conf[key])
+    return own
+
+
+def session_of_run(session: SparkSession, settings: SparkSettings) -> SparkSession:
+    """The session in which an application runs: what a notebook sets for its own queries changes no result."""
+    return session_beside(session, {**OF_RUN, **settings.conf})
+
+
 def session_for_steps(session: SparkSession) -> SparkSession:
-    """A session beside another one in which plans run as they are made.
+    """A session beside that of the run in which plans run as they are made.
 
     Adaptive execution runs each shuffle as a job of its own, to plan anew what follows. The plan of a step has nothing
     to learn from that: it costs a third of a small step. Blocks are large, so that Arrow batches are cut by bytes.
     """
-    own = session.newSession()
-    own.conf.set("spark.sql.adaptive.enabled", "false")
-    own.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", "64m")
-    return own
+    return session_beside(session, FOR_STEPS)
 
 
 def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say = quiet) -> dict[str, str]:

@@ -79,14 +79,16 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """cloudpickle, which cannot rebuild a msgspec Struct by value: its fields are fixed when the class is made."""
 
     def reducer_override(self, thing: Any) -> Any:
-        if (
-            isinstance(thing, type)
-            and issubclass(thing, msgspec.Struct)
-            and _is_users(sys.modules.get(thing.__module__))
-        ):
+        if isinstance(thing, type) and issubclass(thing, msgspec.Struct) and _is_made_again(thing):
             return _reduced_struct(thing)
         reduced = super().reducer_override(thing)
         return _resolved(thing, reduced) if isinstance(thing, type) and _LOOKED_UP in vars(thing) else reduced
+
+
+def _is_made_again(struct: type) -> bool:
+    """Whether a worker cannot import a struct: it is the user's, or stands in no module under its name."""
+    module = sys.modules.get(struct.__module__)
+    return _is_users(module) or ("." not in struct.__qualname__ and not hasattr(module, struct.__qualname__))
 
 
 def _resolved(kind: type, reduced: Any) -> Any:

@@ -1,7 +1,8 @@
-"""`submit`: runs an application on a Spark cluster by `spark-submit`, in client mode, with this interpreter.
+"""`submit`: runs an application on a Spark cluster by `spark-submit`.
 
-The driver runs here, with the application's file as it lies; workers get kstreams as a zip and the user's functions by
-value. What kstreams depends on (pyarrow, msgspec, ...) must be installed where the workers run.
+In client mode the driver runs here with this interpreter and the application's file as it lies; in cluster mode on the
+cluster, which gets the file too. Workers get kstreams as a zip and the user's functions by value. What kstreams depends
+on (pyarrow, msgspec, ...) must be installed where the workers run, or come with an archive.
 """
 
 from __future__ import annotations
@@ -13,15 +14,42 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from kstreams.errors import EngineUnavailableError
 from kstreams.package_folder import PACKAGE
-from kstreams.runtime.spark.cluster.session import COMMON, DELTA, quiet, require_java, require_pyspark, with_jars
+from kstreams.runtime.spark.cluster.session import COMMON, DELTA, QUIET, quiet, require_java, require_pyspark, with_jars
+from kstreams.runtime.spark.cluster.submit_arguments import (
+    archive_options,
+    joined_lists,
+    require_deployable,
+    require_files,
+)
 from kstreams.runtime.spark.settings import OWN, SparkSettings
 
 _READ_BY_US = (OWN, "spark.hadoop.")
+
+
+class Submission(NamedTuple):
+    """How an application is submitted.
+
+    Parameters
+    ----------
+    master : str
+        The cluster: `spark://host:port`, `yarn`, `k8s://...`.
+    deploy_mode : {"client", "cluster"}
+        Where the driver runs.
+    archive : str or None
+        A packed environment, as venv-pack and conda-pack make them, for the workers (and the driver in cluster mode).
+    arguments : tuple of str
+        Passed on to `spark-submit`, such as `--executor-memory 2g`.
+    """
+
+    master: str
+    deploy_mode: str = "client"
+    archive: str | None = None
+    arguments: tuple[str, ...] = ()
 
 
 def submit(
@@ -31,23 +59,23 @@ def submit(
     *,
     until_end: bool = False,
     once: bool = False,
+    deploy_mode: str = "client",
+    archive: str | None = None,
     arguments: Sequence[str] = (),
     say: Callable[[str], None] = quiet,
 ) -> int:
-    """Run an application on a cluster and wait for it; its output and progress go where this process's go.
+    """Run an application on a cluster and wait for it; in client mode its output goes where this process's goes.
 
     Parameters
     ----------
     app : str or Path
         `app.py`, or `app.py:name`.
-    master : str
-        The cluster: `spark://host:port`, `yarn`, `k8s://...`.
     settings : mapping, optional
         Settings that win over the application's own; `spark.*` among them go to `spark-submit`.
     until_end, once : bool
         As for `kstreams run`.
-    arguments : sequence of str
-        Passed on to `spark-submit`, such as `--executor-memory 2g`.
+    master, deploy_mode, archive, arguments
+        See `Submission`.
     say : callable
         Gets a line for everything that takes seconds.
 
@@ -59,35 +87,62 @@ def submit(
     Raises
     ------
     EngineUnavailableError
-        When Java, PySpark or the jars are missing.
+        When Java, PySpark or the jars are missing, or the cluster runs no driver in Python.
+    ConfigError
+        When a file that is to be shipped is not there.
     """
     require_pyspark()
     require_java()
+    how = Submission(master, deploy_mode, archive, tuple(arguments))
     with tempfile.TemporaryDirectory(prefix="kstreams-submit-") as folder:
         package = package_kstreams(Path(folder, "kstreams.zip"))
-        command = submit_command(master, settings or {}, package, arguments, say)
-        command += [str(PACKAGE / "__main__.py"), "run", str(app), "--engine", "spark"]
+        command = submit_command(how, settings or {}, package, say)
+        command += _application(str(app), how, Path(folder))
         command += ["--until-end"] * until_end + ["--once"] * once + _ours(settings or {})
-        return subprocess.run(command, env=submit_environment(), check=False).returncode
+        return subprocess.run(command, env=submit_environment(how), check=False).returncode
 
 
 def submit_command(
-    master: str, settings: Mapping[str, Any], package: Path, arguments: Sequence[str], say: Callable[[str], None]
+    how: Submission, settings: Mapping[str, Any], package: Path, say: Callable[[str], None] = quiet
 ) -> list[str]:
-    """The call of `spark-submit` up to the script."""
+    """The call of `spark-submit` up to the script; what is to be shipped is there."""
+    require_deployable(how.master, how.deploy_mode)
     read = SparkSettings.of(settings)
-    given = COMMON | (DELTA if read.delta is not None else {}) | _of_loopback(master) | dict(read.conf)
+    log = {"spark.driver.extraJavaOptions": QUIET} if how.deploy_mode == "client" else {}
+    given = COMMON | log | (DELTA if read.delta is not None else {}) | _of_loopback(how.master) | dict(read.conf)
     conf = with_jars(given, read, say)
+    python_files, others = joined_lists([str(package)], how.arguments, "--py-files")
+    jars, others = joined_lists(conf.pop("spark.jars", "").split(","), others, "--jars")
+    require_files(jars.split(","), "spark.jars or --jars")
+    require_files(python_files.split(","), "--py-files")
     options = [option for key, value in sorted(conf.items()) for option in ("--conf", f"{key}={value}")]
-    command = [str(_spark_home() / "bin" / "spark-submit"), "--master", master, "--deploy-mode", "client"]
-    return [*command, "--name", "kstreams", "--py-files", str(package), *options, *arguments]
+    command = [str(_spark_home() / "bin" / "spark-submit"), "--master", how.master, "--deploy-mode", how.deploy_mode]
+    command += ["--name", "kstreams", "--py-files", python_files, *(["--jars", jars] if jars else []), *options]
+    driver = sys.executable if how.deploy_mode == "client" else None
+    return [*command, *archive_options(how.archive, driver), *others]
 
 
-def submit_environment() -> dict[str, str]:
+def _application(app: str, how: Submission, folder: Path) -> list[str]:
+    """The script and what it is to run: in cluster mode both are shipped, and the file lies beside the script there."""
+    if how.deploy_mode == "client":
+        return [str(PACKAGE / "__main__.py"), "run", app, "--engine", "spark"]
+    file, _, name = app.partition(":")
+    require_files([file], "the command line")
+    script = folder / "kstreams_driver.py"
+    script.write_text("from kstreams.cli import main\n\nraise SystemExit(main())\n")
+    there = f"{Path(file).name}:{name}" if name else Path(file).name
+    return ["--files", str(Path(file).resolve()), str(script), "run", there, "--engine", "spark"]
+
+
+def submit_environment(how: Submission) -> dict[str, str]:
     """The environment of `spark-submit`: driver and workers run this interpreter, unless the user said otherwise."""
     environment = dict(os.environ)
-    environment.setdefault("PYSPARK_PYTHON", sys.executable)
-    environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if how.archive is not None:
+        environment.pop("PYSPARK_PYTHON", None)  # it would win over the setting
+    elif how.deploy_mode == "client":
+        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+    if how.deploy_mode == "client":
+        environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     environment["SPARK_HOME"] = str(_spark_home())
     roots = [str(PACKAGE.parent), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, roots))

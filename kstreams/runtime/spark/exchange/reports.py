@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import astuple
 from pyspark.sql import DataFrame
 
 from kstreams import errors
@@ -24,11 +25,37 @@ _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 _IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
 
 
+_NOISE = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: |\s*SQLSTATE: \w+")
+"""What Spark says beside what happened."""
+
+ENDED = "Spark ended the run: "
+
+
 class TaskError(msgspec.Struct, frozen=True):
     """A KStreamsError as data: a user's mistake is no reason for Spark to try the task again."""
 
     kind: str
     message: str
+
+
+class StoreSize(msgspec.Struct, frozen=True):
+    """How much a store holds, roughly, in some tasks, before their last step; and how many rows that step has changed.
+
+    Parameters
+    ----------
+    rows, bytes : int
+        As RocksDB estimates them; 0 of stores in memory.
+    updated : int
+    tasks : int
+    """
+
+    rows: int
+    bytes: int
+    updated: int
+    tasks: int = 1
+
+    def __add__(self, other: StoreSize) -> StoreSize:
+        return StoreSize(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
 
 class TaskReport(msgspec.Struct, frozen=True):
@@ -52,6 +79,8 @@ class TaskReport(msgspec.Struct, frozen=True):
         What is kept of its state after the step.
     resting : list of str
         The task itself, if it has nothing to do before its next record.
+    stores : dict of str to StoreSize
+        Its stores.
     """
 
     dropped: list[tuple[str, str, int]] = []
@@ -62,6 +91,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     outputs: list[str] = []
     states: dict[str, StateVersion] = {}
     resting: list[str] = []
+    stores: dict[str, StoreSize] = {}
 
 
 def report(partition: int, said: TaskReport) -> Block:
@@ -140,7 +170,8 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
     """
     found = _IN_TEXT.search(str(error))
     if found is None:
-        return errors.KStreamsError(f"Spark ended the run: {str(error).partition(chr(10))[0]}")
+        said = _NOISE.sub("", str(error)).partition("\n")[0].strip()
+        return errors.KStreamsError(f"{ENDED}{said}")
     return _made(found[1], found[2].strip())
 
 

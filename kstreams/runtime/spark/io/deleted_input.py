@@ -53,6 +53,14 @@ class DeletedInput:
         return names[0]
 
 
+class AllThere:
+    """In its place where the input of steps is no topic."""
+
+    def present(self, ranges: OffsetRanges) -> tuple[dict[TopicPartition, tuple[int, int]], TaskReport]:
+        """All of it."""
+        return dict(ranges), TaskReport()
+
+
 def topics_to_miss(program: Program) -> list[str]:
     """The topics of which records may be missing: those whose readers all agree."""
     topics = sorted({topic for read in program.inputs.values() for topic in read} - program.internal)

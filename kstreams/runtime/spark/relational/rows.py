@@ -18,7 +18,10 @@ from kstreams.runtime.spark.relational.frame import arrow_call
 from kstreams.runtime.spark.relational.lowering import Output, RelationalLowering
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.user_function import origin_column, partition_of_origin
-from kstreams.serdes import TimeWindowedSerde
+from kstreams.serdes import SessionWindowedSerde, TimeWindowedSerde
+
+_WINDOW_BYTES: dict[type, int] = {TimeWindowedSerde: 8, SessionWindowedSerde: 16}
+"""How many bytes stand behind the key inside a windowed one."""
 
 
 def relational_rows(
@@ -35,7 +38,7 @@ def relational_rows(
     build = RelationalLowering(
         plan.facts,
         lambda topics: source(topics).withColumn("origin", origin_column(number)),
-        program.topic_names,
+        {**program.topic_names, **program.feeds},
         program.inputs[number],
     )
     written = [_rows(output, program) for output in build.run(plan.nodes[number])]
@@ -45,8 +48,8 @@ def relational_rows(
 def _rows(output: Output, program: Program) -> DataFrame:
     count = program.partitions.get(output.topic, program.default_partitions)
     key, serde = F.col("key"), output.frame.key
-    if isinstance(serde, TimeWindowedSerde):
-        key = key.substr(F.lit(1), F.length(key) - 8)  # windows of one key stay together: only the key inside decides
+    if type(serde) in _WINDOW_BYTES:  # windows of one key stay together: only the key inside decides
+        key = key.substr(F.lit(1), F.length(key) - _WINDOW_BYTES[type(serde)])
     partition = arrow_call("int", _placed, (count,), key, partition_of_origin())
     topic, value = F.lit(output.topic), F.col("value")
     if output.drops is not None:

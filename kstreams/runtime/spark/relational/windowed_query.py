@@ -9,12 +9,12 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.windows import JoinWindows, TimeWindows
+from kstreams.windows import JoinWindows, SessionWindows, TimeWindows
 
 
-def window_of(node: Node) -> TimeWindows | JoinWindows | None:
+def window_of(node: Node) -> TimeWindows | SessionWindows | JoinWindows | None:
     """The windows of a node for which Spark keeps state on the relational path."""
-    return node.windows if isinstance(node, g.WindowedAggregate | g.StreamJoin) else None  # type: ignore[return-value]
+    return node.windows if isinstance(node, g.WindowedAggregate | g.StreamJoin | g.SelfJoin) else None  # type: ignore[return-value]
 
 
 def unsupported_in_windowed_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:

@@ -7,7 +7,7 @@ again reads and writes the same; its report names what holds its output, which t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any
 
@@ -28,7 +28,7 @@ from kstreams.runtime.spark.cluster.shipping import unpack
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_in, in_arrow
 from kstreams.runtime.spark.exchange.held_blocks import held
 from kstreams.runtime.spark.exchange.merged_blocks import merged
-from kstreams.runtime.spark.exchange.reports import TaskReport, describe, report
+from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, describe, report
 from kstreams.runtime.spark.io.control_blocks import TaskBlocks
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
@@ -43,7 +43,7 @@ from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, StateFiles, state_files
 from kstreams.runtime.spark.tasks.task_input import Feeds, in_order
-from kstreams.state.api import StateStore
+from kstreams.state.api import Changes, StateStore, TaskState
 from kstreams.state.observed_times import observed_times
 
 logger = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ class _Run:
         wrote = collector.written, collector.handed_over, self._writer.prepare()
         task = str(self._id)
         resting = [] if self._task.deadlines() else [task]
-        return TaskReport(dropped, None, self._task.records_in, *wrote, {task: self._version}, resting)
+        return TaskReport(dropped, None, self._task.records_in, *wrote, {task: self._version}, resting, self._sizes)
 
     def _stamped(self, batch: Batch) -> Batch:
         return self._task.stamp(self._numbered(batch))
@@ -207,7 +207,12 @@ class _Run:
         counted = {key: value for key, value in self._metadata.items() if key.startswith(NEXT_OFFSET)}
         times = self._task.metadata() | self._task.deadlines() | observed_times(self._state)
         made, changes = self._step.version_number, self._state.changes()
+        self._sizes = _sizes(self._state, changes)
         self._version = files.write_changes(made, self._version, times | counted, changes)
+
+
+def _sizes(state: TaskState, changes: Mapping[str, Changes]) -> dict[str, StoreSize]:
+    return {name: StoreSize(*state.estimated_size(name), len(changes.get(name, ()))) for name in state.stores}
 
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:

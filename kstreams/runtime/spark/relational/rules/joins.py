@@ -1,14 +1,15 @@
-"""Inner joins of two streams within a window: Spark's stream-stream join over event time."""
+"""Joins of two streams within a window: Spark's stream-stream join over event time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Expr
+from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_call
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
@@ -21,42 +22,74 @@ from kstreams.serdes import Serde, serde_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+WindowJoin: TypeAlias = g.StreamJoin | g.SelfJoin
+
 COLUMNS = ("key", "value", "timestamp", "headers", "origin", "offset", EVENT_TIME)
 
 
-def stream_join(node: g.StreamJoin, build: RelationalLowering) -> Frame:
+def stream_join(node: WindowJoin, build: RelationalLowering) -> Frame:
+    """An inner join: both sides need a key and a value."""
+    left, right = _with_both(build.parent(node, 0), "left"), _with_both(build.parent(node, 1), "right")
+    pairs = left.join(right, (F.col("left_key") == F.col("right_key")) & _within(node))
+    return _joined_pairs(node, build, pairs)
+
+
+def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Frame:
+    """A left or full outer join: Spark gives rows without a partner when the watermark has passed their window."""
+    left, right = _with_value(build.parent(node, 0), "left"), _with_value(build.parent(node, 1), "right")
+    meet = (F.col("left_place") == F.col("right_place")) & _within(node)
+    pairs = left.join(right, meet, "full_outer" if node.right_outer else "left_outer")
+    of_records = F.greatest("left_timestamp", "right_timestamp") < FAR_FUTURE_MS
+    return _joined_pairs(node, build, pairs.where(of_records))
+
+
+def _joined_pairs(node: WindowJoin, build: RelationalLowering, pairs: DataFrame) -> Frame:
     left, right = build.parent(node, 0), build.parent(node, 1)
-    pairs = _side(left, "left").join(_side(right, "right"), _within(node))
     result = serde_of(build.types(node).value.kind)
-    values = [F.col("left_value"), F.col("right_value"), F.col("left_origin"), F.col("left_offset")]
+    values = [F.col("left_value"), F.col("right_value"), _either("origin"), _either("offset")]
     reads: tuple[Serde[Any], ...] = (left.value, right.value)
     if node.with_key:
-        values, reads = [F.col("left_key"), *values], (left.key, *reads)
+        values, reads = [_either("key"), *values], (left.key, *reads)
     joined = arrow_call("binary", _joined, (build.function(node, node.joiner, reads), result), *values)
     return Frame(_rows(pairs, joined), left.key, result)
 
 
-def _side(frame: Frame, side: str) -> DataFrame:
-    rows = frame.rows.where(F.col("key").isNotNull() & F.col("value").isNotNull())
+def _with_both(frame: Frame, side: str) -> DataFrame:
+    return _named(frame.rows.where(F.col("key").isNotNull() & F.col("value").isNotNull()), side)
+
+
+def _with_value(frame: Frame, side: str) -> DataFrame:
+    """The rows with a value, and the one that ends the input: without it, the last ones would wait for ever."""
+    rows = _named(frame.where(F.col("value").isNotNull()).rows, side)
+    # A place is never null, or Spark would drop null keys before the watermark has seen the row that ends the input.
+    key = F.col(f"{side}_key")
+    return rows.withColumn(f"{side}_place", F.struct(key.alias("key"), F.when(key.isNull(), side).alias("alone")))
+
+
+def _named(rows: DataFrame, side: str) -> DataFrame:
     return rows.select(*(F.col(name).alias(f"{side}_{name}") for name in COLUMNS))
 
 
-def _within(node: g.StreamJoin) -> Column:
+def _either(name: str) -> Column:
+    """What the left row says or, where there is none, the right one."""
+    return F.coalesce(f"left_{name}", f"right_{name}")
+
+
+def _within(node: WindowJoin) -> Column:
     """Whether the right row is at most `before` the left one or `after` it, both ends included."""
-    before, after = (
-        F.expr(f"make_dt_interval(0, 0, 0, {ms / 1000})") for ms in (node.windows.before_ms, node.windows.after_ms)
-    )
+    # Literals: Spark looks for them to know how long rows wait.
+    before, after = (F.expr(f"INTERVAL {ms} MILLISECONDS") for ms in (node.windows.before_ms, node.windows.after_ms))
     left, right = F.col(f"left_{EVENT_TIME}"), F.col(f"right_{EVENT_TIME}")
-    return (F.col("left_key") == F.col("right_key")) & (right >= left - before) & (right <= left + after)
+    return (right >= left - before) & (right <= left + after)
 
 
 def _rows(pairs: DataFrame, joined: Column) -> DataFrame:
-    later = F.col("left_timestamp") >= F.col("right_timestamp")
+    later = F.col("right_timestamp").isNull() | (F.col("left_timestamp") >= F.col("right_timestamp"))
     return pairs.select(
-        F.col("left_origin").alias("origin"),
+        _either("origin").alias("origin"),
         F.greatest("left_offset", "right_offset").alias("offset"),
         F.greatest("left_timestamp", "right_timestamp").alias("timestamp"),
-        F.col("left_key").alias("key"),
+        _either("key").alias("key"),
         joined.alias("value"),
         F.when(later, F.col("left_headers")).otherwise(F.col("right_headers")).alias("headers"),
         F.lit("?").alias("topic"),
@@ -67,7 +100,7 @@ def _joined(joiner: UserFunction, result: Serde[Any], *columns: pa.Array) -> pa.
     return result.encode_rows(joiner.results(*columns))
 
 
-def check_stream_join(node: g.StreamJoin, typed: TypedGraph) -> str | None:
+def check_stream_join(node: WindowJoin, typed: TypedGraph) -> str | None:
     if isinstance(node.joiner, Expr):
         return "its joiner is an expression over two frames"
     made, left, right = typed.types[node.name], typed.of_parent(node, 0), typed.of_parent(node, 1)
@@ -79,11 +112,18 @@ def check_stream_join(node: g.StreamJoin, typed: TypedGraph) -> str | None:
     )
 
 
+JOINED = LATE.format(done="joined") + "; a record at the epoch itself is dropped"
+
 FORMS: dict[type[g.Node], SparkForm] = {
     g.StreamJoin: SparkForm(
+        check=check_stream_join, lower=stream_join, difference=JOINED, task_difference=OUT_OF_ORDER
+    ),
+    g.OuterStreamJoin: SparkForm(
         check=check_stream_join,
-        lower=stream_join,
-        difference=LATE.format(done="joined") + "; a record at the epoch itself is dropped",
+        lower=outer_stream_join,
+        difference=f"{JOINED}; a record that waits for a partner does so until its grace is over, even if it came late "
+        "or the other topic is idle",
         task_difference=OUT_OF_ORDER,
-    )
+    ),
+    g.SelfJoin: SparkForm(check=check_stream_join, lower=stream_join, difference=JOINED),
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 PAIR = "struct<key: binary, value: binary>"
+BUILDS_OBJECTS = "ks.struct builds objects"
 
 
 def stream_source(node: g.StreamSource, build: RelationalLowering) -> Frame:
@@ -53,7 +54,13 @@ def select_key(node: g.SelectKey, build: RelationalLowering) -> Frame:
 
 
 def map_(node: g.Map, build: RelationalLowering) -> Frame:
-    return _with_pairs(node, build, PAIR, _map_pairs, lambda pair: pair)
+    if not isinstance(node.function, tuple):
+        return _with_pairs(node, build, PAIR, _map_pairs, lambda pair: pair)
+    new_key, new_value = node.function
+    frame = build.parent(node).with_computed({"_new_key": new_key, "_new_value": new_value})
+    key, value = build.serde(node, "key"), build.serde(node, "value")
+    frame = frame.with_key(encoded(key, F.col("_new_key")), key)
+    return frame.with_value(encoded(value, F.col("_new_value")), value)
 
 
 def flat_map(node: g.FlatMap, build: RelationalLowering) -> Frame:
@@ -209,21 +216,26 @@ def check_filter(node: g.Filter, typed: TypedGraph) -> str | None:
 
 def check_one_to_one(node: g.MapValues, typed: TypedGraph) -> str | None:
     made = typed.types[node.name]
-    if isinstance(node.function, Expr) and node.function.operation is Operation.STRUCT:
-        return "ks.struct builds objects"
+    if _builds_objects(node.function):
+        return BUILDS_OBJECTS
     side = "value" if isinstance(node, g.MapValues) else "key"
     return unreadable(node.function, typed.of_parent(node)) or unknown_type(getattr(made, side), side)
 
 
 def check_any_number(node: g.Map, typed: TypedGraph) -> str | None:
-    if isinstance(node.function, tuple):
-        return "its key and value are two expressions: select_key and map_values in turn have a form in Spark"
-    made = typed.types[node.name]
+    made, taken = typed.types[node.name], typed.of_parent(node)
+    functions = node.function if isinstance(node.function, tuple) else (node.function,)
+    if any(_builds_objects(function) for function in functions):
+        return BUILDS_OBJECTS
     return (
-        unreadable(node.function, typed.of_parent(node))
+        first_reason(unreadable(function, taken) for function in functions)
         or unknown_type(made.key, "key")
         or unknown_type(made.value, "value")
     )
+
+
+def _builds_objects(function: Any) -> bool:
+    return isinstance(function, Expr) and function.operation is Operation.STRUCT
 
 
 def check_split(node: g.Split, typed: TypedGraph) -> str | None:

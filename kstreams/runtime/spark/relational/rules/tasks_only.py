@@ -37,11 +37,6 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.LeftStreamTableJoin: TABLE_LOOKUP,
     g.GlobalTableJoin: GLOBAL_LOOKUP,
     g.LeftGlobalTableJoin: GLOBAL_LOOKUP,
-    g.OuterStreamJoin: SparkForm(
-        reason="unmatched rows wait for the watermarks of both sides, and an idle side holds them back",
-        task_difference=OUT_OF_ORDER,
-    ),
-    g.SelfJoin: ONE_STREAM,
     g.OuterSelfJoin: ONE_STREAM,
     g.StreamAggregate: CHANGES,
     g.TableSource: CHANGES,

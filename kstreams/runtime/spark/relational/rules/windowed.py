@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -37,11 +38,10 @@ _AGGREGATES = {
 
 
 def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
-    windows, aggregation = node.windows, slots_of(node, build.typed.of_parent(node))
-    assert isinstance(windows, TimeWindows)
+    aggregation = slots_of(node, build.typed.of_parent(node))
     read = {f"_slot_{i}": slot.inputs[0] for i, slot in enumerate(aggregation.slots) if slot.inputs}
     frame = build.parent(node).with_computed(read)
-    span = F.window(EVENT_TIME, f"{windows.size_ms} milliseconds", f"{windows.advance_ms} milliseconds")
+    span = _FORMS_OF_WINDOWS[type(node.windows)].span(node.windows)
     slots = [_slot(i, slot).alias(f"_slot_{i}") for i, slot in enumerate(aggregation.slots)]
     grouped = frame.rows.groupBy(span.alias("_window"), "key").agg(*slots, F.max("timestamp").alias("timestamp"))
     # Told of keys alone, Spark would drop null keys before the watermark has seen the row that ends the input.
@@ -69,7 +69,7 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
         F.lit(0).cast("bigint").alias("origin"),
         start.alias("offset"),
         "timestamp",
-        arrow_call("binary", _windowed_key, (), F.col("key"), start).alias("key"),
+        _FORMS_OF_WINDOWS[type(node.windows)].key(start).alias("key"),
         arrow_call("binary", _result, (aggregation, value), *slots).alias("value"),
         F.lit(None).cast("array<struct<name: string, value: binary>>").alias("headers"),
         F.lit("?").alias("topic"),
@@ -77,10 +77,48 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
     return Frame(rows, key, value)
 
 
+class WindowForm(NamedTuple):
+    """Windows of one kind on the relational path.
+
+    Parameters
+    ----------
+    span : callable
+        `span(windows)`: the column that Spark groups by.
+    key : callable
+        `key(start)`: the bytes of the windowed key, of a group that has the columns `key` and `timestamp`, its latest.
+    """
+
+    span: Callable[[Any], Column]
+    key: Callable[[Column], Column]
+
+
+def _time_span(windows: TimeWindows) -> Column:
+    return F.window(EVENT_TIME, f"{windows.size_ms} milliseconds", f"{windows.advance_ms} milliseconds")
+
+
+def _time_key(start: Column) -> Column:
+    return arrow_call("binary", _windowed_key, (), F.col("key"), start)
+
+
+def _session_span(windows: SessionWindows) -> Column:
+    """Spark leaves out the gap itself, and times are whole milliseconds: one more, and it is in."""
+    return F.session_window(EVENT_TIME, f"{windows.gap_ms + 1} milliseconds")
+
+
+def _session_key(start: Column) -> Column:
+    return arrow_call("binary", _session_keys, (), F.col("key"), F.col("timestamp"), start)
+
+
 def _windowed_key(keys: pa.Array, starts: pa.Array) -> pa.Array:
     """The bytes of a key, then the start of its window: as `TimeWindowedSerde` writes them."""
     ends = [start.to_bytes(8, "big", signed=True) for start in starts.to_pylist()]
     return pa.array([key + end for key, end in zip(keys.to_pylist(), ends, strict=True)], pa.binary())
+
+
+def _session_keys(keys: pa.Array, ends: pa.Array, starts: pa.Array) -> pa.Array:
+    """The bytes of a key, then end and start of its session: as `SessionWindowedSerde` writes them."""
+    rows = zip(keys.to_pylist(), ends.to_pylist(), starts.to_pylist(), strict=True)
+    return pa.array([key + struct.pack(">qq", end, start) for key, end, start in rows], pa.binary())
 
 
 def _result(aggregation: Aggregation, serde: Serde[Any], *slots: pa.Array) -> pa.Array:
@@ -97,7 +135,7 @@ def _of(kept: Any, empty: Any) -> Any:
 
 
 def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
-    if not isinstance(node.windows, TimeWindows):
+    if type(node.windows) not in _FORMS_OF_WINDOWS:
         return _WINDOWS.get(type(node.windows), "Spark has no windows of this kind")
     if not isinstance(node.aggregation, g.Count | g.Expressions):
         return "it aggregates by a Python function"
@@ -148,9 +186,13 @@ def _ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
 _WINDOWS: dict[type, str] = {
     UnlimitedWindows: "its windows have no end",
     SlidingWindows: "Spark has no windows that lie around each record",
-    SessionWindows: "Spark's sessions leave out the gap itself, know no grace, and emit no deletions",
 }
 """Why windows have no form in Spark."""
+
+_FORMS_OF_WINDOWS: dict[type, WindowForm] = {
+    TimeWindows: WindowForm(_time_span, _time_key),
+    SessionWindows: WindowForm(_session_span, _session_key),
+}
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.WindowedAggregate: SparkForm(

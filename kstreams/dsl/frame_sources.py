@@ -1,0 +1,96 @@
+"""`FrameSources`: the methods of `StreamsBuilder` that read DataFrames of Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kstreams.dsl.frames import FrameColumns
+from kstreams.dsl.graph import Consumed, StreamSource, TableSource
+from kstreams.dsl.graph_builder import GraphBuilder
+from kstreams.dsl.materialized import Materialized
+from kstreams.dsl.naming import validate_name
+from kstreams.processor.topology.feeds import Feed
+
+if TYPE_CHECKING:
+    from kstreams.dsl.streams.kstream import KStream
+    from kstreams.dsl.tables.ktable import KTable
+
+
+class FrameSources:
+    """DataFrames as streams and tables."""
+
+    _graph: GraphBuilder
+
+    def from_dataframe(
+        self,
+        frame: Any,
+        *,
+        key: str | None = None,
+        timestamp: str | None = None,
+        row: Any = None,
+        partitions: int | None = None,
+        name: str | None = None,
+    ) -> KStream[Any, Any]:
+        """The rows of a DataFrame of Spark as records, each once; only the Spark engine runs it.
+
+        A static DataFrame is read once in the life of the application, a streaming one as it grows. With the columns of
+        Delta's change data feed, rows that are gone are records without a value.
+
+        Parameters
+        ----------
+        frame : DataFrame or callable
+            Or a function of the session that gives one, such as `ks.spark.delta(path)`; then `row` is needed.
+        key : str, optional
+            The column with the keys.
+        timestamp : str, optional
+            The column with event times: timestamps, dates, or milliseconds. Without one, the time of the commit in a
+            change data feed, else the time of reading.
+        row : type, optional
+            The type of values, with the columns as fields: a msgspec.Struct, dataclass or TypedDict. By default a
+            struct with all columns.
+        partitions : int, optional
+            Of the internal topic that holds the records; by default those of the topics that it is joined with, else 4.
+        name : str, optional
+            Names the operator, and with it the topic.
+
+        Raises
+        ------
+        TopologyError
+            When the columns are not there, or have types without a counterpart.
+        """
+        graph = self._graph
+        source = graph.names.given_or_next(name, "KSTREAM-SOURCE-")
+        feed = FrameColumns(key, timestamp, row, partitions).feed(frame, source)
+        node = graph.add(StreamSource(topics=(feed.topic,), consumed=_consumed(feed)), source)
+        graph.feeds.append(feed)
+        return graph.stream(node)
+
+    def table_from_dataframe(
+        self,
+        frame: Any,
+        *,
+        key: str,
+        timestamp: str | None = None,
+        row: Any = None,
+        partitions: int | None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable[Any, Any]:
+        """The rows of a DataFrame of Spark as the changes of a table. Parameters as for `from_dataframe` and `table`.
+
+        The last row of a key counts. With the columns of Delta's change data feed, a row that is gone deletes its key.
+        """
+        graph, kept = self._graph, Materialized.of(materialized)
+        given = None if name is None else f"{validate_name(name)}-source"
+        source = graph.names.given_or_next(given, "KSTREAM-SOURCE-")
+        feed = FrameColumns(key, timestamp, row, partitions).feed(frame, source)
+        store = kept.name or graph.names.next(f"{feed.topic}-STATE-STORE-")
+        node = TableSource(topic=feed.topic, source=source, store=store, consumed=_consumed(feed), materialized=kept)
+        added = graph.add(node, graph.names.given_or_next(name, "KTABLE-SOURCE-"))
+        graph.feeds.append(feed)
+        return graph.table(added)
+
+
+def _consumed(feed: Feed) -> Consumed:
+    key, value = feed.serdes
+    return Consumed(key, value, None, "earliest")

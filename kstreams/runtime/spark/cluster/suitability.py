@@ -1,0 +1,88 @@
+"""Whether a Spark session suits an application: asked before anything starts; each answer names the cure."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from kstreams.errors import EngineUnavailableError
+from kstreams.runtime.spark.cluster.session import DELTA, listen_for_calls
+from kstreams.runtime.spark.settings import SparkSettings
+
+_PROBED = "spark.kstreams.probed"
+"""Set in a session whose workers have answered."""
+
+
+def require_suitable(session: Any, settings: SparkSettings) -> None:
+    """Raise EngineUnavailableError when an application cannot run in a session."""
+    if not isinstance(session, SparkSession) or type(session).__module__.startswith("pyspark.sql.connect"):
+        raise EngineUnavailableError(_NO_SESSION.format(f"{type(session).__module__}.{type(session).__qualname__}"))
+    _require_delta(session, settings)
+    if session.conf.get(_PROBED, None) is None:
+        _require_workers(session)
+        listen_for_calls(session)
+        session.conf.set(_PROBED, "yes")
+
+
+def _require_delta(session: SparkSession, settings: SparkSettings) -> None:
+    if settings.delta is None:
+        return
+    lacking = [key for key, value in DELTA.items() if value not in session.conf.get(key, "")]
+    if lacking:
+        raise EngineUnavailableError(_NO_DELTA.format(" and ".join(lacking)))
+
+
+def _require_workers(session: SparkSession) -> None:
+    """Let a worker say what it runs on."""
+    try:
+        found = session.range(1).mapInArrow(_of_worker, "python string, arrow string, error string").first()
+    except Exception as error:
+        raise EngineUnavailableError(_NO_WORKERS.format(_reason(str(error)))) from error
+    if found is not None and found.error:
+        raise EngineUnavailableError(_NO_WORKERS.format(found.error))
+
+
+def _reason(text: str) -> str:
+    """What a worker said last, or the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [
+        line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError")) or "VERSION_MISMATCH" in line
+    ]
+    return (said or lines or ["no worker could be started"])[0]
+
+
+def _of_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs in a worker."""
+    said = None
+    try:
+        import_module("kstreams.runtime.spark.tasks.task_run")
+    except ImportError as error:
+        said = f"{type(error).__name__}: {error}"
+    for _ in batches:
+        found = {"python": [platform.python_version()], "arrow": [pa.__version__], "error": [said]}
+        yield pa.RecordBatch.from_pydict(found, schema=_SAID)
+
+
+_SAID = pa.schema([("python", pa.string()), ("arrow", pa.string()), ("error", pa.string())])
+
+_NO_SESSION = (
+    "kstreams cannot run in a {}: its driver plans steps with the SparkContext and runs functions of this process, "
+    "which Spark Connect does not offer. Start a classic session in this process "
+    "(`SparkSession.builder.master(...)`, or `kstreams.spark.session()`), or submit the application with "
+    "`kstreams submit`."
+)
+_NO_DELTA = (
+    "This Spark session has no Delta Lake ({} not set), and results are to be written to Delta tables. Make the "
+    "session with `kstreams.spark.session()`, or with Delta's jars and these settings; or run with "
+    "spark.kstreams.delta=none."
+)
+_NO_WORKERS = (
+    "The Python workers of this Spark session cannot run tasks: {}. They need the Python version of this process, "
+    "with kstreams, pyarrow and numpy installed: set PYSPARK_PYTHON to this interpreter before the session starts, or "
+    "ship an environment with `kstreams submit ... -- --archives`."
+)

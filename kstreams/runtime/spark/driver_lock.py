@@ -1,0 +1,16 @@
+"""The lock on an application on Spark: drivers share it, what moves its state has it alone."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+from kstreams.config import Config
+from kstreams.log import home_of
+from kstreams.state.process_lock import ProcessLock
+
+
+def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
+    """Drivers share it, of which the log lets the newest commit; while its state is moved, none may start."""
+    name, home = config.application_id, home_of(config)
+    path = home.lock_file(f"{name}-spark")
+    return ProcessLock(path, f"The application {name!r} on Spark", shared=shared) if path else nullcontext()

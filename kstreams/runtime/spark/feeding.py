@@ -1,0 +1,159 @@
+"""`Feeding`: the DataFrames that fill topics of an application, each by a query of its own whose steps count once.
+
+A topic keeps what a DataFrame gave: what reads it has offsets that can be repeated, whatever the DataFrame gives when
+it is asked again. A streaming DataFrame has its offsets (versions of a Delta table, files that were seen) in the
+checkpoint, batch by batch; a batch is a step, and the number of the last one is committed with its records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+
+from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
+from kstreams.errors import KStreamsError
+from kstreams.log.api import Log
+from kstreams.log.topic_types import TopicTypes, create_typed
+from kstreams.processor.topology.feeds import Feed
+from kstreams.runtime.spark.exchange.reports import ENDED, TaskReport, as_kstreams_error
+from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of
+from kstreams.runtime.spark.feeds.steps import FeedSteps
+from kstreams.runtime.spark.io.committed_steps import CommittedSteps
+from kstreams.runtime.spark.io.deleted_input import AllThere
+from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
+from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.output_topics import OutputTopics
+from kstreams.runtime.spark.io.sink import LogSink, StepCommits
+from kstreams.runtime.spark.program import Program, feed_group_of
+from kstreams.runtime.spark.query import AppliedOnce, StepQuery
+from kstreams.runtime.spark.step_loop import StepLoop
+from kstreams.runtime.spark.storage.location import below
+from kstreams.serdes import type_name
+
+Commits = Callable[[CommittedSteps, OutputTopics, Sequence[TopicPartition], str], StepCommits]
+"""How steps are committed, with the place for what is staged."""
+
+_KEPT = {"cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+class Feeding:
+    """The feeds of one application.
+
+    Parameters
+    ----------
+    session : SparkSession
+        For feeds that ask for one.
+    feeds : sequence of Feed
+    program : Program
+    log : Log
+    clock : Clock
+    commits : callable
+    """
+
+    def __init__(
+        self, session: SparkSession, feeds: Sequence[Feed], program: Program, log: Log, clock: Clock, commits: Commits
+    ) -> None:
+        self._session, self._feeds, self._program = session, feeds, program
+        self._log, self._clock, self._commits = log, clock, commits
+
+    def create_topics(self) -> None:
+        """Make the topics that are not there yet."""
+        with self._log.admin() as admin:
+            there = admin.topics()
+            for feed in self._feeds:
+                topic, (key, value) = self._program.feeds[feed.topic], feed.serdes
+                if topic not in there:
+                    types = TopicTypes(type_name(key), type_name(value))
+                    create_typed(admin, topic, self._program.partitions[topic], _KEPT, types)
+
+    def queries(self) -> tuple[list[StepLoop], list[StepQuery]]:
+        """Those of static DataFrames, which end, and those of streaming ones."""
+        static, streaming = list[StepLoop](), list[StepQuery]()
+        for feed in self._feeds:
+            try:
+                frame = feed.of(self._session)
+            except Exception as error:
+                raise unreadable(feed, error) from error
+            if frame.isStreaming:
+                streaming.append(self._streaming(feed, frame))
+            else:
+                static.append(self._static(feed, frame))
+        return static, streaming
+
+    def _streaming(self, feed: Feed, frame: Any) -> StepQuery:
+        mark, storage = self._mark(feed), self._program.storage
+        called = f"{self._program.application_id}, {feed.name}"
+        steps, explained = self._steps(feed), partial(unreadable, feed)
+        name = f"feed-{feed.topic}"
+        return StepQuery(
+            storage, name, frame, steps, lambda batch: {mark: batch + 1}, called=called, explained=explained
+        )
+
+    def _static(self, feed: Feed, frame: Any) -> StepLoop:
+        reader, limit = OneOffset(self._mark(feed)), ReadAllAvailable()
+        return StepLoop(
+            frame.sparkSession, reader, limit, lambda step, last: None, lambda start, end: frame, self._steps(feed)
+        )
+
+    def _described(self, feed: Feed, step: int, ranges: OffsetRanges) -> None:
+        said = f"{self._program.application_id}, rows of {feed}: batch {step // 2}"
+        self._session.sparkContext.setJobDescription(said)
+
+    def _mark(self, feed: Feed) -> TopicPartition:
+        """What the batches that are done are counted at: the group of a feed has no other positions."""
+        return TopicPartition(self._program.feeds[feed.topic], 0)
+
+    def _steps(self, feed: Feed) -> AppliedOnce:
+        program, mark = self._program, self._mark(feed)
+        group = feed_group_of(program.application_id, feed.topic)
+        committed = CommittedSteps(self._log, group, [mark], program.checkpoint_id)
+        count = program.partitions[mark.topic]
+        output = OutputTopics(HomePlace.of(program.config), "", program.partitions, count)
+        commits = self._commits(committed, output, [mark], below(program.checkpoint, f"feeds/{feed.topic}"))
+        work = FeedSteps(feed, mark.topic, count, self._clock)
+        return AppliedOnce(
+            work, LogSink(committed, commits), None, AllThere(), _nothing, partial(self._described, feed)
+        )
+
+
+def unreadable(feed: Feed, error: Exception) -> KStreamsError:
+    """What ended a feed: an error of ours as it is, else that the DataFrame cannot be read, and the cure if known."""
+    found = as_kstreams_error(error)
+    if type(found) is not KStreamsError:
+        return found
+    cure = next((cure for sign, cure in _CURES.items() if sign in str(error)), "")
+    return KStreamsError(f"{feed} cannot read its DataFrame: {str(found).removeprefix(ENDED)}{cure}")
+
+
+_NOT_APPENDED = " Read its change data feed (changes=True), or pass over such versions (skipChangeCommits='true')."
+_CURES = {
+    "DELTA_SOURCE_IGNORE_DELETE": _NOT_APPENDED,
+    "DELTA_SOURCE_TABLE_IGNORE_CHANGES": _NOT_APPENDED,
+    "DELTA_MISSING_CHANGE_DATA": " Let the table keep one: set its property delta.enableChangeDataFeed to true.",
+}
+"""By what Spark's exceptions say."""
+
+
+class OneOffset:
+    """The offsets of a static DataFrame: before it was read, and after. See `StepOffsets`."""
+
+    def __init__(self, mark: TopicPartition) -> None:
+        self._after = offsets_of({mark: 1})
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """It does not grow."""
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        return self._after
+
+    def stop(self) -> None:
+        """It holds nothing."""
+
+
+def _nothing(reports: list[TaskReport]) -> None:
+    """Its records are counted where they are processed."""

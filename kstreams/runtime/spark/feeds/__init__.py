@@ -1,0 +1,1 @@
+"""DataFrames as sources: their rows become the records of topics, each once."""

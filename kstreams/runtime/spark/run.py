@@ -1,0 +1,164 @@
+"""`start`: runs a topology on Spark in the background; `SparkRun`: the handle by which it is asked and stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
+
+from kstreams.clock import SystemClock
+from kstreams.config import Config
+from kstreams.log import home_of
+from kstreams.processor.topology.built import built
+from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
+from kstreams.runtime.spark.cluster.suitability import require_suitable
+from kstreams.runtime.spark.driver_lock import driver_lock
+from kstreams.runtime.spark.progress import OnProgress, SparkProgress
+from kstreams.runtime.spark.results import Results
+from kstreams.runtime.spark.runner import SparkRunner
+from kstreams.runtime.spark.settings import SparkSettings
+
+Status = Literal["RUNNING", "PENDING_SHUTDOWN", "NOT_RUNNING", "ERROR"]
+
+
+class SparkRun:
+    """A topology that runs on Spark in a thread of this process; `start` makes it. Usable as a context manager.
+
+    Parameters
+    ----------
+    runner : SparkRunner
+    results : Results
+    resources : ExitStack
+        Closed when the run is over.
+    once, until_end : bool
+    """
+
+    def __init__(self, runner: SparkRunner, results: Results, resources: ExitStack, *, once: bool, until_end: bool):
+        self._runner, self._results, self._resources = runner, results, resources
+        self._stop, self._error = threading.Event(), list[BaseException]()
+        arguments = {"once": once, "until_end": until_end, "stop": self._stop}
+        self._thread = InheritableThread(target=self._run, kwargs=arguments, name="kstreams-spark", daemon=True)
+        self._thread.start()
+
+    @property
+    def status(self) -> Status:
+        """How it is, in the words of `KafkaStreams.state`: NOT_RUNNING after its end, ERROR when something ended it."""
+        if self._thread.is_alive():
+            return "PENDING_SHUTDOWN" if self._stop.is_set() else "RUNNING"
+        return "ERROR" if self._error else "NOT_RUNNING"
+
+    @property
+    def progress(self) -> SparkProgress:
+        """Its counters now."""
+        now = self._runner.progress
+        return replace(now, records_out=now.records_out.copy(), dropped=now.dropped.copy())
+
+    @property
+    def exception(self) -> BaseException | None:
+        """What ended it."""
+        return self._error[0] if self._error else None
+
+    def await_termination(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended, or so many seconds; whether it has. Raises what ended it."""
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            return False
+        if self._error:
+            raise self._error[0]
+        return True
+
+    def stop(self, *, wait: bool = True) -> None:
+        """End it, in the middle of a step if need be: that step is run again by the next start.
+
+        Who is called by the run itself, as `on_progress` is, does not wait for it.
+        """
+        self._stop.set()
+        if wait:
+            self._thread.join()
+
+    def to_dataframe(self, topic: str, *, last_of_each_key: bool = False) -> DataFrame:
+        """The records of a topic that the topology writes or reads, as they are whenever the DataFrame is evaluated.
+
+        Parameters
+        ----------
+        topic : str
+            Its name in the topology.
+        last_of_each_key : bool
+            The rows of the table instead, of which the records are the changes.
+
+        Returns
+        -------
+        DataFrame
+            Columns `key`, `value` (typed where their types are known), `timestamp`, `partition` and `headers`.
+
+        Raises
+        ------
+        UnknownTopicError
+            When the topology has no such topic; names the nearest.
+        """
+        return self._results.of(topic, last_of_each_key=last_of_each_key)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def _run(self, **arguments: Any) -> None:
+        with self._resources:
+            try:
+                self._runner.run(**arguments)
+            except BaseException as error:
+                self._error.append(error)
+
+
+def start(
+    topology: Any,
+    spark: SparkSession | None = None,
+    config: Config | Mapping[str, Any] | None = None,
+    *,
+    once: bool = False,
+    until_end: bool = False,
+    on_progress: OnProgress | None = None,
+    say: Callable[[str], None] = quiet,
+) -> SparkRun:
+    """Run a topology on Spark, in the background.
+
+    Parameters
+    ----------
+    topology : StreamsBuilder, Topology, or a function that returns one
+    spark : SparkSession, optional
+        The one of the notebook or job; without it the active one, or a new local one.
+    config : Config or mapping
+        `application.id` is needed; `spark.*` goes to Spark, `spark.kstreams.*` is ours.
+    once, until_end : bool
+        Stop when everything that the topics hold now is processed; with `until_end`, close what is still open.
+    on_progress : callable, optional
+        Called after every step, by the thread that ran it.
+    say : callable, optional
+        Gets a line for what takes seconds before the first row.
+
+    Raises
+    ------
+    EngineUnavailableError
+        When Java, PySpark or jars are missing, or the session does not suit; names the cure.
+    UnknownTopicError, TopologyError, ConfigError
+        When the topology does not fit its topics, its checkpoint or the settings. Nothing was started then.
+    """
+    settings = Config.of(config)
+    made = built(topology, settings, "kstreams.spark.start")
+    of_spark = SparkSettings.of(settings)
+    session = spark or spark_session(of_spark, say)
+    require_suitable(session, of_spark)
+    with ExitStack() as resources:
+        resources.enter_context(driver_lock(settings, shared=True))
+        log = resources.enter_context(home_of(settings).open(settings))
+        own = session_of_run(session, of_spark)
+        runner = SparkRunner(made, settings, own, log, SystemClock(), on_progress, session)
+        results = Results(session, made, settings, of_spark.prefix)
+        return SparkRun(runner, results, resources.pop_all(), once=once, until_end=until_end)

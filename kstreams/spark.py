@@ -1,0 +1,12 @@
+"""Spark beside DataFrames, as `ks.spark`: runs of topologies in notebooks and jobs, sessions, tables to read."""
+
+from __future__ import annotations
+
+from kstreams.runtime.spark.cluster.session import require_pyspark
+from kstreams.runtime.spark.cluster.session import suitable_session as session
+
+require_pyspark()
+from kstreams.runtime.spark.feeds.tables import delta, parquet  # noqa: E402
+from kstreams.runtime.spark.run import SparkRun, start  # noqa: E402
+
+__all__ = ["SparkRun", "delta", "parquet", "session", "start"]

@@ -1,0 +1,121 @@
+"""What is declared to differ on the relational path does, in exactly these results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import kstreams as ks
+from kstreams.dsl.operator import operators
+from tests.spark.running import Application, Row
+from tests.spark.windowed_topologies import (
+    CACHED,
+    SELF_JOINS,
+    Build,
+    Order,
+    counts_behind_a_repartition,
+    joined_streams,
+    left_joined_streams,
+    named_session_counts,
+    self_joined,
+    tumbling_counts,
+)
+
+pytestmark = pytest.mark.spark
+
+
+def ordered(*rows: tuple[str, int, int]) -> list[Row]:
+    return [Row("in", key, Order("tea", 1), time, partition) for key, time, partition in rows]
+
+
+def paid(*rows: tuple[str, int]) -> list[Row]:
+    return [Row("paid", "a", by, time, 0) for by, time in rows]
+
+
+class Difference(NamedTuple):
+    """Input for which the relational path gives something else, and what either path gives."""
+
+    build: Build
+    rows: list[Row]
+    per_trigger: int
+    exact: list[str]
+    relational: list[str]
+
+
+JOINS = (joined_streams, left_joined_streams, self_joined)
+DIFFERENT = {
+    "WindowedAggregate: a record that comes too late is counted, in the batch that closes its window": Difference(
+        tumbling_counts,
+        ordered(("a", 1, 0), ("a", 40, 0), ("a", 2, 0)),
+        100,
+        ["a@0: 1", "a@40: 1"],
+        ["a@0: 2", "a@40: 1"],
+    ),
+    "Repartition: a record is not late that follows a later one which was filtered out": Difference(
+        counts_behind_a_repartition,
+        ordered(("-", 100, 0), ("a", 5, 0), ("a", 50, 1)),
+        100,
+        ["a@50: 1"],
+        ["a@0: 1", "a@50: 1"],
+    ),
+    "StreamJoin: a record that comes too late is joined, in the batch that lets its partner go": Difference(
+        joined_streams,
+        ordered(("a", 1, 0), ("a", 300, 0)) + paid(("p", 300), ("q", 2)),
+        100,
+        ["a: tea by p"],
+        ["a: tea by p", "a: tea by q"],
+    ),
+    "WindowedAggregate: a record that comes too late lengthens a session, in the batch that closes it": Difference(
+        named_session_counts,
+        ordered(("a", 1, 0), ("a", 40, 0), ("a", 2, 0)),
+        100,
+        ["a@1: 1", "a@40: 1"],
+        ["a@1: 2", "a@40: 1"],
+    ),
+    "OuterStreamJoin: a record that comes late and alone waits for its partner": Difference(
+        left_joined_streams,
+        ordered(("a", 50, 0), ("a", 1, 0)) + paid(("p", 60), ("q", 2)),
+        100,
+        ["a: tea by None", "a: tea by None", "a: tea by q"],
+        ["a: tea by None", "a: tea by q"],
+    ),
+    "SelfJoin: a record at the epoch itself is dropped": Difference(
+        self_joined, ordered(("a", 0, 0)), 100, ["a: 1, 1"], []
+    ),
+    "StreamJoin: a record at the epoch itself is dropped": Difference(
+        joined_streams, ordered(("a", 0, 0)) + paid(("p", 0)), 100, ["a: tea by p"], []
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_what_is_declared_to_differ_does(spark, tmp_path: Path, what: str) -> None:
+    case, builder = DIFFERENT[what], ks.StreamsBuilder(SELF_JOINS)
+    case.build(builder)
+    types = {"in": (str, Order), "paid": (str, str), "out": (str, str if case.build in JOINS else int)}
+    settings = {"spark.kstreams.max.records": case.per_trigger} | CACHED
+    app = Application(spark, tmp_path, builder, types, **settings).create("in", "paid").write(case.rows)
+    found = {}
+    for path in ("relational", "task"):
+        of_path = {"spark.kstreams.path": path, "spark.kstreams.prefix": f"{path}-"}
+        app.run(**of_path, **{"spark.kstreams.checkpoint": str(tmp_path / path)})
+        found[path] = sorted(f"{key}: {value}" for key, value, _ in app.rows("out", prefix=f"{path}-"))
+    assert found == {"relational": case.relational, "task": case.exact}
+
+
+def test_on_either_path_a_partition_that_lags_is_read_before_another_goes_ahead(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    tumbling_counts(builder)
+    types, settings = {"in": (str, Order), "out": (str, int)}, {"spark.kstreams.max.records": 1} | CACHED
+    app = Application(spark, tmp_path, builder, types, **settings).create("in")
+    app.write(ordered(("b", 90, 1), ("b", 91, 1), ("a", 1, 0), ("a", 2, 0)))
+    app.run(**{"spark.kstreams.path": "relational"})
+    assert sorted(f"{key}: {value}" for key, value, _ in app.rows("out")) == ["a@0: 2", "b@90: 2"]
+
+
+def test_every_declared_difference_is_shown() -> None:
+    assert {what.partition(":")[0] for what in DIFFERENT} == {
+        kind.__name__ for kind in operators.node_types if operators.of_type(kind).spark.difference
+    }

@@ -1,0 +1,131 @@
+"""Topologies with windows that have a form on the relational path of Spark, and their input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+import kstreams as ks
+from tests.spark.running import Row
+
+Build = Callable[[ks.StreamsBuilder], None]
+
+
+class Order(msgspec.Struct):
+    item: str
+    amount: int
+    price: float | None = None
+
+
+def orders(builder: ks.StreamsBuilder) -> Any:
+    return builder.stream("in", key=str, value=Order)
+
+
+def windows(builder: ks.StreamsBuilder) -> None:
+    kept = (
+        orders(builder).filter(~ks.col("amount").is_null()).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=5))
+    )
+    final = kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(
+        orders=ks.len(), most=ks.col("amount").max(), mean=ks.col("price").mean(), value=Totals
+    )
+    final.to_stream().map(lambda key, totals: (f"{key.key}@{key.window.start_ms}", totals), key=str, value=Totals).to(
+        "out"
+    )
+
+
+def hopping_counts(builder: ks.StreamsBuilder) -> None:
+    counted = orders(builder).group_by_key().windowed_by(ks.TimeWindows(size=10, advance=5, grace=0)).count()
+    final = counted.suppress(ks.Suppressed.until_window_closes()).to_stream()
+    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
+
+
+def tumbling_counts(builder: ks.StreamsBuilder) -> None:
+    counted = orders(builder).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
+    final = counted.suppress(ks.Suppressed.until_window_closes()).to_stream()
+    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
+
+
+def counts_behind_a_repartition(builder: ks.StreamsBuilder) -> None:
+    kept = orders(builder).filter(ks.key != "-").repartition(name="one", partitions=1)
+    counted = kept.group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
+    counted.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out", value=int)
+
+
+def joined_streams(builder: ks.StreamsBuilder) -> None:
+    paid = builder.stream("paid", key=str, value=str)
+    window = ks.JoinWindows(before=3, after=5, grace=100)
+    orders(builder).join(paid, paid_by, windows=window, value=str, other_value=str).to("out")
+
+
+def left_joined_streams(builder: ks.StreamsBuilder) -> None:
+    paid = builder.stream("paid", key=str, value=str)
+    window = ks.JoinWindows(before=1, after=1, grace=100)
+    orders(builder).left_join(paid, paid_by, windows=window, value=str, other_value=str).to("out")
+
+
+def outer_joined_streams(builder: ks.StreamsBuilder) -> None:
+    paid = builder.stream("paid", key=str, value=str)
+    window = ks.JoinWindows(before=0, after=1, grace=100)
+    taken = orders(builder)
+    taken.outer_join(paid, paid_by_key, windows=window, with_key=True, value=str, other_value=str).to("out")
+
+
+def paid_by_key(key: str, order: Order | None, by: str | None) -> str:
+    return f"{key}: {paid_by(order, by)}"
+
+
+def self_joined(builder: ks.StreamsBuilder) -> None:
+    window = ks.JoinWindows(before=7, after=3, grace=100)
+    taken = orders(builder)
+    taken.join(taken, lambda one, two: f"{one.amount}, {two.amount}", windows=window, value=str).to("out")
+
+
+def sessions(builder: ks.StreamsBuilder) -> None:
+    kept = orders(builder).group_by_key().windowed_by(ks.SessionWindows(gap=6, grace=4))
+    final = kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(
+        orders=ks.len(), most=ks.col("amount").max(), mean=ks.col("price").mean(), value=Totals
+    )
+    named = final.to_stream().map(
+        lambda key, totals: (f"{key.key}@{key.window.start_ms}-{key.window.end_ms}", totals), key=str, value=Totals
+    )
+    named.to("out")
+
+
+def session_counts(builder: ks.StreamsBuilder) -> None:
+    counted = orders(builder).group_by_key().windowed_by(ks.SessionWindows(gap=6, grace=4))
+    counted.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count().to_stream().to("out")
+
+
+def named_session_counts(builder: ks.StreamsBuilder) -> None:
+    counted = orders(builder).group_by_key().windowed_by(ks.SessionWindows(gap=6, grace=4)).count()
+    final = counted.suppress(ks.Suppressed.until_window_closes()).to_stream()
+    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
+
+
+def paid_by(order: Order | None, by: str | None) -> str:
+    return f"{order and order.item} by {by}"
+
+
+class Totals(msgspec.Struct):
+    orders: int
+    most: int | None
+    mean: float | None
+
+
+TIMED = [Row("in", "ab"[i % 2], Order("tea", i, i / 2 if i % 3 else None), 1 + 3 * i, i % 2) for i in range(20)]
+TIMED.append(Row("in", None, Order("pot", 1), 60, 0))
+PAID = [Row("paid", "ab"[i % 2], f"p{i}", 2 + 4 * i, i % 2) for i in range(15)]
+PAID.append(Row("paid", None, "nobody", 60, 0))
+CACHED = {"statestore.cache.max.bytes": 1 << 20}
+SELF_JOINS = {"topology.optimization": "single.store.self.join"}
+WINDOWED: list[tuple[Build, type]] = [
+    (windows, Totals),
+    (hopping_counts, int),
+    (sessions, Totals),
+    (joined_streams, str),
+    (left_joined_streams, str),
+    (outer_joined_streams, str),
+    (self_joined, str),
+]
