@@ -244,10 +244,64 @@ pipe, tables are tab-separated text. `NO_COLOR` is respected. `kstreams --instal
 | 143 | The command was terminated (SIGTERM); not `run`, whose status is 0. |"""
 
 
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def metrics() -> Page:
+    from kstreams.runtime.native.metrics.catalogue import TEMPLATES
+
+    yield METRICS_INTRODUCTION
+    rows = (
+        (f"`{each.group}`", f"`{each.name}`", each.kind.value, each.description + " *" * each.ours)
+        for each in TEMPLATES.values()
+    )
+    yield from table(("Group", "Name", "Kind", "Meaning"), rows)
+
+
+METRICS_INTRODUCTION = """# Metrics
+
+`KafkaStreams.metrics()` returns the values of all metrics of this process now, by group, name and tags, as Kafka
+Streams names them. Those marked * have no counterpart there. Sensors of processors are among them: group
+`stream-processor-node-metrics`, names `<sensor>-total`, `-count` and `-max`.
+
+Rates, averages and extremes go over the last `metrics.num.samples` windows of `metrics.sample.window.ms`, and are left
+out while there is nothing to average; counters begin at the start of the process. `metrics.recording.level=DEBUG` adds
+`active-ratio`. A call asks the home of topics where partitions end; stream threads do not wait for it.
+
+Prometheus reads them from a registry of yours, with the extra `metrics` (`pip install 'kstreams-dsl[metrics]'`):
+
+```python
+import kstreams as ks
+from kstreams.metrics.prometheus import PrometheusCollector
+from prometheus_client import CollectorRegistry, generate_latest
+
+builder = ks.StreamsBuilder()
+builder.stream("orders", key=str, value=str).to("copies")
+
+streams = ks.KafkaStreams(builder, {"application.id": "shop"})
+registry = CollectorRegistry()
+registry.register(PrometheusCollector(streams))
+print(generate_latest(registry).decode().splitlines()[8])
+```
+
+```text
+kafka_streams_stream_metrics_state_info{state="CREATED"} 1.0
+```
+
+`process-total` of `stream-thread-metrics` is `kafka_streams_stream_thread_metrics_process_total` there, as JMX
+exporters name it; tags are labels. `prometheus_client.start_http_server(9404, addr="127.0.0.1", registry=registry)`
+serves them.
+
+OpenTelemetry has an instrument for each metric by `kstreams.metrics.opentelemetry.observe(streams, meter)`; which
+exporter takes them from there is yours to choose.
+"""
+
+
 PAGES: dict[str, Callable[[], Page]] = {
     "operators.md": operators,
     "configuration.md": configuration,
     "cli.md": command_line,
+    "metrics.md": metrics,
 }
 
 

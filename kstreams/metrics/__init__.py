@@ -1,0 +1,1 @@
+"""Metrics of running applications for others: `prometheus` and `opentelemetry`."""

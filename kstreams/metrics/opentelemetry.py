@@ -1,0 +1,72 @@
+"""`observe`: the metrics of an application as instruments of an OpenTelemetry meter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
+
+from kstreams.metrics.names import exported_name, labels_of
+from kstreams.runtime.native.metrics.catalogue import TEMPLATES, MetricKind, MetricName
+
+if TYPE_CHECKING:
+    from kstreams.runtime.native.streams import KafkaStreams
+
+_FRESH_S = 0.5  # one collection asks every instrument
+
+
+def observe(streams: KafkaStreams, meter: Meter) -> None:
+    """Let a meter have an instrument for each metric; texts, such as the state, are attributes of a gauge that is 1.
+
+    Needs the extra `metrics`; an exporter is the caller's choice.
+
+    Parameters
+    ----------
+    streams : KafkaStreams
+    meter : opentelemetry.metrics.Meter
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> from opentelemetry.sdk.metrics import MeterProvider
+    >>> from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    >>> reader = InMemoryMetricReader()
+    >>> streams = ks.KafkaStreams(ks.Topology(), {"application.id": "shop"})
+    >>> observe(streams, MeterProvider([reader]).get_meter("kstreams"))
+    >>> [found] = reader.get_metrics_data().resource_metrics[0].scope_metrics
+    >>> [state] = [each for each in found.metrics if each.name == "kafka_streams_stream_metrics_state"]
+    >>> dict(state.data.data_points[0].attributes)
+    {'state': 'CREATED'}
+    """
+    latest = _Latest(streams)
+    for template in TEMPLATES.values():
+        create = (
+            meter.create_observable_counter if template.kind is MetricKind.COUNTER else meter.create_observable_gauge
+        )
+        callbacks = [_callback(latest, template.group, template.name)]
+        create(exported_name(template.group, template.name), callbacks, description=template.description)
+
+
+class _Latest:
+    """The metrics of this moment, gathered once for all instruments."""
+
+    def __init__(self, streams: KafkaStreams) -> None:
+        self._streams, self._until = streams, 0.0
+        self._found: Mapping[MetricName, float | str] = {}
+
+    def of(self, group: str, name: str) -> Iterator[tuple[MetricName, float | str]]:
+        if monotonic() > self._until:
+            self._found, self._until = self._streams.metrics(), monotonic() + _FRESH_S
+        return ((metric, value) for metric, value in self._found.items() if metric[:2] == (group, name))
+
+
+def _callback(latest: _Latest, group: str, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    return lambda _: [_observation(metric, value) for metric, value in latest.of(group, name)]
+
+
+def _observation(metric: MetricName, value: float | str) -> Observation:
+    if isinstance(value, str):
+        return Observation(1, {**labels_of(metric), metric.name.replace("-", "_"): value})
+    return Observation(value, labels_of(metric))

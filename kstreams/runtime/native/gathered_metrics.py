@@ -1,0 +1,164 @@
+"""`gathered`: the metrics of a running application as they are now, under the names of Kafka Streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib.metadata import version
+from time import monotonic
+from typing import TypeAlias
+
+from kstreams.errors import LogError
+from kstreams.log.api import Admin
+from kstreams.runtime.native.client import Client
+from kstreams.runtime.native.lifecycle import ThreadState
+from kstreams.runtime.native.metrics.catalogue import (
+    CLIENT,
+    CONSUMER,
+    NODE,
+    STATE,
+    TASK,
+    THREAD,
+    TOPIC,
+    UPDATER,
+    MetricName,
+)
+from kstreams.runtime.native.metrics.samples import Samples
+from kstreams.runtime.native.metrics.thread_sensors import Activity
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.stream_thread import StreamThread
+
+Value: TypeAlias = float | str
+Found: TypeAlias = Iterator[tuple[MetricName, Value | None]]
+
+PACKAGE = "kstreams-dsl"
+_ENDED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
+
+
+def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
+    """Every metric that has a value by now; asks the home of topics where partitions end."""
+    threads = list(client.threads)
+    tasks = [(thread, task) for thread in threads for task in list(thread.tasks)]
+    found = [*_of_client(client, application_id, threads), *_of_restores(client)]
+    for thread in threads:
+        found += _of_thread(thread)
+    for thread, task in tasks:
+        found += _of_task(thread, task)
+    if client.job is not None:
+        with suppress(LogError):  # a home that does not answer now: all else is worth knowing
+            found += _lags([task for _, task in tasks], client.job.admin)
+    return {name: value for name, value in found if value is not None}
+
+
+def _of_client(client: Client, application_id: str, threads: Iterable[StreamThread]) -> Found:
+    progress = client.progress()
+    yield MetricName(CLIENT, "version"), version(PACKAGE)
+    yield MetricName(CLIENT, "application-id"), application_id
+    yield MetricName(CLIENT, "state"), client.life.state.value
+    yield MetricName(CLIENT, "alive-stream-threads"), sum(thread.state not in _ENDED for thread in threads)
+    yield MetricName(CLIENT, "failed-stream-threads"), client.died
+    yield MetricName(CLIENT, "stalls-total"), progress.stalls
+    yield MetricName(CLIENT, "rebuilds-total"), progress.rebuilt
+    yield MetricName(CLIENT, "reassigned-total"), progress.reassigned
+
+
+def _of_thread(thread: StreamThread) -> Found:
+    tags, sensors, now = (("thread-id", thread.name),), thread.sensors, monotonic()
+    activities = {
+        "poll": sensors.poll,
+        "process": sensors.process,
+        "punctuate": sensors.punctuate,
+        "commit": sensors.commit,
+    }
+    for name, activity in activities.items():
+        yield from _of_activity(name, activity, tags, now)
+    yield MetricName(THREAD, "process-rate", tags), sensors.process.records.sum_rate(now)
+    yield MetricName(THREAD, "process-total", tags), sensors.process.records.total
+    for name, activity in (("poll", sensors.poll), ("process", sensors.process)):
+        yield MetricName(THREAD, f"{name}-records-avg", tags), activity.records.average(now)
+        yield MetricName(THREAD, f"{name}-records-max", tags), activity.records.highest(now)
+    yield MetricName(THREAD, "task-created-total", tags), sensors.tasks_created
+    yield MetricName(THREAD, "task-closed-total", tags), sensors.tasks_closed
+    yield MetricName(THREAD, "thread-start-time", tags), sensors.started_ms
+    yield MetricName(THREAD, "state", tags), thread.state.value
+    for topic, records in thread.sink_buffer.records_out.copy().items():
+        yield MetricName(TOPIC, "records-produced-total", (*tags, ("topic-name", topic))), records
+    for operator, share in thread.sensors.shares(now).items():
+        yield MetricName(NODE, "active-ratio", (*tags, ("processor-node-id", operator))), share
+
+
+def _of_activity(name: str, activity: Activity, tags: tuple[tuple[str, str], ...], now: float) -> Found:
+    seconds = activity.seconds
+    yield MetricName(THREAD, f"{name}-latency-avg", tags), _milliseconds(seconds.average(now))
+    yield MetricName(THREAD, f"{name}-latency-max", tags), _milliseconds(seconds.highest(now))
+    yield MetricName(THREAD, f"{name}-ratio", tags), seconds.sum_rate(now)
+    if name != "process":
+        yield MetricName(THREAD, f"{name}-rate", tags), seconds.rate(now)
+        yield MetricName(THREAD, f"{name}-total", tags), seconds.count
+
+
+def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
+    tags, task = (("thread-id", thread.name), ("task-id", active.id)), active.task
+    dropped = task.dropped.copy()
+    yield MetricName(TASK, "dropped-records-total", tags), dropped.total()
+    yield MetricName(TASK, "active-buffer-count", tags), sum(map(active.group.buffered, active.plan.inputs))
+    yield MetricName(TASK, "input-buffer-bytes-total", tags), active.group.buffered_bytes()
+    yield MetricName(TASK, "stream-time", tags), task.stream_time
+    yield MetricName(TASK, "uncommitted-bytes", tags), active.bytes_pending
+    if active.state.directory is not None:
+        yield MetricName(STATE, "total-sst-files-size", tags), _bytes_under(active.state.directory)
+    for node, reason in dropped:
+        by_reason = (*tags, ("processor-node-id", node), ("reason", reason))
+        yield MetricName(NODE, "dropped-records-by-reason-total", by_reason), dropped[node, reason]
+    for node, records in task.records_by_source().items():
+        yield MetricName(NODE, "process-total", (*tags, ("processor-node-id", node))), records
+    for (node, sensor), measured in ((name, sensor.measured) for name, sensor in list(task.sensors.items())):
+        of_node = (*tags, ("processor-node-id", node))
+        yield MetricName(NODE, f"{sensor}-total", of_node), measured.total
+        yield MetricName(NODE, f"{sensor}-count", of_node), measured.count
+        yield MetricName(NODE, f"{sensor}-max", of_node), measured.highest
+    yield from _ages(active, tags)
+
+
+def _ages(active: ActiveTask, tags: tuple[tuple[str, str], ...]) -> Found:
+    now = monotonic()
+    for topic in dict.fromkeys(source.topic for source in active.plan.inputs):
+        ages: Samples | None = active.ages.by_topic.get(topic)
+        if ages is not None:
+            of_node = (*tags, ("processor-node-id", active.task.source_of(topic)), ("topic-name", topic))
+            yield MetricName(NODE, "record-e2e-latency-avg", of_node), ages.average(now)
+            yield MetricName(NODE, "record-e2e-latency-min", of_node), ages.lowest(now)
+            yield MetricName(NODE, "record-e2e-latency-max", of_node), ages.highest(now)
+
+
+def _of_restores(client: Client) -> Found:
+    if client.manager is not None:
+        yield MetricName(UPDATER, "active-restoring-tasks"), len(client.manager.restoring())
+        yield MetricName(UPDATER, "standby-updating-tasks"), len(client.manager.standby())
+    restores = list(client.restores.values())
+    yield MetricName(UPDATER, "restore-records-total"), sum(restore.restored for restore in restores)
+    for restore in restores:
+        tags = (("task-id", restore.task), ("store", restore.store))
+        yield MetricName(UPDATER, "restore-remaining-records-total", tags), max(0, restore.total - restore.restored)
+
+
+def _lags(tasks: Iterable[ActiveTask], admin: Admin) -> Found:
+    positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
+    for source, end in admin.end_offsets(list(positions)).items():
+        tags = (("topic", source.topic), ("partition", str(source.partition)))
+        yield MetricName(CONSUMER, "records-lag", tags), max(0, end - positions[source])
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _bytes_under(folder: os.PathLike[str]) -> int:
+    """The size of the files of a database; those that go away meanwhile do not count."""
+    total = 0
+    with suppress(OSError), os.scandir(folder) as files:
+        for file in files:
+            with suppress(OSError):
+                total += file.stat().st_size
+    return total
