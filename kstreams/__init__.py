@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kstreams import spark
     from kstreams.config import Config
     from kstreams.dsl.aggregation.cogrouped import CogroupedKStream
     from kstreams.dsl.aggregation.emit import EmitStrategy
@@ -120,7 +121,8 @@ _HOMES = {
     ),
     "kstreams.windows": ("JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"spark": "kstreams.spark"}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names} | _MODULES
 
 __all__ = [
     "Cancellable",
@@ -175,6 +177,7 @@ __all__ = [
     "lit",
     "right",
     "serde_of",
+    "spark",
     "struct",
     "timestamp",
     "value",
@@ -204,7 +207,8 @@ def __getattr__(name: str) -> Any:
         near = get_close_matches(name, __all__, 1)
         hint = _ELSEWHERE.get(name) or (f"did you mean {near[0]}?" if near else "help(kstreams) lists what it has")
         raise AttributeError(f"module 'kstreams' has no attribute {name!r}: {hint}", name=name)
-    found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    home = import_module(_HOME_OF[name])
+    found = globals()[name] = home if name in _MODULES else getattr(home, name)
     return found
 
 

@@ -228,6 +228,20 @@ def import_state(app: App, folder: str | Path, engine: str = "native", *, replac
     return engine_of(engine).import_state(app.topology, app.config, Path(folder), replace=replace)
 
 
+def sql(app: App, query: str, as_of_ms: int | None = None) -> Any:
+    """An Arrow table: what the stores of an application that the native engine ran, and that is stopped, answer.
+
+    `KafkaStreams.sql` asks a running one.
+
+    Raises
+    ------
+    StateError
+        When it runs, has no state on this machine, or DuckDB cannot answer.
+    """
+    engine: Any = importlib.import_module(ENGINES["native"])
+    return engine.sql(app.topology, app.config, query, as_of_ms)
+
+
 def engine_of(name: str) -> EngineModule:
     """The module of an engine; raises ConfigError for one that does not exist."""
     if name not in ENGINES:

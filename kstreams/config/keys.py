@@ -273,6 +273,14 @@ _USED = (
         86_400_000,
         "Added to a window store's retention for its changelog topic.",
     ),
+    Key("metrics.num.samples", integer(1), 2, "Over how many windows rates, averages and extremes of metrics go."),
+    Key(
+        "metrics.recording.level",
+        choice("INFO", "DEBUG"),
+        "INFO",
+        "DEBUG also measures which part of the time each operator takes, by looking twenty times a second.",
+    ),
+    Key("metrics.sample.window.ms", duration(1), 30_000, "Length of a window of metrics."),
     Key("log.summary.interval.ms", duration(-1), 120_000, "Time between summary lines in the log; 0 or less: none."),
     Key(
         "task.timeout.ms",

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, TopicPartition
 from kstreams.record import Headers, ValueAndTimestamp, Windowed
 from kstreams.serdes import Serde
+from kstreams.state.committed import CommittedViews
 from kstreams.state.custom_store import CustomStore
 from kstreams.state.store_builder import StoreBuilder, StoreKind, register_store_kind
 
@@ -50,7 +51,8 @@ class KeyValueStore(Protocol):
     """Values by key.
 
     `put(key, None)` deletes; iterators give (key, value) in the order of the serialized keys, ends included. A
-    timestamped store holds ValueAndTimestamp. Column operators use get_many and put_many.
+    timestamped store holds ValueAndTimestamp. Column operators use get_many, get_values
+    (without timestamps) and put_many.
     """
 
     def get(self, key: Any) -> Any: ...
@@ -65,6 +67,7 @@ class KeyValueStore(Protocol):
     def prefix_scan(self, prefix: Any, serde: Serde[Any] | None = None) -> Iterator[tuple[Any, Any]]: ...
     def approximate_num_entries(self) -> int: ...
     def get_many(self, keys: list[Any]) -> list[Any]: ...
+    def get_values(self, keys: list[Any]) -> list[Any]: ...
     def put_many(self, keys: list[Any], values: list[Any]) -> None: ...
 
 
@@ -252,6 +255,9 @@ class TaskState(Protocol):
     directory: Path | None
     """The folder that belongs to the task; None when it has none."""
 
+    committed: CommittedViews
+    """The stores as of the last commit, for any thread."""
+
     close_files: Callable[[], None]
     """Releases the files without the stores, for whoever holds these no longer."""
 
@@ -266,10 +272,16 @@ class TaskState(Protocol):
         """
         ...
 
-    def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
+    def persist(
+        self,
+        changes: Mapping[str, Changes],
+        offsets: Mapping[str, int],
+        position: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
         """Write changes; `offsets` holds, per logged store, the changelog offset after its last record.
 
-        `changes` is what `changes()` gave last, of all stores, logged or not.
+        `changes` is what `changes()` gave last, of all stores, logged or not; `position` what they stand for: of each
+        input the last offset that was processed (None: as before).
         """
         ...
 
@@ -301,6 +313,10 @@ class TaskState(Protocol):
 
     def observe(self, times: Mapping[str, int]) -> None:
         """Let stores go on from what `observed` gave: their rows may not tell, where what came last is gone again."""
+        ...
+
+    def estimated_size(self, store: str) -> tuple[int, int]:
+        """Roughly how many rows a store has on disk, and how many bytes they take."""
         ...
 
     def num_bytes_pending(self) -> int:

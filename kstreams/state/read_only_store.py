@@ -2,71 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import pyarrow as pa
+
+from kstreams.batch import TopicPartition
+from kstreams.errors import StateError
 from kstreams.record import Windowed
 from kstreams.serdes import Serde
 from kstreams.state.api import VersionedRecord
+from kstreams.state.tables.store_tables import as_table, held_by
+
+if TYPE_CHECKING:
+    import polars
+
+PartitionOf = Callable[[Any], int]
+Position = Mapping[TopicPartition, int]
+"""What a store stands for: of each input of its task the last offset whose record took part."""
 
 
-class Owner(Protocol):
-    """Who lets others look into a store while it stands still."""
+class Answer(NamedTuple):
+    """What a partition of a store answers, and what it stood for then."""
 
-    def ask(self, question: Callable[[], Any]) -> Any:
-        """Call `question` then, and give its answer."""
+    value: Any
+    position: Position
+
+
+class StorePartition(Protocol):
+    """One partition of a store, and who answers for it."""
+
+    @property
+    def number(self) -> int:
+        """The partition; -1 for a global store, which holds all of them."""
         ...
+
+    def begin(self, question: Callable[[Any], Any]) -> Callable[[], Answer]:
+        """Have a question of the store answered; what is returned waits for the answer."""
+        ...
+
+
+def _nowhere(key: Any) -> int:
+    return -1
 
 
 class ReadOnlyStore:
     """All local partitions of a store, to be read. A class per kind of stores adds the methods.
 
-    A lookup gives the first answer that is not None. A scan gives the entries partition by partition, each in the order
-    of its serialized keys: there is no order over all. Kafka Streams: `KafkaStreams.store`.
+    A look-up of a key asks the partition in which it should be; where that has nothing, all others. All partitions of a
+    scan are asked at once; it gives their entries one after the other, each in the order of its serialized keys: there
+    is no order over all. Kafka Streams: `KafkaStreams.store`.
 
     Parameters
     ----------
     name : str
-    owners : sequence of (Owner, store)
-        The store of each partition, and who owns it.
+    partitions : sequence of StorePartition
+    partition_of : callable
+        The partition in which Kafka's default partitioner puts a key.
     """
 
-    def __init__(self, name: str, owners: Sequence[tuple[Owner, Any]]) -> None:
-        self.name, self._owners = name, owners
+    def __init__(self, name: str, partitions: Sequence[StorePartition], partition_of: PartitionOf = _nowhere) -> None:
+        self.name, self._partitions, self._partition_of = name, partitions, partition_of
 
     if not TYPE_CHECKING:  # a type checker would take every name to be there
 
         def __getattr__(self, method: str) -> Any:
             raise AttributeError(f"the store {self.name} cannot be asked for {method!r}: it is read-only from here")
 
-    def _look_up(self, method: str, *args: Any) -> Any:
-        """The first answer of a partition that is not None."""
-        return next((found for found in self._ask(method, args, _same) if found is not None), None)
+    def to_arrow(self, as_of_ms: int | None = None) -> pa.Table:
+        """All entries as an Arrow table, in no order over the partitions.
+
+        Its columns are `key` and `value`; `timestamp` where the store keeps one; `window_start` and `window_end` of
+        windows and sessions; `valid_from` and `valid_to` of versions (null: it still holds). Times are milliseconds.
+        Values of classes and of JSON become structs.
+
+        Parameters
+        ----------
+        as_of_ms : int, optional
+            Only the versions that held at this time, or the windows and sessions that contain it.
+
+        Raises
+        ------
+        StateError
+            When the store has no form as a table, or values are of several types.
+        """
+        return as_table(self._ask(held_by, self._partitions), as_of_ms)
+
+    def to_polars(self, as_of_ms: int | None = None) -> polars.DataFrame:
+        """`to_arrow` as a frame of polars, which has to be installed."""
+        try:
+            import polars
+        except ImportError as error:
+            raise StateError("to_polars needs polars: install it with `pip install polars`") from error
+        frame: polars.DataFrame = polars.from_arrow(self.to_arrow(as_of_ms))
+        return frame
+
+    def _look_up(self, method: str, key: Any, *args: Any) -> Any:
+        """The answer of the key's partition; where that is None, the first of another one that is not."""
+        return self._of_key(partial(_called, method, (key, *args)), key)
+
+    def _scan_key(self, method: str, key: Any, *args: Any) -> list[Any]:
+        """The entries in the key's partition; where there are none, those of the first other one that has some."""
+        return self._of_key(partial(_some, method, (key, *args)), key) or []
 
     def _scan(self, method: str, *args: Any) -> list[Any]:
         """The entries of all partitions, one after the other."""
-        return [entry for found in self._ask(method, args, list) for entry in found]
+        return [entry for found in self._ask(partial(_listed, method, args), self._partitions) for entry in found]
 
     def _count(self, method: str) -> int:
         """The sum of the answers of all partitions."""
-        return sum(self._ask(method, (), _same))
+        return sum(self._ask(partial(_called, method, ()), self._partitions))
 
-    def _ask(self, method: str, args: tuple[Any, ...], whole: Callable[[Any], Any]) -> Iterator[Any]:
-        """The answers, one partition after the other; `whole` reads an iterator while its store stands still."""
-        for owner, store in self._owners:
-            read = getattr(store, method, None)
-            if read is None:
-                raise AttributeError(f"the store {self.name} cannot be asked for {method!r}: it has no such method")
-            yield owner.ask(partial(_call, whole, read, args))
+    def _of_key(self, question: Callable[[Any], Any], key: Any) -> Any:
+        partitions = self._partitions
+        if len(partitions) > 1:
+            home = self._partition_of(key)
+            for found in self._ask(question, [partition for partition in partitions if partition.number == home]):
+                if found is not None:
+                    return found
+            partitions = [partition for partition in partitions if partition.number != home]
+        return next((found for found in self._ask(question, partitions) if found is not None), None)
+
+    def _ask(self, question: Callable[[Any], Any], partitions: Sequence[StorePartition]) -> list[Any]:
+        """The answers of these partitions, which are asked at once."""
+        if len(partitions) == 1:
+            return [partitions[0].begin(question)().value]
+        return [answer().value for answer in [partition.begin(question) for partition in partitions]]
 
 
-def _call(whole: Callable[[Any], Any], read: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    return whole(read(*args))
+def _called(method: str, args: tuple[Any, ...], store: Any) -> Any:
+    read = getattr(store, method, None)
+    if read is None:
+        raise AttributeError(f"the store {store.name} cannot be asked for {method!r}: it has no such method")
+    return read(*args)
 
 
-def _same(answer: Any) -> Any:
-    return answer
+def _listed(method: str, args: tuple[Any, ...], store: Any) -> list[Any]:
+    """All that an iterator gives, read while the store stands still."""
+    return list(_called(method, args, store))
+
+
+def _some(method: str, args: tuple[Any, ...], store: Any) -> list[Any] | None:
+    """As `_listed`; None where there is nothing."""
+    return list(_called(method, args, store)) or None
 
 
 class ReadOnlyKeyValueStore(ReadOnlyStore):
@@ -110,11 +189,11 @@ class ReadOnlyWindowStore(ReadOnlyStore):
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """(start, value) of a key with from <= start <= to, ascending."""
-        return self._scan("fetch", key, from_ms, to_ms)
+        return self._scan_key("fetch", key, from_ms, to_ms)
 
     def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """`fetch` in descending order."""
-        return self._scan("backward_fetch", key, from_ms, to_ms)
+        return self._scan_key("backward_fetch", key, from_ms, to_ms)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> list[tuple[Windowed[Any], Any]]:
         """(windowed key, value) of all keys with from <= start <= to."""
@@ -150,11 +229,11 @@ class ReadOnlySessionStore(ReadOnlyStore):
 
     def fetch(self, key: Any) -> list[tuple[Windowed[Any], Any]]:
         """(windowed key, value) of all sessions of a key."""
-        return self._scan("fetch", key)
+        return self._scan_key("fetch", key)
 
     def backward_fetch(self, key: Any) -> list[tuple[Windowed[Any], Any]]:
         """`fetch` in descending order."""
-        return self._scan("backward_fetch", key)
+        return self._scan_key("backward_fetch", key)
 
     def fetch_range(self, low: Any, high: Any) -> list[tuple[Windowed[Any], Any]]:
         """All sessions of the keys from `low` to `high`, both included and None for open."""
@@ -166,13 +245,13 @@ class ReadOnlySessionStore(ReadOnlyStore):
 
     def find_sessions(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[Windowed[Any], Any]]:
         """Sessions of a key with end >= earliest_end_ms and start <= latest_start_ms."""
-        return self._scan("find_sessions", key, earliest_end_ms, latest_start_ms)
+        return self._scan_key("find_sessions", key, earliest_end_ms, latest_start_ms)
 
     def backward_find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> list[tuple[Windowed[Any], Any]]:
         """`find_sessions` in descending order."""
-        return self._scan("backward_find_sessions", key, earliest_end_ms, latest_start_ms)
+        return self._scan_key("backward_find_sessions", key, earliest_end_ms, latest_start_ms)
 
     def find_sessions_range(
         self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
@@ -202,6 +281,10 @@ class ReadOnlyVersionedStore(ReadOnlyStore):
         """The latest version of a key, or the one that held at a time; None when there is none."""
         found: VersionedRecord | None = self._look_up("get", key, as_of_ms)
         return found
+
+    def history(self, key: Any, from_ms: int | None = None, to_ms: int | None = None) -> list[VersionedRecord]:
+        """The versions of a key that held at some time from `from_ms` to `to_ms` (None for open), by time."""
+        return self._scan_key("history", key, from_ms, to_ms)
 
 
 class ReadOnlyBuffer(ReadOnlyStore):

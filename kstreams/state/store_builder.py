@@ -49,6 +49,11 @@ class StoreKind:
     time_in_key : int or None
         Where the time of a row (8 bytes, big endian) begins in the keys of its changelog, counted from their end; None
         where rows do not expire.
+    reads_committed : bool
+        Whether a second store over its bytes, which is only read, answers all that its view asks: then queries may read
+        it as of the last commit, in threads of their own.
+    table : callable or None
+        What makes its rows an Arrow table (`kstreams.state.tables.store_tables`); None where they have no such form.
     """
 
     name: str
@@ -60,6 +65,8 @@ class StoreKind:
     changelog_config: Callable[[StoreBuilder], Mapping[str, str]] = _compacted
     extra_families: tuple[str, ...] = ()
     time_in_key: int | None = None
+    reads_committed: bool = False
+    table: Callable[[Any, int | None], Any] | None = None
 
     def __repr__(self) -> str:
         return f"<StoreKind {self.name}>"

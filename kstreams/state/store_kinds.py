@@ -28,6 +28,7 @@ from kstreams.state.read_only_store import (
     ReadOnlyWindowStore,
 )
 from kstreams.state.store_builder import StoreBuilder, StoreKind, Written, register_store_kind
+from kstreams.state.tables import store_tables
 
 DAY_MS = 86_400_000
 """How much longer than a store its changelog keeps a record, as in Kafka Streams."""
@@ -94,6 +95,8 @@ KEY_VALUE = StoreKind(
     view=ReadOnlyKeyValueStore,
     writes=_key_value_writes(_pair),
     changelog_key=_plain_key,
+    reads_committed=True,
+    table=store_tables.key_values,
 )
 TIMESTAMPED_KEY_VALUE = StoreKind(
     name="timestamped-key-value",
@@ -102,6 +105,8 @@ TIMESTAMPED_KEY_VALUE = StoreKind(
     writes=_key_value_writes(_timestamped_pair),
     timestamped=True,
     changelog_key=_plain_key,
+    reads_committed=True,
+    table=store_tables.key_values,
 )
 WINDOW = StoreKind(
     name="window",
@@ -111,6 +116,8 @@ WINDOW = StoreKind(
     changelog_key=_window_key,
     changelog_config=_kept_for_retention,
     time_in_key=-12,
+    reads_committed=True,
+    table=store_tables.windows,
 )
 TIMESTAMPED_WINDOW = StoreKind(
     name="timestamped-window",
@@ -121,6 +128,8 @@ TIMESTAMPED_WINDOW = StoreKind(
     changelog_key=_window_key,
     changelog_config=_kept_for_retention,
     time_in_key=-12,
+    reads_committed=True,
+    table=store_tables.windows,
 )
 SESSION = StoreKind(
     name="session",
@@ -130,6 +139,8 @@ SESSION = StoreKind(
     changelog_key=_session_key,
     changelog_config=_kept_for_retention,
     time_in_key=-16,
+    reads_committed=True,
+    table=store_tables.sessions,
 )
 VERSIONED = StoreKind(
     name="versioned",
@@ -138,6 +149,8 @@ VERSIONED = StoreKind(
     writes={"put": _pair, "delete": None},
     changelog_key=_plain_key,
     changelog_config=_kept_for_history,
+    reads_committed=True,
+    table=store_tables.versions,
 )
 TIME_ORDERED_BUFFER = StoreKind(  # of suppressions
     name="time-ordered-buffer", open=LiveTimeOrderedBuffer, view=ReadOnlyBuffer, extra_families=("order",)

@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from kstreams.batch import Batch
+from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, TaskState
 from kstreams.state.column_family import ColumnFamily
+from kstreams.state.committed import CommittedViews
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
 from kstreams.state.memory.database import MemoryColumnFamily
@@ -31,10 +32,6 @@ class Database(Protocol):
         ...
 
 
-def nothing() -> None:
-    """Close no files: all is in memory."""
-
-
 class OpenTaskState:
     """The open stores of one task (see `TaskState`)."""
 
@@ -43,7 +40,16 @@ class OpenTaskState:
     ) -> None:
         self.stores: Mapping[str, Any] = {name: store.handle for name, store in stores.items()}
         self._live, self._is_open, self.directory = stores, True, directory
-        self.close_files = nothing if database is None else database.close
+        viewed = [store for store in stores.values() if store.family.durable and store.builder.kind.reads_committed]
+        families: dict[str, Any] = {store.name: store.family for store in viewed}
+        self.committed = views = CommittedViews([store.builder for store in viewed], families)
+
+        def close_files() -> None:
+            views.close()
+            if database is not None:
+                database.close()
+
+        self.close_files = close_files
 
     def changes(self, timestamp_ms: int = 0) -> dict[str, Changes]:
         found = {name: self._changes(store, timestamp_ms) for name, store in self._live.items() if store.num_pending()}
@@ -57,17 +63,24 @@ class OpenTaskState:
         found = ((name, store.take_popped(timestamp_ms)) for name, store in self._live.items())
         return ((name, part) for name, parts in found for part in parts if len(part))
 
-    def persist(self, changes: Mapping[str, Changes], offsets: Mapping[str, int]) -> None:
-        for name, store in self._live.items():
-            if name in changes or name in offsets or store.num_pending():
-                store.write(changes.get(name), offsets.get(name))
+    def persist(
+        self,
+        changes: Mapping[str, Changes],
+        offsets: Mapping[str, int],
+        position: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        with self.committed.changing(position):
+            for name, store in self._live.items():
+                if name in changes or name in offsets or store.num_pending():
+                    store.write(changes.get(name), offsets.get(name))
 
     def changelog_offset(self, store: str) -> int | None:
         return self._store(store).family.offset
 
     def restore(self, store: str, batch: Batch) -> None:
         if len(batch):
-            self._store(store).restore(batch)
+            with self.committed.changing():
+                self._store(store).restore(batch)
 
     def dump(self, store: str) -> Changes:
         return self._store(store).dump()
@@ -83,6 +96,10 @@ class OpenTaskState:
             if name in self._live:
                 self._live[name].observe(time_ms)
 
+    def estimated_size(self, store: str) -> tuple[int, int]:
+        family = self._live[store].family
+        return family.estimated_rows(), family.estimated_bytes()
+
     def num_bytes_pending(self) -> int:
         return sum(store.num_bytes_pending() for store in self._live.values())
 
@@ -97,6 +114,7 @@ class OpenTaskState:
         if not self._is_open:
             return
         self._is_open = False
+        self.committed.close()
         for store in self._live.values():
             store.close()
         self.close_files()

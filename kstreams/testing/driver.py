@@ -206,7 +206,7 @@ class TopologyTestDriver:
         """How many records each (operator, reason) has dropped."""
         return sum((task.dropped for task in self._global_tasks), Counter(self._task.dropped))
 
-    def metrics(self) -> dict[tuple[str, str], Measured]:
+    def sensors(self) -> dict[tuple[str, str], Measured]:
         """What the sensors of processors have seen, by (operator, sensor)."""
         return merged(task.sensors for task in (*self._global_tasks, self._task))
 

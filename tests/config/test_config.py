@@ -129,8 +129,8 @@ def test_secrets_are_not_shown() -> None:
 
 
 def test_settings_that_change_nothing_are_accepted_and_said(caplog: pytest.LogCaptureFixture) -> None:
-    Config.of({"metrics.num.samples": 1}).warn_of_unused()
-    assert "metrics.num.samples: Not used by this engine: metrics are counters." in caplog.text
+    Config.of({"metric.reporters": "x"}).warn_of_unused()
+    assert "metric.reporters: Not used by this engine: metrics are read from this process." in caplog.text
 
 
 def test_every_key_has_a_sentence_and_a_default_of_its_kind() -> None:

@@ -14,7 +14,7 @@ from kstreams.config import Config
 from kstreams.errors import SerdeError, StateError
 from kstreams.state import StoreKind, register_store_kind
 from kstreams.state.kinds.key_value import LiveKeyValueStore
-from kstreams.state.read_only_store import ReadOnlyStore
+from kstreams.state.read_only_store import Answer, ReadOnlyStore
 from kstreams.testing import TopologyTestDriver
 from tests.extension.two_runs import Updates, natively, on_driver, on_spark
 from tests.spark.running import Row
@@ -97,15 +97,17 @@ def test_on_spark(spark: Any, tmp_path: Path) -> None:
 
 def test_tests_and_queries_see_it() -> None:
     class AtOnce:
-        def ask(self, question: Callable[[], Any]) -> Any:
-            return question()
+        number = 0
+
+        def begin(self, question: Callable[[Any], Any]) -> Callable[[], Answer]:
+            return lambda: Answer(question(store), {})
 
     driver = TopologyTestDriver(topology())
     records = driver.create_input_topic("in", key=str, value=int)
     for value in range(5):
         records.pipe_input("a", value)
     store = driver.get_state_store("recent")
-    view = DEQUE.view("recent", [(AtOnce(), store)])
+    view = DEQUE.view("recent", [AtOnce()])
     assert store.items("a") == view.items("a") == (2, 3, 4)
     with pytest.raises(AttributeError, match="cannot be asked for 'append': it is read-only"):
         view.append("a", 5)

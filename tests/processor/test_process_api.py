@@ -357,7 +357,7 @@ def test_sensors_are_reported_by_operator():
     builder.stream("in", key=str, value=str).process(Measuring, name="measure")
     with TopologyTestDriver(builder.build()) as driver:
         driver.create_input_topic("in", key=str, value=str).pipe_values(["abc", "a"])
-        assert driver.metrics() == {("measure", "length"): Measured(count=2, total=4, last=1, highest=3)}
+        assert driver.sensors() == {("measure", "length"): Measured(count=2, total=4, last=1, highest=3)}
 
 
 def test_a_store_that_was_not_added_is_told_with_the_line_of_the_processor():

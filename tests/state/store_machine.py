@@ -198,10 +198,13 @@ class StoreMachine(RuleBasedStateMachine):
             other.restore(self.builder.name, batch_of(changes, offset))
             offset += len(changes)
         other.observe(self.state.observed())
-        assert self.contents(other.stores[self.builder.name]) == self.expected()
+        self.is_as_expected(other.stores[self.builder.name])
         other.close()
         if directory is not None:
             shutil.rmtree(directory)
+
+    def is_as_expected(self, restored: Any) -> None:
+        assert self.contents(restored) == self.expected()
 
     def teardown(self) -> None:
         self.state.close()

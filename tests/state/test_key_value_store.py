@@ -66,7 +66,10 @@ class KeyValueMachine(StoreMachine):
 
     @rule(names=st.lists(NAMES))
     def get_many(self, names: list[str]) -> None:
-        assert self.store.get_many(list(map(self.key, names))) == [self.model.get(name) for name in names]
+        found = [self.model.get(name) for name in names]
+        assert self.store.get_many(list(map(self.key, names))) == found
+        values = [each[0] if isinstance(each, ValueAndTimestamp) else each for each in found]
+        assert self.store.get_values(list(map(self.key, names))) == values
 
     @rule(rows=st.lists(st.tuples(NAMES, st.none() | NUMBERS)))
     def put_many(self, rows: list[tuple[str, int | None]]) -> None:

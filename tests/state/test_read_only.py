@@ -12,6 +12,7 @@ from kstreams.errors import StateError
 from kstreams.record import ValueAndTimestamp
 from kstreams.state import Stores, open_task_state
 from kstreams.state.read_only import ReadOnlyView
+from kstreams.state.read_only_store import Answer
 from kstreams.testing.stores import ValuesOnly
 from tests.state.test_key_value_store import KeyValueMachine
 from tests.state.test_session_store import RETENTION, SessionMachine
@@ -21,8 +22,13 @@ from tests.state.test_window_store import WindowMachine
 class AtOnce:
     """Answers in the asking thread: nobody else writes here."""
 
-    def ask(self, question: Any) -> Any:
-        return question()
+    number = 0
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def begin(self, question: Any) -> Any:
+        return lambda: Answer(question(self._store), {})
 
 
 class Seen:
@@ -36,7 +42,7 @@ class Seen:
         held = list(self.store.all())
         assert list(ReadOnlyView(self.store).all()) == held
         view = self.builder.kind.view
-        assert view(self.builder.name, [(AtOnce(), self.store)] * 2).all() == held * 2
+        assert view(self.builder.name, [AtOnce(self.store)] * 2).all() == held * 2
         if "timestamped" in self.builder.name:
             assert list(ValuesOnly(self.store).all()) == [(key, row.value) for key, row in held]
 

@@ -17,6 +17,7 @@ from kstreams.cli.commands.log import log
 from kstreams.cli.commands.produce import produce
 from kstreams.cli.commands.reset import reset
 from kstreams.cli.commands.run import run
+from kstreams.cli.commands.sql import sql
 from kstreams.cli.commands.state import state
 from kstreams.cli.commands.submit import submit
 from kstreams.cli.commands.topics import topics
@@ -35,7 +36,7 @@ def application() -> typer.Typer:
         help="Kafka Streams for Python, on a native engine and on Spark.",
     )
     app.callback()(_options)
-    for command in (run, reset, submit, topology, explain, check, produce, consume, init, doctor):
+    for command in (run, reset, submit, topology, explain, check, produce, consume, sql, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(groups, name="groups")

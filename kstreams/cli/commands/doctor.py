@@ -19,7 +19,7 @@ from kstreams.cli.options import AsJson, LogDir
 from kstreams.cli.output import print_rows
 
 CORE = ("pyarrow", "rocksdict", "msgspec", "narwhals", "numpy")
-EXTRAS = {"pyspark": "spark", "delta-spark": "spark", "pandas": "spark", "confluent-kafka": "kafka"}
+EXTRAS = {"pyspark": "spark", "delta-spark": "spark", "pandas": "spark", "confluent-kafka": "kafka", "duckdb": "sql"}
 JAVA_AT_LEAST = 17
 FREE_AT_LEAST = 1 << 30
 REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "vboxsf", "afs"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -28,6 +29,7 @@ CONSUMER_SETTINGS = MEMBER_SETTINGS | {
 }
 _MOST_FINISHED = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
+_NAP = 0.0025  # seconds: how soon a reader that waits notices that it is woken
 _ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again
 
 
@@ -54,6 +56,7 @@ class EmbeddedConsumer:
         self._finished: dict[int, TransactionState] = {}
         self._failure: LogError | None = None
         self._turn = 0
+        self._woken = threading.Event()
         self._ended: set[TopicPartition] = set()
         self._group: str | None = self._settings["group.id"]
         self._membership: Membership | None = None
@@ -180,6 +183,12 @@ class EmbeddedConsumer:
         CorruptLogError
             When the next frame is damaged; names the file, the place and the offset.
         """
+        try:
+            return self._polled(timeout, max_records)
+        finally:
+            self._woken.clear()
+
+    def _polled(self, timeout: float, max_records: int) -> list[Batch]:
         if self._group is None:
             return self._wait(timeout, max_records)
         self._reports.tell()
@@ -187,16 +196,25 @@ class EmbeddedConsumer:
             timeout = timeout if self._membership is None else self._membership.attend(timeout)
             batches = self._wait(min(timeout, _ATTENTION_S), max_records)
             timeout -= _ATTENTION_S
-            if batches or timeout <= 0:
+            if batches or timeout <= 0 or self._woken.is_set():
                 return batches
 
     def _wait(self, timeout: float, max_records: int) -> list[Batch]:
         pause = _FIRST_PAUSE
-        while not (batches := self._collect(max_records)) and timeout > 0:
-            self._home.clock.sleep(min(pause, timeout))
+        while not (batches := self._collect(max_records)) and timeout > 0 and not self._woken.is_set():
+            self._rest(min(pause, timeout))
             timeout -= pause
             pause = min(pause * 2, _LONGEST_PAUSE)
         return batches
+
+    def _rest(self, pause: float) -> None:
+        while pause > 0 and not self._woken.is_set():
+            self._home.clock.sleep(min(pause, _NAP))
+            pause -= _NAP
+
+    def wakeup(self) -> None:
+        """Let the `poll` that waits, or the next one that would, return with what there is; from any thread."""
+        self._woken.set()
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
         """The next records before `end` that lie together: a frame, or the part of one that lies there."""

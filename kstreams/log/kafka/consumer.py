@@ -6,6 +6,7 @@ A position moves past transaction markers by the client's events of an end.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -34,6 +35,7 @@ _READ = {
 }
 _OURS = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
 _MESSAGES = 5_000  # of one call of the client
+_NAP_S = 0.004  # how soon a reader that waits notices that it is woken
 _ASK_S = 1.0  # for where a topic is
 _MOST_HELD = 10_000  # rows of a paused partition; then the client stops to fetch it
 Begins = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
@@ -65,6 +67,7 @@ class KafkaConsumer:
         self._paused: set[TopicPartition] = set()
         self._ended: set[TopicPartition] = set()
         self._failure: LogError | None = None
+        self._woken = threading.Event()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these; new ones start at the beginning of the log."""
@@ -127,6 +130,7 @@ class KafkaConsumer:
             given = self._sorted(messages)
             found += given
             left -= sum(map(len, given))
+        self._woken.clear()
         if not found:
             self._raise_failure()
         return found
@@ -213,11 +217,23 @@ class KafkaConsumer:
         try:
             found: list[Any] = self._client.consume(min(most, _MESSAGES), 0)
             if not found and timeout > 0:
-                first = self._client.poll(timeout)  # `consume` would wait until it has all
+                first = self._first(timeout)  # `consume` would wait until it has all
                 found = [] if first is None else [first, *self._client.consume(min(most, _MESSAGES) - 1, 0)]
         except KafkaException as error:
             raise raised("Reading failed", error) from None
         return found
+
+    def _first(self, timeout: float) -> Any:
+        """The next message, or None. Nobody can wake the client, so it waits in short parts."""
+        until = monotonic() + timeout
+        while (left := until - monotonic()) > 0 and not self._woken.is_set():
+            if (message := self._client.poll(min(left, _NAP_S))) is not None:
+                return message
+        return None
+
+    def wakeup(self) -> None:
+        """Let the `poll` that waits, or the next one that would, return with what there is; from any thread."""
+        self._woken.set()
 
     def _sorted(self, messages: list[Any]) -> list[Batch]:
         """The rows that `poll` may give now; what is of paused partitions is held, events are noted."""

@@ -11,7 +11,7 @@ ValueGetter: TypeAlias = Callable[..., Any]
 """Looks up a key of a table: a `ValueAndTimestamp`, or None; that of a versioned table also takes a time in ms."""
 
 ValuesGetter: TypeAlias = Callable[[list[Any]], list[Any]]
-"""Looks many keys up as they are now."""
+"""Looks many keys up as they are now: values without timestamps."""
 
 
 class TableView(Protocol):
@@ -27,5 +27,5 @@ class TableView(Protocol):
         ...
 
     def bind_many(self, context: OperatorContext, get: ValueGetter) -> ValuesGetter:
-        """The same for many keys; `get` is what `bind` gave."""
-        return lambda keys: list(map(get, keys))
+        """The values of many keys; `get` is what `bind` gave."""
+        return lambda keys: [None if row is None else row[0] for row in map(get, keys)]

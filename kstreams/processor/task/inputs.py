@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
@@ -263,6 +264,13 @@ class TaskInputs:
         """How many records of the user's topics are done: those of internal topics were counted where they came in."""
         by_topic = list(self._by_topic.items())  # the task may add to them meanwhile
         return sum(entry.records_in for topic, entry in by_topic if topic not in self._internal)
+
+    def records_by_source(self) -> Counter[str]:
+        """How many records are done, by source node."""
+        counts = Counter[str]()
+        for entry in list(self._by_topic.values()):
+            counts[entry.source.name] += entry.records_in
+        return counts
 
     def partition_times(self) -> dict[str, int]:
         """The part of the task metadata that is about the inputs."""

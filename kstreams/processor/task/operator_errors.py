@@ -44,9 +44,12 @@ class OperatorErrors:
             self._current.leave()
 
     def running(self, frame: FrameType) -> str | None:
-        """The operator that a thread is in which stands at a frame, as errors name it."""
-        name = self._code.running_operator(frame)
-        return None if name is None else operator_at(name, self._declared_at.get(name))
+        """The name of the operator that a thread is in which stands at a frame."""
+        return self._code.running_operator(frame)
+
+    def described(self, name: str) -> str:
+        """An operator as errors name it."""
+        return operator_at(name, self._declared_at.get(name))
 
 
 def sending_meanwhile(send: Callable[[], None]) -> Callable[[], None]:

@@ -100,6 +100,10 @@ class Task:
         """How many records of the user's topics it has read and is done with, those it dropped among them."""
         return self._inputs.records_in()
 
+    def records_by_source(self) -> Counter[str]:
+        """As `records_in`, for each source node, those of repartition topics too."""
+        return self._inputs.records_by_source()
+
     @property
     def failures(self) -> Failures:
         """Its error policies."""
@@ -123,6 +127,14 @@ class Task:
     def operator_at(self, frame: FrameType) -> str | None:
         """The operator that a thread is in which stands at a frame; None when it is in none of this task."""
         return self._errors.running(frame)
+
+    def described(self, operator: str) -> str:
+        """An operator, and the user's line that declared it."""
+        return self._errors.described(operator)
+
+    def source_of(self, topic: str) -> str:
+        """The source node that reads a topic."""
+        return self._inputs.of(topic).source.name
 
     def num_bytes_uncommitted(self) -> int:
         """Roughly what its stores and operators hold in memory until the next commit."""

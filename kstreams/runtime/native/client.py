@@ -19,7 +19,7 @@ from kstreams.errors import (
     UncertainCommitError,
 )
 from kstreams.log.api import Log
-from kstreams.processor.topology.layout import Layout, TaskPlan
+from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.group.lone_run import LoneRun
@@ -29,8 +29,8 @@ from kstreams.runtime.native.hung_threads import places
 from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.observation import observe
-from kstreams.runtime.native.pattern_topics import PatternMonitor
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
+from kstreams.runtime.native.source_monitor import SourceMonitor
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
@@ -76,8 +76,14 @@ class Client:
         What they share; None before the start.
     error : BaseException or None
         What ended the application in state ERROR.
+    died : int
+        How many threads an error has ended.
+    restores : dict
+        How far the last restore of each store has come, by task and store.
     exception_handler : callable
         Called when an error ends a thread.
+    manager : TaskManager or None
+        Its tasks; None before the start.
     paused : Event
         Set while no records are to be processed.
     """
@@ -87,19 +93,19 @@ class Client:
     ) -> None:
         self._topology, self._config, self._clock, self._given_log = topology, config, clock, log
         self._on_restore = on_restore
-        self._restored: dict[tuple[str, str], int] = {}
+        self.restores: dict[tuple[str, str], RestoreProgress] = {}
         self.life, self.threads = Lifecycle(), list[StreamThread]()
         self.job: Job | None = None
         self.error: BaseException | None = None
+        self.died = 0
         self.exception_handler: UncaughtExceptionHandler = shut_down_client
         self._alive: set[str] = set()
         self._final_progress: Progress | None = None
         self._change = threading.Lock()
-        self._stop_globals, self.paused = threading.Event(), threading.Event()
-        self._resources = ExitStack()
+        self._stop_globals, self.paused, self._resources = threading.Event(), threading.Event(), ExitStack()
         self._former: list[Progress] = []  # of threads that were replaced
         self._is_reassigning = False
-        self._manager: TaskManager | None = None
+        self.manager: TaskManager | None = None
         self._member: GroupMember | None = None
 
     def start(self, end: RunEnd = RunEnd.NEVER) -> None:
@@ -131,13 +137,13 @@ class Client:
             return self._count()
 
     def _count(self) -> Progress:
-        job, restored = self.job, sum(self._restored.values())
+        job, restored = self.job, sum(restore.restored for restore in self.restores.values())
         now = progress_of(self.threads, job.admin, restored, job.rebuilds.count) if job else progress_of([], None)
         reassigned = job.handovers.again if job else 0
         return with_former(dataclasses.replace(now, reassigned=reassigned), self._former)
 
     def _restoring(self, progress: RestoreProgress) -> None:
-        self._restored[progress.task, progress.store] = progress.restored
+        self.restores[progress.task, progress.store] = progress
         self._on_restore(progress)
 
     def _prepare(self, end: RunEnd) -> None:
@@ -150,21 +156,12 @@ class Client:
         observed = job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals
         threading.Thread(target=observe, args=observed, daemon=True).start()
         if job.bounds is None:
-            self._start_following(job.global_tables)
-            topics = PatternMonitor(self._topology, self._config["metadata.max.age.ms"] / 1000, job.log)
-            if topics.has_patterns:
-                threading.Thread(target=self._look_for_topics, args=(topics, job.layout), daemon=True).start()
-
-    def places(self) -> str:
-        """Where the threads are, for who waits for their end in vain."""
-        return places(self.threads)
-
-    def _start_following(self, tables: GlobalTables) -> None:
-        threading.Thread(target=self._follow, args=(tables,), daemon=True).start()
+            threading.Thread(target=self._follow, args=(job.global_tables,), daemon=True).start()
+            threading.Thread(target=self._watch_sources, args=(job,), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
         numbers = range(1, self._config["num.stream.threads"] + 1)
-        self._manager = manager = TaskManager(job, numbers, self._tasks_changed)
+        self.manager = manager = TaskManager(job, numbers, self._tasks_changed)
         self._resources.callback(manager.close)
         self._committer = self._group(job)
         shares: dict[int, list[TaskPlan]] = {number: [] for number in numbers}
@@ -176,13 +173,13 @@ class Client:
         self._alive = {thread.name for thread in self.threads}
 
     def _made(self, number: int, job: Job, plans: Sequence[TaskPlan] = ()) -> StreamThread:
-        assert self._manager is not None
+        assert self.manager is not None
         name = f"{self._config['client.id'] or self._config.application_id}-StreamThread-{number}"
-        return StreamThread(name, number, job, self._manager, self._committer, plans, self.paused)
+        return StreamThread(name, number, job, self.manager, self._committer, plans, self.paused)
 
     def add_thread(self) -> str | None:
         """Start a further thread; its name, or None where none can be added: not running, or a bounded run."""
-        job, manager, member = self.job, self._manager, self._member
+        job, manager, member = self.job, self.manager, self._member
         if job is None or manager is None or member is None or not self.life.is_alive():
             return None
         with self._change:
@@ -196,14 +193,16 @@ class Client:
 
     def remove_thread(self, timeout: float) -> str | None:
         """Stop the thread that came last, when others have its tasks; its name, or None where it is to stay."""
-        manager, member, threads = self._manager, self._member, self.threads
+        manager, member, threads = self.manager, self._member, self.threads
         if manager is None or member is None or len(threads) < 2 or not self.life.is_alive():
             return None
         thread, until = threads[-1], monotonic() + timeout
         manager.remove(thread.index)
         while manager.share(thread.index):
             if monotonic() > until:
-                raise TimeoutError(f"{thread.name} has not given back its tasks within {timeout:g} s: {self.places()}")
+                raise TimeoutError(
+                    f"{thread.name} has not given back its tasks within {timeout:g} s: {places(self.threads)}"
+                )
             self._stop_globals.wait(_WAIT_S)
         with self._change:
             self.threads = [each for each in self.threads if each is not thread]
@@ -229,29 +228,30 @@ class Client:
         return self._member
 
     def _start_threads(self) -> None:
-        assert self._manager is not None
+        assert self.manager is not None
         threads = list(self.threads)  # a thread may end at once, and the tasks be assigned again
-        self._manager.start(threads)
+        self.manager.start(threads)
         for thread in threads:
             threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
         if self._member is not None:
-            self._member.serve(self._manager)
+            self._member.serve(self.manager)
         if not threads:
             self._end()
 
     def _tasks_changed(self) -> None:
         """All tasks run, or some do not yet."""
-        assert self._manager is not None
-        self.life.move(State.RUNNING if self._manager.is_settled() else State.REBALANCING)
+        assert self.manager is not None
+        self.life.move(State.RUNNING if self.manager.is_settled() else State.REBALANCING)
         if self.life.failure is not None and self.error is None:
             self._fail(self.life.failure)
 
-    def _look_for_topics(self, topics: PatternMonitor, layout: Layout) -> None:
+    def _watch_sources(self, job: Job) -> None:
+        monitor = SourceMonitor(self._topology, self._config["metadata.max.age.ms"] / 1000, job.log)
         try:
-            topics.watch(layout, self._stop_globals, self._reassign)
+            monitor.watch(job.layout, self._stop_globals, self._reassign)
         except BaseException as error:
             if not self._stop_globals.is_set():
-                logger.error("the search for new topics failed: %s", error)
+                logger.error("the search for new topics and partitions failed: %s", error)
                 self._fail(error)
                 if not self._alive:
                     self._end()
@@ -273,7 +273,7 @@ class Client:
         self.life.move(State.REBALANCING)
         with self.job.log.admin() as admin:
             layout = prepare_topics(self._topology, self._config, admin)
-        tables, manager = self.job.global_tables, self._manager
+        tables, manager = self.job.global_tables, self.manager
         if manager is not None:
             manager.close()
         with self._change:
@@ -282,7 +282,7 @@ class Client:
             self.job = with_layout(self.job, layout, self._resources)
             self._make_threads(self.job)
         if self.job.global_tables is not tables and self.job.bounds is None:
-            self._start_following(self.job.global_tables)
+            threading.Thread(target=self._follow, args=(self.job.global_tables,), daemon=True).start()
         if not self.life.is_alive():  # a stop came in between
             for thread in self.threads:
                 thread.stop()
@@ -308,6 +308,7 @@ class Client:
                 logger.warning("%s goes on from the last commit: %s", thread.name, error)
                 clear_frames(error)
                 return self.life.is_alive()
+            self.died += 1
             logger.error("%s died: %s", thread.name, error)
             replace = self._answer(error)
             clear_frames(error)
@@ -339,12 +340,12 @@ class Client:
     def _replacement(self, thread: StreamThread) -> StreamThread:
         """A new thread with the same tasks; it resumes from the last commit."""
         assert self.job is not None
-        assert self._manager is not None
+        assert self.manager is not None
         new = self._made(thread.index, self.job, thread.plans)
         with self._change:
             self._former.append(progress_of([thread], None))
             self.threads[self.threads.index(thread)] = new
-        self._manager.replace(new)
+        self.manager.replace(new)
         if not self.life.is_alive():
             new.stop()  # a stop came in between
         return new

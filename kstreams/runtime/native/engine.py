@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+
 from kstreams.clock import SystemClock
 from kstreams.config import Config
 from kstreams.errors import StateError
@@ -23,10 +25,12 @@ from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
 from kstreams.runtime.native.state.forgetting import forget, remains
 from kstreams.runtime.native.state.locks import lock_alone
+from kstreams.runtime.native.state.stopped_stores import StoppedStores
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state.bundle import Bundle, require_free
+from kstreams.state.tables.sql import answer
 
-__all__ = ["explain", "export_state", "import_state", "reset", "run"]
+__all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +117,12 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
     with StoppedApplication(topology, config) as application:
         application.take(bundle, replace=replace)
     return bundle
+
+
+def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None) -> pa.Table:
+    """What the stores of an application that does not run answer; raises StateError while it runs."""
+    with StoppedStores(topology, config) as stores:
+        return answer(query, topology.stores, lambda name: stores.store(name).to_arrow(as_of_ms))
 
 
 def _settle(topology: Topology, config: Config) -> None:

@@ -37,11 +37,20 @@ class HungThreads:
                 self._reported[thread.name] = thread.round_ms
                 logger.warning(
                     "%s has not come back from %s for %d s: its other tasks, its commits and its queries wait",
-                    *(thread.name, thread.place() or "its work", took_ms // 1000),
+                    *(thread.name, place_of(thread) or "its work", took_ms // 1000),
                 )
 
 
 def places(threads: Sequence[StreamThread]) -> str:
     """Where threads that do not end are, as the end of a sentence."""
-    found = [f"{thread.name} is in {place}" for thread in threads if (place := thread.place()) is not None]
+    found = [f"{thread.name} is in {place}" for thread in threads if (place := place_of(thread)) is not None]
     return "; ".join(found) or "no thread is in an operator"
+
+
+def place_of(thread: StreamThread) -> str | None:
+    """The operator that a thread is in, with the user's line, and the task."""
+    place = thread.place()
+    if place is None:
+        return None
+    task, operator = place
+    return f"{task.task.described(operator)} of task {task.id}"

@@ -14,6 +14,7 @@ from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 _LOOK_S = 0.5
 _LOOKS_PER_LAG = 15
+_OPERATORS_S = 0.05
 
 
 def observe(
@@ -32,6 +33,8 @@ def observe(
     """
     hung, growing = HungThreads(job.clock, job.settings.task_timeout_ms), GrowingLag()
     loop = RebalanceLoop(job.clock)
+    if job.config["metrics.recording.level"] == "DEBUG":
+        threading.Thread(target=_look_at_operators, args=(threads, stopping), daemon=True).start()
     for look in itertools.count(1):
         if stopping.wait(_LOOK_S):
             return
@@ -39,3 +42,11 @@ def observe(
         loop.look(job.handovers.counts())
         if job.bounds is None and look % _LOOKS_PER_LAG == 0:
             growing.look(lag())
+
+
+def _look_at_operators(threads: Callable[[], Sequence[StreamThread]], stopping: threading.Event) -> None:
+    """Where the time of threads goes: in which operators they are found."""
+    while not stopping.wait(_OPERATORS_S):
+        for thread in threads():
+            place = thread.place()
+            thread.sensors.seen_in(None if place is None else place[1])

@@ -1,4 +1,4 @@
-"""One RocksDB per task, a column family per store: the only file that knows rocksdict.
+"""One RocksDB per task, a column family per store: the only file that imports rocksdict.
 
 Every family carries the changelog offset it stands for as a key of its own, written in the same batch as the last rows
 of a commit. There is no write-ahead log: the changelog is it, so after a crash a family holds what some earlier commit
@@ -10,24 +10,23 @@ entries at once stop every other thread for 75 ms.
 
 from __future__ import annotations
 
-import errno
-import os
-import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 import rocksdict
 
-from kstreams.errors import CorruptStateError, StateError
+from kstreams.errors import StateError
 from kstreams.open_files import file_limit
 from kstreams.state.column_family import ByteRows, Chunk
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.live_budget import MIB, StateLimits
+from kstreams.state.rocksdb.failures import damaged, unreadable
+from kstreams.state.rocksdb.rows import ABOUT, DATA, mark, marked, read, read_back
+from kstreams.state.rocksdb.view import RocksView
 from kstreams.state.rows.byte_columns import prefixed
 from kstreams.state.rows.byte_order import last_of_each
 
@@ -35,15 +34,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 BATCH_ROWS = 10_000
-_DATA, _AFTER_DATA, _ABOUT = b"\x01", b"\x02", b"\x00about"
-_MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 8_192
 _FEWEST_FILES = 32  # of one database; the others of the process want some too
 _BULK_ROWS = 20_000
 _COPIES = 4  # of a row while a restore writes it: gathered, joined, in order, and in RocksDB's hands
-
-
-_LOST = errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR  # what other errors name is well again when there is room
 
 
 class RocksDatabase:
@@ -134,6 +128,7 @@ class RocksDatabase:
 class RocksColumnFamily:
     """The bytes of one store (see `ColumnFamily`)."""
 
+    frozen = False
     durable = True
 
     def __init__(self, db: Any, store: str, bulk_file: Path, most_gathered: int) -> None:
@@ -141,6 +136,7 @@ class RocksColumnFamily:
         self._db = db
         self._rows = db.get_column_family(_family_name(store))
         self._handle = db.get_column_family_handle(_family_name(store))
+        self._settling = threading.Lock()
         self._gathered: list[ByteRows] = []
         self._bytes_gathered, self._most_gathered = 0, most_gathered
         self.offset: int | None = None
@@ -148,28 +144,26 @@ class RocksColumnFamily:
 
     def read_mark(self) -> None:
         """Learn what the bytes stand for."""
-        mark = self._guarded(self._rows.get, _ABOUT)
-        offset, self.observed_ms = (-1, -1) if mark is None else _MARK.unpack(mark)
-        self.offset = None if offset < 0 else offset
+        self.offset, self.observed_ms = marked(self._guarded(self._rows.get, ABOUT))
 
     def get(self, key: bytes) -> bytes | None:
         self._settle()
         try:
-            found: bytes | None = self._rows.get(_DATA + key)
+            found: bytes | None = self._rows.get(DATA + key)
         except Exception as error:
             raise unreadable(self._path, error) from error
         return found
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         self._settle()
-        found: list[bytes | None] = self._guarded(self._rows.get, [_DATA + key for key in keys])
+        found: list[bytes | None] = self._guarded(self._rows.get, [DATA + key for key in keys])
         return found
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
         self._settle()
         size = _FIRST_CHUNK
         while True:
-            rows = self._guarded(self._read_back if reverse else self._read, low, high, size)
+            rows = self._guarded(read_back if reverse else read, self._rows.iter(), low, high, size)
             is_whole = len(rows) < size
             if reverse:
                 edge = low if is_whole else rows[-1][0]
@@ -183,22 +177,15 @@ class RocksColumnFamily:
                 return
             size = min(4 * size, _LARGEST_CHUNK)
 
-    def _read(self, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
-        rows = self._rows.iter()
-        rows.seek(_DATA + low)
-        return _taken(rows, rows.next, _end(high).__gt__, size)
-
-    def _read_back(self, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
-        rows, end = self._rows.iter(), _end(high)
-        rows.seek_for_prev(end)
-        if rows.key() == end:
-            rows.prev()
-        return _taken(rows, rows.prev, (_DATA + low).__le__, size)
-
     def first_from(self, low: bytes) -> bytes | None:
         self._settle()
-        rows = self._guarded(self._read, low, None, 1)
+        rows = self._guarded(read, self._rows.iter(), low, None, 1)
         return rows[0][0] if rows else None
+
+    def view(self, rest: Callable[[float], None]) -> RocksView:
+        """The bytes as they are now, whatever is written later; `rest` is called between parts of a scan."""
+        self._settle()
+        return self._guarded(RocksView, self._rows.iter(), self._path, self.estimated_rows(), rest)
 
     def write(self, rows: ByteRows, offset: int | None, observed_ms: int) -> None:
         self._settle()
@@ -214,11 +201,15 @@ class RocksColumnFamily:
 
     def delete_range(self, low: bytes, high: bytes) -> None:
         self._settle()
-        self._guarded(self._rows.delete_range, _DATA + low, _DATA + high, _without_log())
+        self._guarded(self._rows.delete_range, DATA + low, DATA + high, _without_log())
 
     def estimated_rows(self) -> int:
         self._settle()
         return int(self._rows.property_int_value("rocksdb.estimate-num-keys") or 0)
+
+    def estimated_bytes(self) -> int:
+        names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
+        return sum(int(self._rows.property_int_value(name) or 0) for name in names)
 
     def close(self) -> None:
         """Bring everything to disk and drop the handles."""
@@ -231,9 +222,6 @@ class RocksColumnFamily:
     def _note(self, offset: int | None, observed_ms: int) -> None:
         self.offset = self.offset if offset is None else offset
         self.observed_ms = observed_ms
-
-    def _mark(self) -> bytes:
-        return _MARK.pack(-1 if self.offset is None else self.offset, self.observed_ms)
 
     def _write(self, rows: ByteRows) -> None:
         """Batches of limited size; what the rows stand for goes with the last: to replay the others does no harm."""
@@ -249,24 +237,28 @@ class RocksColumnFamily:
                 else:
                     batch.put(key, value)
             if stop >= len(rows.keys):
-                batch.put(_ABOUT, self._mark())
+                batch.put(ABOUT, mark(self.offset, self.observed_ms))
             self._guarded(self._db.write, batch, _without_log())
 
     def _settle(self) -> None:
         """Write what a restore has gathered: what every other call begins with."""
         if self._db is None:
             raise StateError(f"the stores at {self._path} are closed: their task has moved or stopped")
+        if self._gathered:
+            with self._settling:
+                self._write_gathered()
+
+    def _write_gathered(self) -> None:
         if not self._gathered:
-            return
+            return  # another thread has
         gathered = ByteRows(
             pa.concat_arrays([rows.keys for rows in self._gathered]),
             pa.concat_arrays([rows.values for rows in self._gathered]),
         )
-        self._gathered, self._bytes_gathered = [], 0
-        if len(gathered.keys) < _BULK_ROWS:
-            self._write(gathered)
-        else:
-            self._ingest(gathered)
+        try:
+            self._write(gathered) if len(gathered.keys) < _BULK_ROWS else self._ingest(gathered)
+        finally:
+            self._gathered, self._bytes_gathered = [], 0  # not before: who finds none reads at once
 
     def _ingest(self, rows: ByteRows) -> None:
         """Write rows as one sorted file that RocksDB takes over as it is: several times faster than batches."""
@@ -283,7 +275,7 @@ class RocksColumnFamily:
         self._bulk_file.unlink(missing_ok=True)
         writer = rocksdict.SstFileWriter(rocksdict.Options(raw_mode=True))
         writer.open(str(self._bulk_file))
-        writer[_ABOUT] = self._mark()
+        writer[ABOUT] = mark(self.offset, self.observed_ms)
         for start in range(0, len(rows.keys), BATCH_ROWS):
             for key, value in _pairs(rows, start):
                 if value is None:
@@ -299,50 +291,10 @@ class RocksColumnFamily:
             raise unreadable(self._path, error) from error
 
 
-def unreadable(path: Path, error: Exception) -> StateError:
-    """The error for a database that RocksDB cannot read or write: because of its files, or of the machine."""
-    reason = str(error).rstrip(". ")
-    if "Too many open files" in reason:
-        return StateError(f"RocksDB at {path} cannot be opened: {reason}. Raise their number with `ulimit -n`.")
-    if _is_damage(error, reason):
-        return damaged(path, reason)
-    return StateError(f"RocksDB at {path} cannot be read or written: {reason}. Mend that, then start again.")
-
-
-def damaged(path: Path, reason: str) -> CorruptStateError:
-    """The error for damaged files of a database."""
-    return CorruptStateError(f"the state stores in {path} are damaged: {reason}", path)
-
-
-def _is_damage(error: Exception, reason: str) -> bool:
-    """Whether files are to blame; rocksdict raises plain exceptions that carry RocksDB's words."""
-    if type(error) is not Exception:
-        return False
-    is_of_system = reason.startswith("IO error") or "(os error " in reason
-    return not is_of_system or any(os.strerror(code) in reason for code in _LOST)
-
-
-def _end(high: bytes | None) -> bytes:
-    return _AFTER_DATA if high is None else _DATA + high
-
-
-def _taken(
-    rows: Any, step: Callable[[], None], is_within: Callable[[bytes], bool], size: int
-) -> list[tuple[bytes, bytes]]:
-    """Up to `size` rows from where an iterator stands. What cannot be read looks like the end: its status tells."""
-    value_of, taken = rows.value, list[tuple[bytes, bytes]]()
-    take = taken.append
-    for key in islice(takewhile(is_within, iter(rows.key, None)), size):
-        take((key[1:], value_of()))
-        step()
-    rows.status()
-    return taken
-
-
 def _pairs(rows: ByteRows, start: int) -> Iterator[tuple[bytes, bytes | None]]:
     """The next rows as objects, with their keys as RocksDB has them."""
     keys, values = (column.slice(start, BATCH_ROWS) for column in rows)
-    return zip(prefixed(_DATA, keys).to_pylist(), values.to_pylist(), strict=True)
+    return zip(prefixed(DATA, keys).to_pylist(), values.to_pylist(), strict=True)
 
 
 def _family_name(store: str) -> str:

@@ -163,3 +163,22 @@ def test_two_consumers_read_the_same_without_minding_each_other(words: Log) -> N
             consumer.assign([WORDS])
             consumer.seek_to_beginning()
         assert numbers(drain(one, 13)) == numbers(drain(other)) == list(range(1_000))
+
+
+def test_a_wakeup_from_another_thread_ends_the_poll_that_waits_or_the_next_one(words: Log) -> None:
+    with words.consumer() as consumer:
+        consumer.assign([WORDS])
+        drain(consumer)
+        for _ in range(3):
+            sleeper = threading.Thread(target=consumer.poll, args=(86_400,), daemon=True)
+            sleeper.start()
+            consumer.wakeup()
+            sleeper.join(20)
+            assert not sleeper.is_alive()
+
+
+def test_a_poll_that_was_woken_gives_what_there_is(words: Log) -> None:
+    with words.consumer() as consumer:
+        consumer.assign([WORDS])
+        consumer.wakeup()
+        assert numbers(drain(consumer)) == list(range(1_000))

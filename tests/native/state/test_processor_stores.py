@@ -186,7 +186,7 @@ def test_a_store_of_a_processor_comes_back_from_its_changelog(world: World, guar
         streams = world.run(counting(), processing_guarantee=guarantee)
         assert world.table("out", value=int) == {f"k{i}": 10 * run for i in range(7)}
         assert world.table("app-counts-changelog", value=int) == world.table("out", value=int)
-        assert streams.metrics()["count", "counted"].count == 70
+        assert streams.sensors()["count", "counted"].count == 70
         shutil.rmtree(world.folder / "state")
 
 

@@ -35,16 +35,8 @@ class OuterJoinMachine(StoreMachine):
         firsts = tuple(next((row for row in rows if row[1] is side), None) for side in (True, False))
         return firsts, rows or [None], rows[-1] if rows else None, len(rows)
 
-    def equals_when_restored(self, changelog: list[Any]) -> None:
-        from kstreams.state import open_task_state
-        from tests.state.store_machine import batch_of
-
-        other = open_task_state([self.builder])
-        offset = 0
-        for changes in changelog:
-            other.restore(self.builder.name, batch_of(changes, offset))
-            offset += len(changes)
-        assert list(other.stores[self.builder.name].pop_until(1_000, 1_000)) == self.leaving(1_000, 1_000)
+    def is_as_expected(self, restored: Any) -> None:
+        assert list(restored.pop_until(1_000, 1_000)) == self.leaving(1_000, 1_000)
 
     def leaving(self, left_before: int, right_before: int) -> list[Any]:
         rows = [row for row in self.model if row[0] < (left_before if row[1] else right_before)]

@@ -63,7 +63,7 @@ class Region:
         self._columns = SourceColumns(plan.source, plan.leaves)
         self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
         self._lookups = [
-            LiveLookup(lookup, plan.leaves, task.handles.of(lookup.step, LookupHandle).get_many)
+            LiveLookup(lookup, plan.leaves, task.handles.of(lookup.step, LookupHandle).get_values)
             for lookup in plan.lookups
         ]
         self._current = task.context.current

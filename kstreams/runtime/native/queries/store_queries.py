@@ -9,7 +9,7 @@ from typing import Any
 
 from kstreams.errors import CorruptStateError, StateError
 
-_WAIT_S = 30.0
+_RUNS_ASKED = 100  # after a query the thread expects another one for so many runs
 _CLOSED = (
     "the thread of this store has ended: while the application goes on, another thread opens the store; get it again "
     "by KafkaStreams.store"
@@ -19,18 +19,23 @@ _CLOSED = (
 class StoreQueries:
     """The queries that wait for one thread.
 
+    Parameters
+    ----------
+    wake : callable
+        Wakes the thread where it waits for records.
+
     Examples
     --------
-    >>> queries = StoreQueries()
+    >>> queries = StoreQueries(wake=lambda: None)
     >>> asked = queries.put(lambda: 6 * 7)
     >>> queries.answer(complete=lambda: None)
     >>> asked.result()
     42
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wake: Callable[[], None]) -> None:
         self._waiting: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
-        self._closed = False
+        self._wake, self._closed, self._runs_asked = wake, False, 0
 
     def put(self, query: Callable[[], Any]) -> Future[Any]:
         """Let the owning thread call `query`; its result or error is set in the future."""
@@ -38,23 +43,28 @@ class StoreQueries:
         self._waiting.put((query, future))
         if self._closed:
             self._refuse()
+        else:
+            self._wake()
         return future
 
-    def ask(self, query: Callable[[], Any]) -> Any:
-        """Put a query and wait for its result; raises TimeoutError when the thread is busy for half a minute."""
-        return self.put(query).result(_WAIT_S)
-
     def answer(self, complete: Callable[[], None]) -> None:
-        """Run the queries that wait; for the owning thread.
+        """Run the queries that wait now; for the owning thread.
 
         Parameters
         ----------
         complete : callable
             Brings the stores up to all that was processed. What it raises ends the thread, not only the query.
         """
-        while not self._waiting.empty():
+        self._runs_asked -= 1
+        if count := self._waiting.qsize():
+            self._runs_asked = _RUNS_ASKED
             complete()
-            self._answer_next()
+            for _ in range(count):
+                self._answer_next()
+
+    def keep_coming(self) -> bool:
+        """Whether there were some lately: then the owning thread works in short runs."""
+        return self._runs_asked > 0
 
     def _answer_next(self) -> None:
         if (waiting := self._next()) is not None:

@@ -20,6 +20,7 @@ from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.native.state.read_write_lock import ReadWriteLock
 from kstreams.state import StateLimits, open_task_state
 from kstreams.state.api import StateStore, TaskState
+from kstreams.state.committed import CommittedViews
 
 T = TypeVar("T")
 
@@ -61,6 +62,8 @@ class GlobalTables:
         self._task_of: dict[str, Task] = {}
         self._states: list[TaskState] = []
         self.stores: dict[str, StateStore] = {}
+        self.committed: dict[str, CommittedViews] = {}
+        """By store: what holds the table as it was after its last update, for those that keep bytes."""
         shutil.rmtree(folder, ignore_errors=True)
         for sub in sub_topologies:
             state = open_task_state(
@@ -68,6 +71,7 @@ class GlobalTables:
             )
             self._states.append(state)
             self.stores |= state.stores
+            self.committed |= {store: state.committed for store in state.stores if store in state.committed}
             task = Task(sub, 0, application, TaskResources(state, _NoSinks()))
             self._task_of |= {topic: task for source in sub.sources for topic in source.topics}
 
@@ -129,13 +133,14 @@ class GlobalTables:
         with self._lock.exclusive():
             if self._closed.is_set():
                 return
+            position = {source: self._consumer.position(source) - 1 for source in self._consumer.assignment()}
             for batch in batches:
                 task = self._task_of[batch.source.topic]
                 task.process(task.stamp(batch))
                 task.report_skipped()
             for task in dict.fromkeys(self._task_of.values()):
                 task.flush()
-                task.state.persist(task.state.changes(), {})
+                task.state.persist(task.state.changes(), {}, position)
 
 
 class _NoSinks:

@@ -31,6 +31,11 @@ class TopologyFile:
     def __init__(self, folder: Path) -> None:
         self._folder, self._path = folder, folder / _FILE
 
+    @property
+    def exists(self) -> bool:
+        """Whether an application has run here."""
+        return self._path.exists()
+
     def read(self) -> TopologyFingerprint:
         """What the state was written with; empty when nothing is known."""
         return (

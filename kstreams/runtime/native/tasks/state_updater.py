@@ -102,6 +102,10 @@ class StateUpdater:
         """How many changelog records standbys lack; a standby that has only begun is not among them."""
         return dict(self._lags)
 
+    def standbys(self) -> list[StandbyTask]:
+        """The standbys now; their committed views may be read by any thread."""
+        return list(self._standbys.values())
+
     def close(self) -> None:
         """Stop, and close the stores."""
         with self._changed:

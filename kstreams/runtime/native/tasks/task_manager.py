@@ -17,6 +17,7 @@ from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.placement import place
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
+from kstreams.runtime.native.tasks.standby_task import StandbyTask
 from kstreams.runtime.native.tasks.state_updater import StateUpdater
 
 
@@ -109,7 +110,7 @@ class TaskManager:
         """Give up all tasks without a commit."""
         with self._lock:
             self._wanted, self._kept = frozenset(), frozenset()
-            for task in [task for task, stage in self._stages.items() if stage is TaskStage.RESTORING]:
+            for task in self.restoring():
                 self._give_up(task)
             for index in set(self._thread_of.values()):
                 self._threads[index].fail(CommitFailedError("This process was out of its group."))
@@ -125,6 +126,15 @@ class TaskManager:
         """The tasks whose stores are kept up to date."""
         with self._lock:
             return self._kept - self._stages.keys()
+
+    def standby_tasks(self) -> list[StandbyTask]:
+        """The standbys that are open."""
+        return self._updater.standbys()
+
+    def restoring(self) -> list[TaskId]:
+        """The tasks that wait for their stores."""
+        with self._lock:
+            return [task for task, stage in self._stages.items() if stage is TaskStage.RESTORING]
 
     def lags(self) -> Mapping[TaskId, int]:
         """How many changelog records standbys lack."""

@@ -10,6 +10,7 @@ from kstreams.log.api import OffsetAndMetadata
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
+from kstreams.runtime.native.metrics.source_ages import SourceAges
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
 from kstreams.runtime.native.state.task_metadata import ENDED, with_task_metadata
 from kstreams.runtime.native.thread.run_length import RunLength
@@ -39,8 +40,12 @@ class ActiveTask:
         Longest run (`max.poll.records`).
     most_bytes : int
         How large a run's input may be, and roughly what it may add to uncommitted changes.
+    ages : SourceAges
+        Measures how old records are.
     ended : bool
         Whether it has processed the end of its input already, in an earlier run over the same input.
+    is_asked : callable
+        Whether queries of its stores keep coming: then its runs are short.
     """
 
     def __init__(
@@ -54,11 +59,13 @@ class ActiveTask:
         clock: Clock,
         most_records: int,
         most_bytes: int,
+        ages: SourceAges,
         ended: bool = False,
+        is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
         self.plan, self.task, self.state, self.group = plan, task, state, group
         self.next_offsets, self.positions = dict(starts), positions
-        self.ended = ended
+        self.ages, self.ended = ages, ended
         self._changelog_ends: dict[str, int] = {}
         self._changelogs: dict[str, TopicPartition] = {}
         self.uncommitted = False
@@ -66,7 +73,7 @@ class ActiveTask:
         self._is_interrupted = False  # in the middle of a run: what was read is not what was processed
         self.bytes_pending = 0  # of uncommitted changes, as of the last run
         self._until_ms = 2**63 - 1
-        self._clock, self._length = clock, RunLength(most_records, most_bytes)
+        self._clock, self._length, self._is_asked = clock, RunLength(most_records, most_bytes), is_asked
 
     @property
     def id(self) -> str:
@@ -76,7 +83,9 @@ class ActiveTask:
     def run_length(self) -> int:
         """How many records it processes in one go."""
         length = self._length
-        return min(length.records, max(1, length.most_bytes // self.group.row_bytes()))
+        return min(
+            length.brief if self._is_asked() else length.records, max(1, length.most_bytes // self.group.row_bytes())
+        )
 
     def process_until(self, time_ms: int) -> None:
         """Process only records that do not take stream time beyond this, until the next call (see `TimeSlices`)."""
@@ -114,24 +123,27 @@ class ActiveTask:
             return 0
         self.uncommitted, self.ended = True, False
         counts = self.task.process_interleaved(runs)
+        now_ms = self._clock.now_ms()
         for part, count in zip(runs.parts, counts, strict=True):
             if count:
+                self.ages.processed(part.source.topic, part.timestamps[:count], now_ms)
                 self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
         processed = sum(counts)
         self._is_interrupted = processed < runs.num_records
         self.processed += processed
         before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
-        self._length.learn(processed, self._clock.now_ms() - started_ms, self.bytes_pending - before)
+        self._length.learn(processed, now_ms - started_ms, self.bytes_pending - before)
         return processed
 
     def interrupt(self) -> None:
         """Process no further record; from another thread. What was taken from the input is read again another time."""
         self.task.interrupt()
 
-    def punctuate(self) -> None:
-        """Call wall-clock punctuators that are due."""
-        if self.task.punctuate():
-            self.uncommitted = True
+    def punctuate(self) -> bool:
+        """Call wall-clock punctuators that are due; whether there was one."""
+        fired = self.task.punctuate()
+        self.uncommitted |= fired
+        return fired
 
     def pass_time(self) -> None:
         """Advance stream time where input is idle."""
@@ -175,6 +187,10 @@ class ActiveTask:
     def changelogs_written(self, ends: Mapping[str, int]) -> None:
         """Changelogs of its logged stores end here now; other stores have none."""
         self._changelog_ends |= {store: ends[store] for store in ends.keys() & self._changelog_ends.keys()}
+
+    def position(self) -> dict[TopicPartition, int]:
+        """Of each input the last offset that is processed."""
+        return {source: offset - 1 for source, offset in self.next_offsets.items() if offset}
 
     def committed(self) -> None:
         """Note that all it did is committed."""

@@ -74,7 +74,7 @@ class Committer:
             task.changelogs_written(known)
         self._guarantee.commit(dict(ChainMap(*(task.offsets() for task in tasks))))
         for task, change, end in zip(tasks, changes, ends, strict=True):
-            task.state.persist(change, end)
+            task.state.persist(change, end, task.position())
             task.committed()
         self.commits += 1
 

@@ -59,8 +59,8 @@ class InputReader:
                     self._held[source] = SliceBuffer(task.positions.unfinished(source))
         self._held = {source: held for source, held in self._held.items() if source in self._task_of}
 
-    def poll(self, *, is_busy: bool) -> bool:
-        """Buffer records, and report to every task how much its inputs lag; whether there were records.
+    def poll(self, *, is_busy: bool) -> int:
+        """Buffer records, and report to every task how much its inputs lag; how many came, or need not wait any more.
 
         Parameters
         ----------
@@ -80,7 +80,11 @@ class InputReader:
             asked = task.group.empty_partitions() if self._bounds is None else task.plan.inputs
             for source in asked:
                 task.group.set_lag(source, 0 if self._is_at_end(source, task) else 1)
-        return bool(batches) or any(released)
+        return sum(map(len, batches)) + sum(released)
+
+    def wake(self) -> None:
+        """Let the `poll` that waits return; from any thread."""
+        self._consumer.wakeup()
 
     def is_full(self, source: TopicPartition) -> bool:
         """Whether enough is buffered of a partition, or some of it where the memory for input is full."""
@@ -106,8 +110,8 @@ class InputReader:
             return self._task_of[rows.source].add(rows)
         held.add(rows, latest)
 
-    def _release(self, source: TopicPartition, held: SliceBuffer) -> bool:
-        """Buffer what need not wait any more; whether there was something."""
+    def _release(self, source: TopicPartition, held: SliceBuffer) -> int:
+        """Buffer what need not wait any more; how many batches that is."""
         latest = self._alignment.slice_of(self._alignment.topics[source.topic])
         found = held.take(latest, is_read=held.last_slice >= latest.number or self._is_read(source, latest.number))
         if not found and held.num_bytes > self._most_buffered_bytes:
@@ -115,7 +119,7 @@ class InputReader:
             found = held.take_all()
         for rows, region in found:
             self._task_of[source].add(rows, region)
-        return bool(found)
+        return len(found)
 
     def _is_read(self, source: TopicPartition, number: int) -> bool:
         """Whether all is read that was written before a slice began.

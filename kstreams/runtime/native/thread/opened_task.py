@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.metrics.source_ages import SourceAges
+from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
 from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.thread.active_task import ActiveTask
@@ -16,7 +20,7 @@ from kstreams.runtime.native.thread.slice_positions import SlicePositions
 _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their share by little
 
 
-def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer) -> ActiveTask:
+def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_asked: Callable[[], bool]) -> ActiveTask:
     """The task with its operators, which are initialized, and its input, which is empty."""
     plan, state, metadata = restored.plan, restored.state, restored.metadata
     resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
@@ -25,9 +29,13 @@ def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer) -> Ac
     idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
     most_bytes = job.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
-    limits = job.clock, job.settings.max_poll_records, most_bytes, bool(metadata.get(ENDED, 0))
-    active = ActiveTask(plan, task, state, group, restored.starts, SlicePositions(metadata), *limits)
+    limits = job.clock, job.settings.max_poll_records, most_bytes
+    ages, ended = SourceAges(SampleWindows.of(job.config)), bool(metadata.get(ENDED, 0))
+    active = ActiveTask(
+        plan, task, state, group, restored.starts, SlicePositions(metadata), *limits, ages, ended, is_asked
+    )
     for source, committed in restored.lost.items():
         active.count_deleted(source, committed, restored.starts[source])
+    state.committed.note(active.position())
     active.restored(restored.changelog_ends, changelogs_of(plan, job.application.id))
     return active

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _FIRST_RUN = 100  # few, until it is known how slow the operators are: in columns a run cannot be interrupted
+_BRIEF_MS = 10  # what a run takes while queries keep coming
 _LONG_MS, _SHORT_MS = 250, 60  # a run that takes longer is halved the next time, a shorter one doubled
 
 
@@ -19,6 +20,8 @@ class RunLength:
     >>> length.learn(60, 7, 0)
     >>> length.records
     200
+    >>> length.brief
+    100
     """
 
     most: int
@@ -27,12 +30,19 @@ class RunLength:
     _seen: int = 0
     _took_ms: int = 0
     _grown: int = 0
+    _per_ms: float = 0.0
+
+    @property
+    def brief(self) -> int:
+        """How many records it processes while others wait for an answer between two runs."""
+        return min(self.records, max(_FIRST_RUN, int(self._per_ms * _BRIEF_MS)))
 
     def learn(self, records: int, took_ms: int, grown: int) -> None:
         """Adapt to a run: its records, the milliseconds it took, and how many bytes more wait for a commit after it.
 
         Short runs are taken together.
         """
+        self._per_ms = records / took_ms if took_ms else self._per_ms
         self._seen, self._took_ms, self._grown = self._seen + records, self._took_ms + took_ms, self._grown + grown
         if self._took_ms > _LONG_MS or self._grown > self.most_bytes:
             self.records = max(1, min(self.records, self._seen) // 2)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
+from time import monotonic
 
 from kstreams.errors import LogError
 from kstreams.processor.topology.layout import TaskPlan
@@ -16,6 +17,7 @@ from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.bounded_run import Phase
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
+from kstreams.runtime.native.metrics.thread_sensors import SampleWindows, ThreadSensors
 from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.task_manager import TaskManager
@@ -34,6 +36,7 @@ from kstreams.runtime.native.thread.writer_slices import WriterSlices
 logger = logging.getLogger(__name__)
 
 _TURN_MS = 200  # after this long the next task is processed, even if there are more records
+_RESTS_PER_SCAN, _LONGEST_REST_S = 4, 0.1  # a scan takes at most a fifth of a busy thread's time
 _WAIT_S = 0.1  # for tasks, between two looks whether to stop
 
 
@@ -69,7 +72,9 @@ class StreamThread:
         self.name, self.index, self.plans = name, index, plans
         self.state = ThreadState.CREATED
         self.tasks: list[ActiveTask] = []
-        self.store_queries, self.stopping = StoreQueries(), threading.Event()
+        self.store_queries, self.stopping = StoreQueries(self._wake), threading.Event()
+        self._woken = threading.Event()
+        self.sensors = ThreadSensors(SampleWindows.of(job.config), job.clock.now_ms())
         self._manager, self._paused = manager, paused or threading.Event()
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._given: dict[TaskId, RestoredTask] = {}
@@ -119,23 +124,33 @@ class StreamThread:
         self.stopping.set()
         for task in list(self.tasks):
             task.interrupt()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let it go on where it waits for records, or rests; may be called from any thread."""
+        self._woken.set()
+        self._input.wake()
 
     def give(self, task: RestoredTask) -> None:
         """Let it run a task from its next round on; may be called from any thread."""
         with self._giving:
             if self.state is not ThreadState.DEAD:
                 self._given[task.plan.id] = task
-                self._changes.put(partial(self._add, task.plan.id))
+                self._change(partial(self._add, task.plan.id))
                 return
         task.state.close()
 
     def release(self, task: TaskId) -> None:
         """Let it commit and close a task before its next round; may be called from any thread."""
-        self._changes.put(partial(self._release, task))
+        self._change(partial(self._release, task))
 
     def fail(self, error: BaseException) -> None:
         """Let it end with an error before its next round; may be called from any thread."""
-        self._changes.put(partial(_raise, error))
+        self._change(partial(_raise, error))
+
+    def _change(self, change: Callable[[], None]) -> None:
+        self._changes.put(change)
+        self._wake()
 
     def open(self) -> None:
         """Wait for all tasks that are its share, and open them."""
@@ -160,12 +175,19 @@ class StreamThread:
         return len(self._manager.share(self.index))
 
     def _add(self, task: TaskId) -> None:
-        opened = opened_task(self._given[task], self._job, self.sink_buffer)
+        opened = opened_task(self._given[task], self._job, self.sink_buffer, self.store_queries.keep_coming)
         del self._given[task]
+        opened.state.committed.rest = self._go_before
         self.tasks.append(opened)
         self.tasks.sort(key=lambda task: task.plan.id)
         self._input.assign(self.tasks)
+        self.sensors.tasks_created += 1
         self._manager.running(task)
+
+    def _go_before(self, seconds: float) -> None:
+        """Let others who scan its stores wait, while it has work, after every part that took so much time."""
+        if self.is_busy:
+            self.stopping.wait(min(_LONGEST_REST_S, seconds * _RESTS_PER_SCAN))
 
     def _release(self, task: TaskId) -> None:
         (active,) = (active for active in self.tasks if active.plan.id == task)
@@ -177,17 +199,20 @@ class StreamThread:
         self._input.assign(self.tasks)
         active.close()
         self._slices.forget(task)
+        self.sensors.tasks_closed += 1
         self._manager.released(task)
 
     def round(self) -> None:
         """One turn of the loop."""
         self.round_ms = self._job.clock.now_ms()
+        begun = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
+        self.sensors.poll.took(begun, polled)
         self._slices.begin(self.tasks, self._input.is_all_buffered)
         with self._job.global_tables.reading():
             worked = [self._work(task) for task in self.tasks]
-        self.is_busy = polled or any(worked)
-        self.store_queries.answer(self._complete)
+            self.store_queries.answer(self._complete)
+        self.is_busy = polled > 0 or any(worked)
         self.sink_buffer.flush()
         if not self._slices.is_open:
             self.sink_buffer.flush_merged()
@@ -214,20 +239,22 @@ class StreamThread:
     def rest(self) -> None:
         """One turn of the loop while the application is paused: no record is processed."""
         self.round_ms = self._job.clock.now_ms()
-        self.store_queries.answer(self._complete)
+        with self._job.global_tables.reading():
+            self.store_queries.answer(self._complete)
         if self._schedule.is_due(self.tasks, is_slice_open=self._slices.is_open):
             self.commit()
-        self.stopping.wait(self._job.settings.poll_s)
+        self._woken.wait(self._job.settings.poll_s)
+        self._woken.clear()
 
-    def place(self) -> str | None:
+    def place(self) -> tuple[ActiveTask, str] | None:
         """The task and the operator that the thread is in at this moment; may be called from any thread."""
         frame = None if self._ident is None else sys._current_frames().get(self._ident)
-        found = ((task.id, task.task.operator_at(frame)) for task in list(self.tasks) if frame is not None)
-        return next((f"{operator} of task {task}" for task, operator in found if operator is not None), None)
+        found = ((task, task.task.operator_at(frame)) for task in list(self.tasks) if frame is not None)
+        return next(((task, operator) for task, operator in found if operator is not None), None)
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""
-        started_ms = self._job.clock.now_ms()
+        started_ms, begun = self._job.clock.now_ms(), monotonic()
         with self._job.global_tables.reading():
             for task in self.tasks:
                 task.skip_gaps(self._input.read_up_to)
@@ -236,6 +263,7 @@ class StreamThread:
         self._job.rebuilds.committed(worked)
         self._schedule.committed(started_ms)
         self._purge.after_commit(self.tasks)
+        self.sensors.commit.took(begun)
 
     def done(self) -> bool:
         """Whether a bounded run has nothing more to do here."""
@@ -283,24 +311,32 @@ class StreamThread:
         """Let one task process what it has, for a while; whether it had something."""
         clock = self._job.clock
         started_ms, worked = clock.now_ms(), False
-        while not self.stopping.is_set() and task.run_once():
+        while not self.stopping.is_set() and self._run_once(task):
             worked = True
+            self.store_queries.answer(self._complete)
             is_full = self._schedule.is_memory_full(self.tasks)
             if task.task.commit_requested or is_full or clock.now_ms() - started_ms > _TURN_MS:
                 break
         if self.stopping.is_set():
             return worked
-        task.punctuate()
+        begun = monotonic()
+        if task.punctuate():
+            self.sensors.punctuate.took(begun)
         if self._job.bounds is None:
             task.pass_time()
         task.task.send()
         return worked
 
+    def _run_once(self, task: ActiveTask) -> bool:
+        begun = monotonic()
+        if processed := task.run_once():
+            self.sensors.process.took(begun, processed)
+        return processed > 0
+
     def _complete(self) -> None:
         """Bring the stores up to all that was processed."""
-        with self._job.global_tables.reading():
-            for task in self.tasks:
-                task.task.complete()
+        for task in self.tasks:
+            task.task.complete()
 
     def _check_end_of_input(self) -> None:
         """Nothing to do now: is it for ever? What a task reports as processed must be committed before."""

@@ -1,0 +1,127 @@
+"""`LocalStores`: the stores of a process, and who answers for each of their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kstreams.errors import StateError
+from kstreams.murmur2 import partition_of
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.queries.partitions import CommittedPartition, CurrentPartition, GlobalPartition
+from kstreams.runtime.native.tasks.standby_task import StandbyTask
+from kstreams.runtime.native.thread.stream_thread import StreamThread
+from kstreams.state.api import StoreBuilder
+from kstreams.state.queries import FailureReason, QueryResult, StateQuery, result_of
+from kstreams.state.read_only_store import PartitionOf, Position, StorePartition
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+"""What a query sees: all that was processed, or what is committed."""
+
+
+@dataclass(frozen=True)
+class LocalStores:
+    """The stores of a process.
+
+    Parameters
+    ----------
+    job : Job
+    threads : sequence of StreamThread
+    standbys : callable
+        The standbys now.
+    """
+
+    job: Job
+    threads: Sequence[StreamThread]
+    standbys: Callable[[], list[StandbyTask]]
+
+    def partitions(self, store: StoreBuilder, isolation: Isolation, *, stale: bool) -> list[StorePartition]:
+        """Who answers for the partitions of a store that are here, in their order.
+
+        Parameters
+        ----------
+        store : StoreBuilder
+        isolation : Isolation
+        stale : bool
+            Whether standbys answer too.
+        """
+        if isolation == "read_committed" and not self._is_seen_committed(store):
+            raise StateError(
+                f"the store {store.name!r} keeps no bytes that say what is committed: ask for it with "
+                'isolation="read_uncommitted", which its task answers'
+            )
+        if store.name in self.job.global_tables.stores:
+            return [self._of_global_table(store)]
+        found = [*self._active(store, isolation), *(self._standby(store) if stale else ())]
+        return sorted({each.number: each for each in reversed(found)}.values(), key=lambda each: each.number)
+
+    def query(
+        self,
+        store: StoreBuilder,
+        query: StateQuery,
+        partitions: Collection[int] | None,
+        bound: Position,
+        isolation: Isolation,
+        *,
+        require_active: bool,
+    ) -> dict[int, QueryResult]:
+        """The answers to a typed query, by partition (None: all that are here); all are asked at once."""
+        here = {each.number: each for each in self.partitions(store, isolation, stale=not require_active)}
+        wanted = sorted(here if partitions is None else partitions)
+        if store.kind.name not in query.kinds:
+            return dict.fromkeys(wanted, QueryResult(failure=FailureReason.UNKNOWN_QUERY_TYPE))
+        begun = {number: here[number].begin(query.ask) if number in here else None for number in wanted}
+        return {
+            number: self._absent(store, number) if answer is None else result_of(answer, number, bound)
+            for number, answer in begun.items()
+        }
+
+    def _absent(self, store: StoreBuilder, number: int) -> QueryResult:
+        if all(store not in task.sub_topology.stores or task.partition != number for task in self.job.layout.tasks):
+            return QueryResult(failure=FailureReason.DOES_NOT_EXIST)
+        is_standby = any(each.number == number for each in self._standby(store))
+        return QueryResult(failure=FailureReason.NOT_ACTIVE if is_standby else FailureReason.NOT_PRESENT)
+
+    def partition_of(self, store: StoreBuilder) -> PartitionOf:
+        """The partition in which Kafka's default partitioner puts a key of a store; -1 where that is not known."""
+        tasks = [task for task in self.job.layout.tasks if store in task.sub_topology.stores]
+        serde, count = store.key, len(tasks)
+        if serde is None or not count:
+            return lambda key: -1
+        return lambda key: partition_of(serde.serialize(key), count)
+
+    def _is_seen_committed(self, store: StoreBuilder) -> bool:
+        return store.kind.reads_committed and store.store == "rocksdb"
+
+    def _of_global_table(self, store: StoreBuilder) -> StorePartition:
+        """A global table is what its last update left: there is nothing else to see."""
+        tables = self.job.global_tables
+        if store.name in tables.committed:
+            return CommittedPartition(-1, tables.committed[store.name], store.name)
+        return GlobalPartition(tables.ask, tables.stores[store.name])
+
+    def _active(self, store: StoreBuilder, isolation: Isolation) -> Iterator[StorePartition]:
+        name = store.name
+        for thread in self.threads:
+            for task in list(thread.tasks):
+                if name in task.state.stores and isolation == "read_committed":
+                    yield CommittedPartition(task.plan.partition, task.state.committed, name)
+                elif name in task.state.stores:
+                    number, live = task.plan.partition, task.state.stores[name]
+                    yield CurrentPartition(number, thread.store_queries, live, task.position)
+
+    def _standby(self, store: StoreBuilder) -> Iterator[StorePartition]:
+        for standby in self.standbys():
+            if store.name in standby.state.committed:
+                yield CommittedPartition(standby.plan.partition, standby.state.committed, store.name)
+
+
+def stored(topology: Topology, name: str) -> StoreBuilder:
+    """The store of a name; raises StateError without one."""
+    found = topology.stores.get(name)
+    if found is None:
+        known = ", ".join(sorted(topology.stores)) or "none"
+        raise StateError(f"there is no store {name!r}; the topology has: {known}")
+    return found

@@ -1,0 +1,234 @@
+"""Typed queries of stores, what they answer, and why some do not: the queries of Kafka Streams by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from kstreams.errors import StateError
+from kstreams.state.read_only_store import Answer, Position
+
+
+class FailureReason(Enum):
+    """Why a partition gives no answer. Kafka Streams: `FailureReason`."""
+
+    UNKNOWN_QUERY_TYPE = "the store is of a kind that does not know such a query"
+    NOT_ACTIVE = "the partition is only a standby here"
+    NOT_UP_TO_BOUND = "the store does not stand for all that was asked for yet: ask again"
+    NOT_PRESENT = "the partition is not here now: ask again, or ask another process"
+    DOES_NOT_EXIST = "the store has no such partition"
+    STORE_EXCEPTION = "the store could not be read"
+
+
+class StateQuery(Protocol):
+    """A question of one partition of a store."""
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """The kinds of stores that can be asked."""
+        ...
+
+    def ask(self, store: Any) -> Any:
+        """The answer of a store of such a kind."""
+        ...
+
+
+_KEY_VALUE, _WINDOW, _TIMESTAMPED = "key-value", "window", "timestamped-"
+
+
+@dataclass(frozen=True)
+class KeyQuery:
+    """The value of a key, or None, without its timestamp."""
+
+    key: Any
+    kinds = (_KEY_VALUE, _TIMESTAMPED + _KEY_VALUE)
+
+    def ask(self, store: Any) -> Any:
+        """See `StateQuery`."""
+        return _plain(store, store.get(self.key))
+
+
+@dataclass(frozen=True)
+class TimestampedKeyQuery:
+    """The value of a key and its timestamp as a `ValueAndTimestamp`, or None."""
+
+    key: Any
+    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+
+    def ask(self, store: Any) -> Any:
+        """See `StateQuery`."""
+        return store.get(self.key)
+
+
+@dataclass(frozen=True)
+class RangeQuery:
+    """(key, value) from `low` to `high`, both included and None for open, in the order of serialized keys."""
+
+    low: Any = None
+    high: Any = None
+    descending: bool = False
+    kinds = (_KEY_VALUE, _TIMESTAMPED + _KEY_VALUE)
+
+    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+        """See `StateQuery`."""
+        rows = (store.reverse_range if self.descending else store.range)(self.low, self.high)
+        return [(key, _plain(store, value)) for key, value in rows]
+
+
+@dataclass(frozen=True)
+class TimestampedRangeQuery:
+    """As `RangeQuery`, with values as `ValueAndTimestamp`s."""
+
+    low: Any = None
+    high: Any = None
+    descending: bool = False
+    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+
+    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+        """See `StateQuery`."""
+        return list((store.reverse_range if self.descending else store.range)(self.low, self.high))
+
+
+@dataclass(frozen=True)
+class WindowKeyQuery:
+    """(start, value) of the windows of a key that start between two times, both included, in milliseconds."""
+
+    key: Any
+    from_ms: int
+    to_ms: int
+    kinds = (_WINDOW, _TIMESTAMPED + _WINDOW)
+
+    def ask(self, store: Any) -> list[tuple[int, Any]]:
+        """See `StateQuery`."""
+        return list(store.fetch(self.key, self.from_ms, self.to_ms))
+
+
+@dataclass(frozen=True)
+class WindowRangeQuery:
+    """(windowed key, value) of all windows that start between two times, both included, in milliseconds."""
+
+    from_ms: int
+    to_ms: int
+    kinds = (_WINDOW, _TIMESTAMPED + _WINDOW)
+
+    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+        """See `StateQuery`."""
+        return list(store.fetch_all(self.from_ms, self.to_ms))
+
+
+@dataclass(frozen=True)
+class SessionKeyQuery:
+    """(windowed key, value) of all sessions of a key. Kafka Streams: `WindowRangeQuery.withKey`."""
+
+    key: Any
+    kinds = ("session",)
+
+    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+        """See `StateQuery`."""
+        return list(store.fetch(self.key))
+
+
+@dataclass(frozen=True)
+class VersionedKeyQuery:
+    """The latest version of a key as a `VersionedRecord`, or the one that held at a time; None without one."""
+
+    key: Any
+    as_of_ms: int | None = None
+    kinds = ("versioned",)
+
+    def ask(self, store: Any) -> Any:
+        """See `StateQuery`."""
+        return store.get(self.key, self.as_of_ms)
+
+
+@dataclass(frozen=True)
+class MultiVersionedKeyQuery:
+    """The versions of a key that held at some time between two times (None for open), as `VersionedRecord`s."""
+
+    key: Any
+    from_ms: int | None = None
+    to_ms: int | None = None
+    descending: bool = False
+    kinds = ("versioned",)
+
+    def ask(self, store: Any) -> list[Any]:
+        """See `StateQuery`."""
+        found = list(store.history(self.key, self.from_ms, self.to_ms))
+        return found[::-1] if self.descending else found
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """What one partition answers.
+
+    Parameters
+    ----------
+    value : Any
+        The answer; None where there is a failure.
+    position : mapping of TopicPartition to int
+        What it stands for: of each input of the task the last offset whose record took part; empty where that is not
+        known, as for a standby.
+    failure : FailureReason or None
+    message : str
+        What happened, when the store could not be read.
+    """
+
+    value: Any = None
+    position: Position = field(default_factory=dict)
+    failure: FailureReason | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class StateQueryResult:
+    """The answers of all partitions that were asked. Kafka Streams: `StateQueryResult`.
+
+    Examples
+    --------
+    >>> StateQueryResult({0: QueryResult(None), 1: QueryResult(7)}).only_value
+    7
+    """
+
+    partitions: Mapping[int, QueryResult]
+
+    @property
+    def only_value(self) -> Any:
+        """The one answer that is not None, or None; Kafka Streams: `getOnlyPartitionResult`.
+
+        Raises
+        ------
+        StateError
+            When a partition failed, or several have an answer.
+        """
+        failed = [f"{number}: {each.failure.name}" for number, each in self.partitions.items() if each.failure]
+        if failed:
+            raise StateError(f"no answer of the partitions {', '.join(failed)}")
+        found = [each.value for each in self.partitions.values() if each.value is not None]
+        if len(found) > 1:
+            raise StateError(f"{len(found)} partitions have an answer: look at each in `partitions`")
+        return found[0] if found else None
+
+    @property
+    def position(self) -> Position:
+        """What all answers together stand for."""
+        return {source: offset for each in self.partitions.values() for source, offset in each.position.items()}
+
+
+def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> QueryResult:
+    """Wait for the answer of a partition, and look whether it stands for what lies in the same partition of `bound`."""
+    try:
+        value, position = wait()
+    except StateError as error:
+        return QueryResult(failure=FailureReason.NOT_PRESENT, message=str(error))
+    except Exception as error:
+        return QueryResult(failure=FailureReason.STORE_EXCEPTION, message=f"{type(error).__name__}: {error}")
+    asked = {source: offset for source, offset in bound.items() if source.partition == number}
+    if any(position.get(source, -1) < offset for source, offset in asked.items()):
+        return QueryResult(position=position, failure=FailureReason.NOT_UP_TO_BOUND)
+    return QueryResult(value, position)
+
+
+def _plain(store: Any, value: Any) -> Any:
+    return value.value if value is not None and store.builder.kind.timestamped else value

@@ -1,0 +1,64 @@
+"""Rows of a column family as RocksDB has them: how their keys begin, what the family stands for, and parts of scans."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from itertools import islice, takewhile
+from typing import Any
+
+DATA, AFTER_DATA, ABOUT = b"\x01", b"\x02", b"\x00about"
+_MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
+
+
+def mark(offset: int | None, observed_ms: int) -> bytes:
+    """What a family stands for, as the value of `ABOUT`."""
+    return _MARK.pack(-1 if offset is None else offset, observed_ms)
+
+
+def marked(data: bytes | None) -> tuple[int | None, int]:
+    """The changelog offset and the highest time of a `mark`; None and -1 without one."""
+    offset, observed_ms = (-1, -1) if data is None else _MARK.unpack(data)
+    return None if offset < 0 else offset, observed_ms
+
+
+def read(rows: Any, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
+    """Up to `size` rows of an iterator from `low` on, before `high`."""
+    rows.seek(DATA + low)
+    return _taken(rows, rows.next, _end(high).__gt__, size)
+
+
+def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
+    """Up to `size` rows of an iterator before `high`, backwards, down to `low`."""
+    end = _end(high)
+    rows.seek_for_prev(end)
+    if rows.key() == end:
+        rows.prev()
+    return _taken(rows, rows.prev, (DATA + low).__le__, size)
+
+
+def read_one(rows: Any, key: bytes) -> bytes | None:
+    """The value of a key, as RocksDB has it, by an iterator. What cannot be read looks absent: its status tells."""
+    rows.seek(key)
+    if rows.key() == key:
+        value: bytes = rows.value()
+        return value
+    rows.status()
+    return None
+
+
+def _end(high: bytes | None) -> bytes:
+    return AFTER_DATA if high is None else DATA + high
+
+
+def _taken(
+    rows: Any, step: Callable[[], None], is_within: Callable[[bytes], bool], size: int
+) -> list[tuple[bytes, bytes]]:
+    """Up to `size` rows from where an iterator stands. What cannot be read looks like the end: its status tells."""
+    value_of, taken = rows.value, list[tuple[bytes, bytes]]()
+    take = taken.append
+    for key in islice(takewhile(is_within, iter(rows.key, None)), size):
+        take((key[1:], value_of()))
+        step()
+    rows.status()
+    return taken

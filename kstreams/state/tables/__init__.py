@@ -1,0 +1,1 @@
+"""Stores as tables: Arrow, and SQL over it."""

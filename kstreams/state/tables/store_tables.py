@@ -1,0 +1,140 @@
+"""Stores as Arrow tables: a row for each entry, with columns for its key, its value and its times.
+
+What a store holds is taken as it stands in a changelog, in columns; only what has no columnar form becomes objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.errors import StateError
+from kstreams.serdes import Serde
+from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.rows.byte_columns import cut, integers
+
+_KEPT = datetime, date, time, timedelta, Decimal, bytes  # Arrow has types for them
+
+
+class StoreRows(NamedTuple):
+    """What one partition of a store holds."""
+
+    builder: StoreBuilder
+    rows: Changes
+    observed_ms: int
+
+
+AsTable: TypeAlias = Callable[[StoreRows, int | None], pa.Table]
+"""Of the rows of a partition and a time (None: the present) the table."""
+
+
+def held_by(store: Any) -> StoreRows:
+    """All that a store holds now."""
+    return StoreRows(store.builder, store.dump(), store.observed_ms)
+
+
+def as_table(parts: Sequence[StoreRows], as_of_ms: int | None) -> pa.Table:
+    """The table of all partitions of a store.
+
+    Parameters
+    ----------
+    parts : sequence of StoreRows
+    as_of_ms : int or None
+        Only what held at this time.
+    """
+    builder = parts[0].builder
+    to_table: AsTable | None = builder.kind.table
+    if to_table is None:
+        raise StateError(f"the store {builder.name!r} is a {builder.kind.name} store: it has no form as a table")
+    tables = [to_table(part, as_of_ms) for part in parts]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise _of_many_types(builder, error) from error
+
+
+def key_values(part: StoreRows, as_of_ms: int | None) -> pa.Table:
+    """A row per key: key, value, and the timestamp where the store has one."""
+    builder, rows, _ = part
+    if as_of_ms is not None:
+        raise StateError(
+            f"the store {builder.name!r} knows the present alone: only windows, sessions and versions have an as_of_ms"
+        )
+    return _table(builder, rows.keys, rows, {})
+
+
+def windows(part: StoreRows, as_of_ms: int | None) -> pa.Table:
+    """A row per key and window: key, window_start, window_end, value, and the timestamp where the store has one."""
+    builder, rows, _ = part
+    starts = integers(cut(rows.keys, -12, -4))
+    ends = pc.add(starts, builder.window_size_ms or 0)
+    table = _table(builder, cut(rows.keys, 0, -12), rows, {"window_start": starts, "window_end": ends})
+    return table if as_of_ms is None else _which(table, pc.less_equal(starts, as_of_ms), pc.greater(ends, as_of_ms))
+
+
+def sessions(part: StoreRows, as_of_ms: int | None) -> pa.Table:
+    """A row per session: key, window_start, window_end (the time of its last record), value."""
+    builder, rows, _ = part
+    ends, starts = integers(cut(rows.keys, -16, -8)), integers(cut(rows.keys, -8))
+    table = _table(builder, cut(rows.keys, 0, -16), rows, {"window_start": starts, "window_end": ends})
+    if as_of_ms is None:
+        return table
+    return _which(table, pc.less_equal(starts, as_of_ms), pc.greater_equal(ends, as_of_ms))
+
+
+def versions(part: StoreRows, as_of_ms: int | None) -> pa.Table:
+    """A row per version that is not a deletion: key, valid_from, valid_to (null: it still holds), value."""
+    builder, rows, observed_ms = part
+    order = pc.sort_indices(
+        pa.table({"key": rows.keys, "time": rows.timestamps}), [("key", "ascending"), ("time", "ascending")]
+    )
+    keys, values, times = (column.take(order) for column in rows)
+    begin = times.to_numpy(zero_copy_only=False)
+    last = np.ones(len(keys), bool)
+    last[:-1] = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
+    valid_to = pa.array(np.roll(begin, -1), pa.int64(), mask=last)
+    columns = {"valid_from": times, "valid_to": valid_to}
+    table = _table(builder, keys, Changes(keys, values, times), columns)
+    holds = [values.is_valid()]
+    if as_of_ms is not None:
+        is_known = as_of_ms >= observed_ms - (builder.history_retention_ms or 0)
+        until = pc.greater(valid_to, as_of_ms).fill_null(True) if is_known else valid_to.is_null()
+        holds += [pc.less_equal(times, as_of_ms), until]
+    return _which(table, *holds)
+
+
+def _which(table: pa.Table, *conditions: pa.Array) -> pa.Table:
+    for condition in conditions[1:]:
+        conditions = (pc.and_(conditions[0], condition),)
+    return table.filter(conditions[0])
+
+
+def _table(builder: StoreBuilder, keys: pa.Array, rows: Changes, places: dict[str, pa.Array]) -> pa.Table:
+    times = {"timestamp": rows.timestamps} if builder.kind.timestamped else {}
+    decoded = {"key": _decoded(builder, builder.key, keys)}, {"value": _decoded(builder, builder.value, rows.values)}
+    return pa.table(decoded[0] | places | decoded[1] | times)
+
+
+def _decoded(builder: StoreBuilder, serde: Serde[Any] | None, data: pa.Array) -> pa.Array:
+    """A column of values: of the serde's Arrow type, else of the type that the values have as plain data."""
+    if serde is None:
+        return data
+    if serde.arrow_type is not None:
+        return serde.decode_column(data)
+    try:
+        return pa.array([msgspec.to_builtins(value, builtin_types=_KEPT) for value in serde.decode_rows(data)])
+    except (pa.ArrowException, TypeError) as error:
+        raise _of_many_types(builder, error) from error
+
+
+def _of_many_types(builder: StoreBuilder, error: Exception) -> StateError:
+    return StateError(
+        f"the store {builder.name!r} holds values that make no column of one type ({error}): read them by all()"
+    )

@@ -1,0 +1,1 @@
+"""Queries of stores: what threads of the user read while an application runs."""

@@ -1,0 +1,100 @@
+"""Queries of what a task sees now: the thread that owns a store answers, at once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import kstreams as ks
+from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.streams import KafkaStreams
+from tests.native.world import WAIT_S, World, until, word_count
+
+RESTS_FOR_A_DAY = 86_400_000
+"""In milliseconds: a thread without records that nobody wakes is not heard of again in a test."""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.create("lines", 2)
+    world.write("lines", [(str(i), f"all w{i % 5}", i) for i in range(20)])
+    return world
+
+
+def running(streams: KafkaStreams) -> None:
+    streams.start()
+    until(lambda: streams.state is State.RUNNING)
+
+
+def words(streams: KafkaStreams) -> int:
+    """How many words are counted."""
+    return sum(row.value for _, row in streams.store("counts").all())
+
+
+def test_a_thread_that_waits_for_records_answers_at_once(world: World) -> None:
+    with world.streams(word_count(), poll_ms=RESTS_FOR_A_DAY) as streams:
+        running(streams)
+        until(lambda: words(streams) == 40)
+        assert streams.store("counts").get("all").value == 20
+
+
+def test_a_thread_that_waits_for_records_stops_at_once(world: World) -> None:
+    streams = world.streams(word_count(), poll_ms=RESTS_FOR_A_DAY)
+    running(streams)
+    assert streams.close(timeout=20)
+
+
+def test_a_paused_thread_answers_at_once(world: World) -> None:
+    with world.streams(word_count(), poll_ms=RESTS_FOR_A_DAY) as streams:
+        running(streams)
+        until(lambda: words(streams) == 40)
+        streams.pause()
+        assert words(streams) == words(streams) == 40
+        streams.resume()
+
+
+def test_several_threads_of_the_user_ask_at_the_same_time(world: World) -> None:
+    with world.streams(word_count(), num_stream_threads=2) as streams:
+        running(streams)
+        until(lambda: words(streams) == 40)
+        counts, found = streams.store("counts"), list[int]()
+        askers = [
+            threading.Thread(target=lambda: found.extend(counts.get("all").value for _ in range(50))) for _ in range(4)
+        ]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        assert found == [20] * 200
+
+
+def test_a_query_waits_for_no_more_than_a_run_of_a_busy_task(tmp_path: Path) -> None:
+    world, answered, is_asking = World(tmp_path), threading.Event(), threading.Event()
+    world.create("in")
+    world.write("in", [(str(i), str(i), i) for i in range(5_000)])
+    in_time: list[bool] = []
+
+    def ask() -> None:
+        last = streams.store("last")
+        is_asking.set()
+        last.get("0")
+        answered.set()
+
+    def note(key: str, value: str) -> str:
+        if key == "0":
+            threading.Thread(target=ask).start()
+            is_asking.wait(WAIT_S)
+        elif key == "4999":  # the run of the first one is over for long
+            in_time.append(answered.wait(20))
+        return value
+
+    builder = ks.StreamsBuilder()
+    noted = builder.stream("in", key=str, value=str).map_values(note, with_key=True, value=str)
+    noted.to_table(materialized="last")
+    with world.streams(builder.build()) as streams:
+        running(streams)
+        until(lambda: bool(in_time))
+    assert in_time == [True]

@@ -1,0 +1,207 @@
+"""Stores as tables: each entry that a store gives is a row, at present and as of a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+import kstreams as ks
+from kstreams.errors import StateError
+from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.state import open_task_state
+from kstreams.state.read_only_store import ReadOnlySessionStore, ReadOnlyVersionedStore, ReadOnlyWindowStore
+from kstreams.state.tables.store_tables import as_table, held_by
+from tests.native.world import World, until
+from tests.queries.test_committed_views import EVERY_KIND, KEYS, KINDS, commit
+
+TEXTS: dict[str, Any] = {"key": str, "value": str}
+BOTH = pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """A value of several fields."""
+
+    amount: int
+    note: str
+    at: datetime
+
+
+def topology() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    words = builder.stream("in", **TEXTS)
+    grouped = words.group_by_key()
+    grouped.count("counts")
+    grouped.count(ks.Materialized("in-memory", store="memory"))
+    grouped.windowed_by(ks.TimeWindows(size=10_000, grace=10**6)).count("windows")
+    grouped.windowed_by(ks.SessionWindows(gap=4_000, grace=10**6)).count("sessions")
+    orders = words.map_values(lambda value: Order(len(value), value, datetime(2026, 1, 1, len(value))), value=Order)
+    orders.to_table(materialized="orders")
+    builder.table("in2", **TEXTS, materialized=ks.Materialized("versions", history_retention=10**6))
+    return builder.build()
+
+
+@pytest.fixture
+def streams(tmp_path: Path) -> Any:
+    world = World(tmp_path, **{"commit.interval.ms": 10})
+    world.create("in", 3)
+    world.create("in2", 3)
+    world.write("in", [(f"k{i % 7}", "x" * (i % 5), 1_000 * i) for i in range(60)])
+    world.write("in2", [("a", "one", 10), ("b", "two", 15), ("a", "three", 20), ("b", None, 30)])
+    with world.streams(topology()) as started:
+        started.start()
+        until(lambda: started.state is State.RUNNING)
+        until(lambda: total(started.store("counts", isolation="read_committed")) == 60)
+        versions = started.store("versions", ReadOnlyVersionedStore, isolation="read_committed")
+        until(lambda: versions.get("b", as_of_ms=15) is not None and versions.get("b") is None)
+        until(lambda: (row := versions.get("a")) is not None and row.value == "three")
+        yield started
+
+
+def total(store: Any) -> int:
+    return sum(row.value for _, row in store.all())
+
+
+def rows(table: Any, *names: str) -> list[tuple[Any, ...]]:
+    assert table.column_names == list(names)
+    return sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+
+
+@BOTH
+def test_a_row_of_the_table_for_each_entry_of_the_store(streams: KafkaStreams, isolation: Any) -> None:
+    counts = streams.store("counts", isolation=isolation)
+    expected = sorted((key, row.value, row.timestamp) for key, row in counts.all())
+    assert len(expected) == 7
+    assert rows(counts.to_arrow(), "key", "value", "timestamp") == expected
+
+    windows: Any = streams.store("windows", ReadOnlyWindowStore, isolation=isolation)
+    sessions: Any = streams.store("sessions", ReadOnlySessionStore, isolation=isolation)
+    for store, value, times in (
+        (windows, lambda row: row.value, lambda row: (row.timestamp,)),
+        (sessions, lambda row: row, lambda row: ()),
+    ):
+        found = store.all()
+        expected = sorted(
+            (key.key, key.window.start_ms, key.window.end_ms, value(row), *times(row)) for key, row in found
+        )
+        names = ("key", "window_start", "window_end", "value", "timestamp")
+        assert rows(store.to_arrow(), *names[: len(expected[0])]) == expected
+
+
+@BOTH
+def test_windows_that_contain_a_time(streams: KafkaStreams, isolation: Any) -> None:
+    for name, view, contains in (
+        ("windows", ReadOnlyWindowStore, lambda window, time: window.start_ms <= time < window.end_ms),
+        ("sessions", ReadOnlySessionStore, lambda window, time: window.start_ms <= time <= window.end_ms),
+    ):
+        store: Any = streams.store(name, view, isolation=isolation)
+        for time in (0, 9_999, 10_000, 20_500, 41_000, 10**7):
+            expected = sorted((key.key, key.window.start_ms) for key, _ in store.all() if contains(key.window, time))
+            table = store.to_arrow(as_of_ms=time)
+            assert rows(table.select(["key", "window_start"]), "key", "window_start") == expected
+
+
+@BOTH
+def test_versions_and_which_of_them_held(streams: KafkaStreams, isolation: Any) -> None:
+    store = streams.store("versions", ReadOnlyVersionedStore, isolation=isolation)
+    whole = rows(store.to_arrow(), "key", "valid_from", "valid_to", "value")
+    assert whole == [("a", 10, 20, "one"), ("a", 20, None, "three"), ("b", 15, 30, "two")]
+    for time in (0, 10, 14, 15, 19, 20, 29, 30, 10**5):
+        held = [(key, row.value) for key in "ab" if (row := store.get(key, as_of_ms=time)) is not None]
+        assert rows(store.to_arrow(as_of_ms=time).select(["key", "value"]), "key", "value") == held
+
+
+def test_what_is_in_memory_is_a_table_too(streams: KafkaStreams) -> None:
+    until(lambda: total(streams.store("in-memory")) == 60)
+    columns = ["key", "value", "timestamp"]
+    assert rows(streams.store("in-memory").to_arrow(), *columns) == rows(streams.store("counts").to_arrow(), *columns)
+
+
+def test_fields_of_values_are_fields_of_a_struct(streams: KafkaStreams) -> None:
+    found = streams.store("orders").to_arrow()
+    expected = {key: dataclasses.asdict(row.value) for key, row in streams.store("orders").all()}
+    assert dict(zip(found["key"].to_pylist(), found["value"].to_pylist(), strict=True)) == expected
+
+
+def test_polars_takes_it(streams: KafkaStreams) -> None:
+    frame = streams.store("counts").to_polars()
+    assert isinstance(frame, polars.DataFrame)
+    assert frame["value"].sum() == 60
+
+
+def test_a_store_of_the_present_has_no_past(streams: KafkaStreams) -> None:
+    with pytest.raises(StateError, match="'counts' knows the present alone"):
+        streams.store("counts").to_arrow(as_of_ms=5)
+
+
+@BOTH
+def test_sql_joins_stores(streams: KafkaStreams, isolation: Any) -> None:
+    query = """
+        with large as (select key, value from counts where value > 8)
+        select key, large.value as count, orders.value.amount as amount from large join Orders using (key) order by key
+    """
+    found = streams.sql(query, isolation=isolation).to_pylist()
+    amounts = {key: row.value.amount for key, row in streams.store("orders").all()}
+    counts = {key: row.value for key, row in streams.store("counts").all()}
+    expected = [
+        {"key": key, "count": count, "amount": amounts[key]} for key, count in sorted(counts.items()) if count > 8
+    ]
+    assert found == expected
+    assert len(found) == 4
+
+
+def test_sql_of_a_time(streams: KafkaStreams) -> None:
+    assert streams.sql("select value from versions order by value", as_of_ms=15).column("value").to_pylist() == [
+        "one",
+        "two",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select * from nowhere", "nowhere"),
+        ("select key form counts", "syntax error"),
+        ("drop table counts", "SELECT"),
+        ("select * from read_csv('/etc/passwd')", "[Ff]ile"),
+        ("select * from '/etc/passwd'", "passwd"),
+        ("select * from rows", "rows"),
+        ("select nothing from counts", "nothing"),
+    ],
+)
+def test_sql_that_has_no_answer(streams: KafkaStreams, query: str, said: str) -> None:
+    with pytest.raises(StateError, match=f"no answer: .*{said}(?s:.*)stores are: counts, in-memory, orders"):
+        streams.sql(query)
+
+
+def test_sql_writes_no_file(streams: KafkaStreams, tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="no answer"):
+        streams.sql(f"copy counts to '{tmp_path / 'counts.csv'}'")
+    assert not (tmp_path / "counts.csv").exists()
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("seed", range(4))
+def test_the_rows_of_a_view_are_those_of_the_store_at_the_commit(tmp_path: Path, kind: str, seed: int) -> None:
+    builder, put, _ = KINDS[kind]
+    draw, state = random.Random(seed), open_task_state([builder], tmp_path)
+    for end in range(1, 4):
+        for _ in range(draw.randrange(1, 80)):
+            time = draw.randrange(40) * 5 * draw.randrange(1, 5)
+            put(state.stores["s"], draw.choice(KEYS), time, draw.choice([None, 1, 2, 3, 4]))
+        commit(state, end)
+        expected = as_table([held_by(state.stores["s"])], None)
+        put(state.stores["s"], KEYS[0], 700, 5)
+        with state.committed.reading() as view:
+            found = as_table([held_by(view.store("s"))], None)
+        assert found.schema == expected.schema
+        assert rows(found, *expected.column_names) == rows(expected, *expected.column_names)
+        assert found.num_rows
+    state.close()
