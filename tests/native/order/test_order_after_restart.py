@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from time import sleep
 
 import kstreams as ks
 from kstreams import StreamThreadExceptionResponse as Response
-from tests.native.world import WAIT_S, World
+from tests.native.world import WAIT_S, World, until
 
 TEXTS = {"key": str, "value": str}
 COMMITS_AT, FAILS_AT = 45, 55
@@ -63,3 +65,25 @@ def test_a_later_run_merges_by_the_times_that_were_written_before_it(world: Worl
         world.run(builder.build(), once=True)
     # partition 0 had come to time 100 before: its late record follows what partition 1 wrote up to then
     assert [row.timestamp for row in world.rows("out")] == [10, 100, 60, 50]
+
+
+def test_a_stop_at_the_last_record_of_a_slice_leaves_the_order_as_it_is(world: World) -> None:
+    world.create("in", 2)
+    for partition in (0, 1):
+        world.write("in", [("k", str(partition), time) for time in range(60)], partition)
+
+    def stop_at_the_end(key: str, value: str) -> None:
+        if (value, len(seen)) == ("1", 119):
+            threading.Thread(target=streams.close).start()
+            until(lambda: streams.state.name == "PENDING_SHUTDOWN")
+            sleep(0.1)  # its threads are told a moment later
+        seen.append(value)
+
+    builder, seen = ks.StreamsBuilder(), list[str]()
+    kept = builder.stream("in", **TEXTS).peek(stop_at_the_end)
+    kept.repartition(name="all", partitions=1).to("out", **TEXTS)
+    streams = world.streams(builder.build(), processing_guarantee="exactly_once_v2")
+    streams.start(until_end=True)
+    assert streams.wait(WAIT_S)
+    world.run(builder.build(), processing_guarantee="exactly_once_v2")
+    assert [row.timestamp for row in world.rows("out")] == sorted([*range(60), *range(60)])

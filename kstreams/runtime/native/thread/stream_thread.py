@@ -317,15 +317,17 @@ class StreamThread:
             is_full = self._schedule.is_memory_full(self.tasks)
             if task.task.commit_requested or is_full or clock.now_ms() - started_ms > _TURN_MS:
                 break
-        if self.stopping.is_set():
-            return worked
+        if not self.stopping.is_set():
+            self._pass_time(task)
+        task.task.send()  # at a stop too: what its sub-topology wrote of a slice is put in order as a whole
+        return worked
+
+    def _pass_time(self, task: ActiveTask) -> None:
         begun = monotonic()
         if task.punctuate():
             self.sensors.punctuate.took(begun)
         if self._job.bounds is None:
             task.pass_time()
-        task.task.send()
-        return worked
 
     def _run_once(self, task: ActiveTask) -> bool:
         begun = monotonic()
