@@ -19,6 +19,7 @@ from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.cluster.session import session_for_steps
 from kstreams.runtime.spark.cluster.shipping import pack
+from kstreams.runtime.spark.cluster.slots import task_slots
 from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.feeding import Feeding
@@ -201,7 +202,7 @@ class SparkRunner:
         if Ability.COORDINATOR in self._log.abilities:
             return CoordinatedCommits(self._log, committed, output, timeout_ms)
         rows = StagedRows(place, self._settings.conf)
-        publishers = min(len(sources), self._session.sparkContext.defaultParallelism)
+        publishers = min(len(sources), task_slots(self._session))
         publication = Publication(output.home, rows, group, self._checkpoint.id, tuple(sources), timeout_ms)
         commits = PositionCommits(self._log, group, self._clock)
         publishing = partial(publish, self._session, publication)

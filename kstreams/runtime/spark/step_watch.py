@@ -61,6 +61,7 @@ class StepWatch:
         self._step, self._ranges = 0, dict[TopicPartition, tuple[int, int]]()
         self._began_ms = self._ended_ms = clock.now_ms()
         self._runs = False
+        self._stream_times = dict[str, int]()
         self._kinds: dict[str, Any] = {}
 
     def begin(self, step: int, ranges: OffsetRanges) -> None:
@@ -79,13 +80,15 @@ class StepWatch:
         now_ms = self._clock.now_ms()
         between, took = max(now_ms - self._ended_ms, 1), max(now_ms - self._began_ms, 1)
         self._ended_ms = now_ms
+        for report in reports:
+            self._stream_times |= report.stream_times
         said = {
             **self._of_query,
             "timestamp": _at(self._began_ms),
             "batchId": self._step // 2,
             "batchDuration": took,
-            "durationMs": {"triggerExecution": took},
-            "eventTime": {},
+            "durationMs": {"addBatch": took, "triggerExecution": took},
+            "eventTime": self._event_time(),
             "stateOperators": [self._store(name, progress) for name in sorted(progress.stores)],
             "sources": [_source(self._ranges, reports, between, took) | {"metrics": _dropped(progress)}],
             "sink": {"description": "topics", "numOutputRows": sum(written_records(reports).values()), "metrics": {}},
@@ -100,6 +103,11 @@ class StepWatch:
             self._post(
                 "QueryTerminatedEvent", {**of_run, "exception": error and str(error), "errorClassOnException": None}
             )
+
+    def _event_time(self) -> dict[str, str]:
+        """The tasks' stream times, which stand in for a watermark; the lowest is what Spark's own would follow."""
+        times = self._stream_times.values()
+        return {"watermark": _at(min(times)), "max": _at(max(times))} if times else {}
 
     def _store(self, name: str, progress: SparkProgress) -> dict[str, Any]:
         size, users = progress.stores[name], self._operators.get(name, ())

@@ -71,6 +71,8 @@ def test_listeners_hear_of_stores_and_of_dropped_records(spark: Any, tmp_path: P
     assert last.stateOperators[0].numRowsTotal > 0
     assert last.stateOperators[0].memoryUsedBytes > 0
     assert last.stateOperators[0].numRowsDroppedByWatermark == 1
+    assert last.eventTime["watermark"] == "1970-01-01T00:00:00.025Z"
+    assert "addBatch" in last.durationMs  # what the UI draws
     assert [count for name, count in last.sources[0].metrics.items() if "late" in name] == ["1"]
 
 

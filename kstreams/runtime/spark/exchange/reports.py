@@ -81,6 +81,8 @@ class TaskReport(msgspec.Struct, frozen=True):
         The task itself, if it has nothing to do before its next record.
     stores : dict of str to StoreSize
         Its stores.
+    stream_times : dict of str to int
+        The highest timestamp (ms) that the task has processed, unless it has processed nothing yet.
     """
 
     dropped: list[tuple[str, str, int]] = []
@@ -92,6 +94,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     states: dict[str, StateVersion] = {}
     resting: list[str] = []
     stores: dict[str, StoreSize] = {}
+    stream_times: dict[str, int] = {}
 
 
 def report(partition: int, said: TaskReport) -> Block:

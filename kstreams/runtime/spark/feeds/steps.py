@@ -13,6 +13,7 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.errors import KStreamsError
 from kstreams.processor.topology.feeds import Feed
+from kstreams.runtime.spark.cluster.slots import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, Block, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, describe, report, taken_reports
 from kstreams.runtime.spark.feeds.records import records_of
@@ -41,8 +42,9 @@ class FeedSteps:
     def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows."""
         assert given.rows is not None
-        slots = given.rows.sparkSession.sparkContext.defaultParallelism
-        records = records_of(given.rows, self._feed, self._partitions, self._clock.now_ms(), slots)
+        records = records_of(
+            given.rows, self._feed, self._partitions, self._clock.now_ms(), task_slots(given.rows.sparkSession)
+        )
         written = records.mapInArrow(_written(self._topic, given.output), BLOCK_SCHEMA)
         return written, taken_reports(written), AppliedStep(given.number)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from kstreams.runtime.spark.cluster.slots import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_in, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, report
 from kstreams.runtime.spark.io.from_log import LogRecords
@@ -66,7 +67,7 @@ def reports_of_reading(
     wanted = [each for topic in topics for each in grown if each.topic == topic]
     if not wanted:
         return []
-    blocks = control_blocks(session, len(wanted), session.sparkContext.defaultParallelism)
+    blocks = control_blocks(session, len(wanted), task_slots(session))
     return [blocks.mapInArrow(_counted_in_arrow(home, wanted, frozenset(missing)), BLOCK_SCHEMA)]
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.processor.topology.processing_order import in_cycles, processing_order
+from kstreams.runtime.spark.cluster.slots import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, as_rows
 from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports
 from kstreams.runtime.spark.io.control_blocks import control_blocks, reports_of_reading
@@ -57,11 +58,8 @@ class SubTopologyChain:
         self._session, self._program, self._packed, self._plan = session, program, packed, plan
         self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.streaming]
         self._circles = in_cycles(program.upstream)
-        self._slots = session.sparkContext.defaultParallelism
+        self._controls: dict[tuple[int, int], DataFrame] = {}
         self._globals = [sub.id for sub in program.sub_topologies if sub.is_global]
-        self._controls = {
-            number: control_blocks(session, count, self._slots) for number, count in program.tasks.items()
-        }
         self._partition = F.col("partition")
         self._read = frozenset().union(*program.upstream.values())
         self._carried = frozenset() if program.delta else self._only_read_by_tasks()
@@ -137,13 +135,19 @@ class SubTopologyChain:
         self, number: int, ranges: OffsetRanges, handed_over: list[DataFrame], step: Step, output: StepOutput
     ) -> DataFrame:
         count, topics = self._program.tasks[number], self._external(number)
-        slots, read = min(self._slots, count), [ranges_of_task(ranges, topics, p) for p in range(count)]
-        given = self._controls[number]
+        slots, read = min(task_slots(self._session), count), [ranges_of_task(ranges, topics, p) for p in range(count)]
+        given = self._control(count, slots)
         if handed_over:
             given = _united([given, *handed_over]).repartitionById(slots, self._partition % slots)
             given = given.sortWithinPartitions(self._partition)
         needed = step.only({number, *self._globals})
         return given.mapInArrow(tasks_in_arrow(self._packed, number, needed, output.writer, read), BLOCK_SCHEMA)
+
+    def _control(self, count: int, slots: int) -> DataFrame:
+        """The same from step to step, as long as the cluster has the same size."""
+        if (count, slots) not in self._controls:
+            self._controls[count, slots] = control_blocks(self._session, count, slots)
+        return self._controls[count, slots]
 
     def _handed_over(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
         """The blocks of repartition topics that sub-topologies before this one wrote in this step.

@@ -188,7 +188,9 @@ class _Run:
         wrote = collector.written, collector.handed_over, self._writer.prepare()
         task = str(self._id)
         resting = [] if self._task.deadlines() else [task]
-        return TaskReport(dropped, None, self._task.records_in, *wrote, {task: self._version}, resting, self._sizes)
+        times = {} if self._task.stream_time < 0 else {task: self._task.stream_time}
+        states = {task: self._version}
+        return TaskReport(dropped, None, self._task.records_in, *wrote, states, resting, self._sizes, times)
 
     def _stamped(self, batch: Batch) -> Batch:
         return self._task.stamp(self._numbered(batch))
