@@ -81,6 +81,10 @@ class EngineModule(Protocol):
         """Go on from what an engine has exported."""
         ...
 
+    def sql(self, topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> Any:
+        """An Arrow table: the answer of the stores to a SELECT."""
+        ...
+
 
 def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> App:
     """Load an application from its file.
@@ -228,18 +232,29 @@ def import_state(app: App, folder: str | Path, engine: str = "native", *, replac
     return engine_of(engine).import_state(app.topology, app.config, Path(folder), replace=replace)
 
 
-def sql(app: App, query: str, as_of_ms: int | None = None) -> Any:
-    """An Arrow table: what the stores of an application that the native engine ran, and that is stopped, answer.
+def sql(app: App, query: str, as_of_ms: int | None = None, engine: str = "native", *, step: int | None = None) -> Any:
+    """An Arrow table: what the stores of an application answer, as its last commit or a step on Spark left them.
 
-    `KafkaStreams.sql` asks a running one.
+    On the native engine the application has to be stopped; `KafkaStreams.sql` asks a running one.
+
+    Parameters
+    ----------
+    app : App
+    query : str
+        A SELECT.
+    as_of_ms : int, optional
+        Versions that held at this time; windows and sessions that contain it.
+    engine : str
+        The one that ran it.
+    step : int, optional
+        Of Spark, counted from 0; by default the last one.
 
     Raises
     ------
     StateError
-        When it runs, has no state on this machine, or DuckDB cannot answer.
+        When it runs, has no state, does not keep the step, or DuckDB cannot answer.
     """
-    engine: Any = importlib.import_module(ENGINES["native"])
-    return engine.sql(app.topology, app.config, query, as_of_ms)
+    return engine_of(engine).sql(app.topology, app.config, query, as_of_ms, step)
 
 
 def engine_of(name: str) -> EngineModule:

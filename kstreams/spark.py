@@ -8,5 +8,6 @@ from kstreams.runtime.spark.cluster.session import suitable_session as session
 require_pyspark()
 from kstreams.runtime.spark.feeds.tables import delta, parquet  # noqa: E402
 from kstreams.runtime.spark.run import SparkRun, start  # noqa: E402
+from kstreams.runtime.spark.step_stores import StepStores  # noqa: E402
 
-__all__ = ["SparkRun", "delta", "parquet", "session", "start"]
+__all__ = ["SparkRun", "StepStores", "delta", "parquet", "session", "start"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kstreams.clock import SystemClock
 from kstreams.config import Config
-from kstreams.errors import StateError
+from kstreams.errors import ConfigError, StateError
 from kstreams.garbage_collection import infrequent_garbage_collection
 from kstreams.log import home_of
 from kstreams.processor.topology.topology import Topology
@@ -119,8 +119,10 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
     return bundle
 
 
-def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None) -> pa.Table:
+def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
     """What the stores of an application that does not run answer; raises StateError while it runs."""
+    if step is not None:
+        raise ConfigError("steps are those of Spark: leave --step out, or add --engine spark")
     with StoppedStores(topology, config) as stores:
         return answer(query, topology.stores, lambda name: stores.store(name).to_arrow(as_of_ms))
 

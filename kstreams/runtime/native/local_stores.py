@@ -10,10 +10,11 @@ from kstreams.errors import StateError
 from kstreams.murmur2 import partition_of
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.queries.partitions import CommittedPartition, CurrentPartition, GlobalPartition
+from kstreams.runtime.native.queries.partitions import CurrentPartition, GlobalPartition
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.state.api import StoreBuilder
+from kstreams.state.committed_partition import CommittedPartition
 from kstreams.state.queries import FailureReason, QueryResult, StateQuery, result_of
 from kstreams.state.read_only_store import PartitionOf, Position, StorePartition
 

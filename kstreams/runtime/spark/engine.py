@@ -12,11 +12,13 @@ from kstreams.runtime.spark.cluster.session import require_pyspark
 from kstreams.runtime.spark.driver_lock import driver_lock
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kstreams.processor.topology.topology import Topology
     from kstreams.runtime.forgotten import Forgotten
     from kstreams.state.bundle import Bundle
 
-__all__ = ["explain", "export_state", "import_state", "reset", "run"]
+__all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
 
 WAIT_SECONDS = 0.2
 
@@ -115,3 +117,11 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
         take(topology, config, log, bundle, replace=replace)
     return bundle
+
+
+def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
+    """What the stores answered after a step (by default the last); the application may run."""
+    from kstreams.runtime.spark.step_stores import StepStores
+
+    with StepStores(topology, config, step) as stores:
+        return stores.sql(query, as_of_ms)

@@ -84,6 +84,14 @@ def test_old_manifests_go_those_of_the_last_two_steps_stay(storage: CheckpointSt
     assert len(list((tmp_path / "manifests").iterdir())) == 3
 
 
+def test_manifests_go_back_as_many_steps_as_are_asked_for(storage: CheckpointStorage) -> None:
+    manifests = Manifests(storage, batches=3)
+    steps = published(manifests, 20)  # two of each batch
+    assert [found.step for found in manifests.history(steps[-1])] == [19, 18, 17, 16, 15, 14, 13]
+    assert [found.step for found in manifests.history(steps[-4])] == [16, 15, 14, 13]
+    assert not list(manifests.history(AppliedStep()))
+
+
 def test_of_two_drivers_that_plan_a_step_both_take_one_plan(storage: CheckpointStorage) -> None:
     found: list[StepPlan] = []
     plans = [threading.Thread(target=lambda now=now: found.append(_plan(storage, now))) for now in range(8)]

@@ -10,10 +10,10 @@ from kstreams.errors import StateError, TopologyError
 from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
 from kstreams.processor.topology.topology import SubTopology, Topology
-from kstreams.runtime.native.queries.partitions import CommittedPartition
 from kstreams.runtime.native.state.locks import lock_alone, state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.state import StateLimits, TaskState, open_task_state
+from kstreams.state.committed_partition import CommittedPartition
 from kstreams.state.read_only_store import ReadOnlyStore
 
 

@@ -9,7 +9,8 @@ together, whatever lies in the checkpoint beside that, and a driver that the log
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -56,10 +57,12 @@ class Manifests:
     Parameters
     ----------
     storage : CheckpointStorage
+    batches : int
+        For how many steps back manifests are kept; those of the last two are in any case.
     """
 
-    def __init__(self, storage: CheckpointStorage) -> None:
-        self._storage, self._folder = storage, StepFolder(storage, MANIFESTS)
+    def __init__(self, storage: CheckpointStorage, batches: int = 0) -> None:
+        self._storage, self._folder, self._batches = storage, StepFolder(storage, MANIFESTS), batches
         self._last = AppliedStep(), StepManifest()
 
     def get(self, step: AppliedStep) -> StepManifest:
@@ -74,12 +77,20 @@ class Manifests:
             self._last = step, self._read(step)
         return self._last[1] if step.number != NO_STEP else StepManifest()
 
+    def history(self, step: AppliedStep) -> Iterator[StepManifest]:
+        """The manifests from a step back, as far as they are kept."""
+        kept = set(self._storage.names(MANIFESTS))
+        while step.number != NO_STEP and Path(self._folder.path(step.number, step.manifest)).name in kept:
+            yield (manifest := self._read(step))
+            step = manifest.parent
+
     def publish(self, manifest: StepManifest) -> AppliedStep:
-        """Write a manifest; what the log is to commit. Those go that only steps before the parent need."""
+        """Write a manifest; what the log is to commit. Those go that nobody may ask for any more."""
         raw = msgspec.json.encode(manifest)
         made = AppliedStep(manifest.step, _digest(raw))
         self._storage.write(self._folder.path(made.number, made.manifest), raw)
-        self._folder.keep(made.number, made.manifest, oldest=self.get(manifest.parent).parent.number)
+        oldest = min(self.get(manifest.parent).parent.number, made.number - 2 * self._batches)
+        self._folder.keep(made.number, made.manifest, oldest=oldest)
         self._last = made, manifest
         return made
 

@@ -55,7 +55,8 @@ class TaskSteps:
         *,
         bounded: bool,
     ) -> None:
-        self._chain, self._plans, self._manifests = chain, StepPlans(storage), Manifests(storage)
+        self._chain, self._plans = chain, StepPlans(storage)
+        self._manifests = Manifests(storage, program.snapshot_every)  # as far back as states surely reach
         self._globals, self._program, self._clock, self._bounded = global_tables, program, clock, bounded
         self._newest: int | None = None
         self._resting = frozenset[str]()

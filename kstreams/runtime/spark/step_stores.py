@@ -1,0 +1,120 @@
+"""`StepStores`: the stores of an application on Spark as a step has left them, read from its checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import pyarrow as pa
+
+from kstreams.config import Config
+from kstreams.errors import StateError
+from kstreams.log import home_of
+from kstreams.log.api import Log
+from kstreams.processor.topology.built import built
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.spark.io.committed_steps import CommittedSteps
+from kstreams.runtime.spark.prepared import Prepared, prepare
+from kstreams.runtime.spark.steps import AppliedStep
+from kstreams.runtime.spark.tasks.local_state import opened_state
+from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest
+from kstreams.runtime.spark.tasks.state_files import state_files
+from kstreams.state.committed_partition import CommittedPartition
+from kstreams.state.read_only_store import ReadOnlyStore
+from kstreams.state.tables.sql import answer
+
+
+class StepStores:
+    """The stores of one step, made anew in a folder of this machine; the application may run meanwhile.
+
+    Parameters
+    ----------
+    topology : StreamsBuilder, Topology, or a function that returns one
+    config : Config or mapping
+        As the application runs with.
+    step : int, optional
+        Counted from 0; by default the last one.
+
+    Raises
+    ------
+    StateError
+        When nothing was processed, or the checkpoint does not keep the step any more.
+    """
+
+    def __init__(self, topology: Any, config: Config | Mapping[str, Any] | None, step: int | None = None) -> None:
+        settings = Config.of(config)
+        self._topology = built(topology, settings, "kstreams.spark.StepStores")
+        with home_of(settings).open(settings) as log:
+            self._prepared = prepare(self._topology, settings, log)
+            self._manifest = _manifest(self._prepared, log, step)
+        self._resources, self._open = ExitStack(), dict[str, CommittedPartition]()
+        self._folder = Path(self._resources.enter_context(TemporaryDirectory(prefix="kstreams-step-")))
+
+    @property
+    def step(self) -> int:
+        """The step that they are of."""
+        return self._manifest.step // 2
+
+    def store(self, name: str) -> ReadOnlyStore:
+        """A store with the reading methods of its kind, over all its partitions.
+
+        Raises
+        ------
+        StateError
+            When Spark itself keeps it, or its kind cannot be read from bytes.
+        """
+        builder = self._topology.stores[name]
+        (sub,) = (sub for sub in self._topology.sub_topologies if builder in sub.stores)
+        if sub.id in self._prepared.plan.streaming:
+            raise StateError(
+                f"the store {name!r} is in the state of Spark's own query: run with spark.kstreams.path=auto"
+            )
+        if not builder.kind.reads_committed:
+            raise StateError(f"the store {name!r} is of a kind that is read only while the application runs")
+        tasks = sorted(task for task in map(TaskId.parse, self._manifest.states) if task.sub_topology == sub.id)
+        found: ReadOnlyStore = builder.kind.view(name, [self._partition(name, task) for task in tasks])
+        return found
+
+    def sql(self, query: str, as_of_ms: int | None = None) -> pa.Table:
+        """The answer of DuckDB to a SELECT over the stores, each a table of its name; as `KafkaStreams.sql`."""
+        return answer(query, self._topology.stores, lambda name: self.store(name).to_arrow(as_of_ms))
+
+    def close(self) -> None:
+        """Delete the folder."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _partition(self, name: str, task: TaskId) -> CommittedPartition:
+        """One store of a task, made from its state files."""
+        place, program = f"{task}-{name}", self._prepared.program
+        if place not in self._open:
+            builder = replace(self._topology.stores[name], store="rocksdb")
+            files, version = state_files(program, task.sub_topology, task.partition), self._manifest.states[str(task)]
+            opened = opened_state(self._folder / place, files, [builder], version, caching=False, limits=program.limits)
+            stores = self._resources.enter_context(opened).stores
+            self._open[place] = CommittedPartition(task.partition, stores.committed, name)
+        return self._open[place]
+
+
+def _manifest(prepared: Prepared, log: Log, step: int | None) -> StepManifest:
+    last = CommittedSteps(log, prepared.group, prepared.sources, prepared.checkpoint.id).last()
+    if last == AppliedStep():
+        raise StateError(f"The application {prepared.program.application_id!r} has processed nothing on Spark.")
+    kept = list(Manifests(prepared.checkpoint.storage).history(last))
+    for manifest in kept:
+        if step is None or manifest.step // 2 == step:
+            return manifest
+    steps = f"{kept[-1].step // 2} to {kept[0].step // 2}" if kept else "none"
+    raise StateError(
+        f"The checkpoint {prepared.checkpoint.storage.location} does not keep step {step}: it keeps {steps} "
+        "(spark.kstreams.snapshot.every says how many)."
+    )
