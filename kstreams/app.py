@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -121,6 +121,7 @@ def run(
     once: bool = False,
     until_end: bool = False,
     on_progress: Callable[[Any], None] | None = None,
+    around: Callable[[Any], AbstractContextManager[None]] | None = None,
 ) -> signal.Signals | None:
     """Run an application until SIGINT or SIGTERM, or until its input ends.
 
@@ -135,6 +136,8 @@ def run(
         Process what the topics hold now as if nothing ever followed: close what is open, then stop.
     on_progress : callable, optional
         Called with the progress about once a second, and once at the end.
+    around : callable, optional
+        Gives, of the `KafkaStreams` that runs natively, what is entered before its start and left after its end.
 
     Returns
     -------
@@ -148,7 +151,10 @@ def run(
     """
     runner = engine_of(engine)
     with stop_signals() as stop:
-        runner.run(app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress, stop=stop)
+        further = {} if around is None else {"around": around}
+        runner.run(
+            app.topology, app.config, once=once, until_end=until_end, on_progress=on_progress, stop=stop, **further
+        )
     return stop.signal
 
 

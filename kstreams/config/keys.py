@@ -222,6 +222,29 @@ _USED = (
         "Time between checks for new topics that match the pattern of a source.",
     ),
     Key("poll.ms", duration(0), 100, "Time for which a thread that is not busy waits for records."),
+    Key(
+        "application.server",
+        TEXT,
+        None,
+        "Where this process answers queries of other processes, as `host:port`; `kstreams run --serve` sets it.",
+    ),
+    Key(
+        "server.allowed.hosts",
+        NAMES,
+        (),
+        "Names by which the server of queries may be addressed, beside those of this machine and of its address.",
+        own=True,
+    ),
+    Key(
+        "server.token.file",
+        PATH,
+        None,
+        "File with the token of the server of queries, where processes on several machines share one. Default: a new "
+        "token below `state.dir`.",
+        own=True,
+    ),
+    Key("server.tls.certificate", PATH, None, "Certificate of the server of queries, in a PEM file.", own=True),
+    Key("server.tls.key", PATH, None, "Private key of that certificate, in a PEM file.", own=True),
     Key("client.id", TEXT, "", "Prefix of thread names; default: the application id."),
     Key(
         "default.key.serde",

@@ -12,7 +12,6 @@ def _unused(name: str, reason: str) -> Key:
 
 UNUSED = (
     _unused("allow.os.group.write.access", "only the owner may access state folders"),
-    _unused("application.server", "stores are read in the process that owns them"),
     _unused("built.in.metrics.version", "there is one version of metrics"),
     _unused("connections.max.idle.ms", "set it under `consumer.` or `producer.`"),
     _unused("default.client.supplier", "topics are accessed through kstreams.log"),

@@ -180,6 +180,7 @@ class Lowering:
             logging=materialized.logging and not mirrors,
             caching=materialized.caching,
             changelog_config=materialized.changelog_config,
+            queryable=materialized.queryable,
             **settings,
         )
         self.topology.add_state_store(store, is_global=is_global)

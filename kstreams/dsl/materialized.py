@@ -30,6 +30,9 @@ class Materialized:
         How long windows are kept; at least size + grace.
     history_retention : timedelta or int (ms), optional
         Makes the store versioned and says how far back it can look.
+    queryable : bool
+        Whether the server of queries (`kstreams.server`) answers questions of the store. Queries in the process need no
+        declaration.
 
     Raises
     ------
@@ -51,6 +54,7 @@ class Materialized:
     changelog_config: Mapping[str, str] = field(hash=False)
     retention_ms: int | None
     history_retention_ms: int | None
+    queryable: bool
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class Materialized:
         logging: bool | Mapping[str, str] = True,
         retention: Duration | None = None,
         history_retention: Duration | None = None,
+        queryable: bool = False,
     ) -> None:
         if store not in {None, "rocksdb", "memory"}:
             raise ValueError(f'a store is kept in "rocksdb" or "memory", not in {store!r}')
@@ -72,6 +77,7 @@ class Materialized:
         put(self, "changelog_config", dict(logging) if isinstance(logging, Mapping) else {})
         put(self, "retention_ms", _not_negative("retention", retention))
         put(self, "history_retention_ms", _not_negative("history_retention", history_retention))
+        put(self, "queryable", queryable)
 
     def named(self, name: str) -> Materialized:
         """The same under this name, unless it has one."""

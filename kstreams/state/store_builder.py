@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from kstreams.errors import StateError
@@ -130,7 +130,7 @@ class StoreBuilder:
     A store with a `source_topic` has that topic of the user's for its changelog, and none of its own. One that is
     `time_ordered` serves emission on close: it hides what has expired from `all` at once, but still finds what closes.
     The windows of a `sparse` one hardly share a start, so that its rows are grouped by key. `options` belong to kinds
-    that an application has registered.
+    that an application has registered. Of a `queryable` one the server of queries (`kstreams.server`) gives answers.
     """
 
     name: str
@@ -152,6 +152,18 @@ class StoreBuilder:
     source_topic: str | None = None
     make: Callable[[Any], CustomStore] | None = None  # custom: of its log, the store
     options: Mapping[str, Any] = field(default_factory=dict)
+    queryable: bool = False
+
+    def as_queryable(self) -> StoreBuilder:
+        """The same, and the server of queries (`kstreams.server`) answers questions of it.
+
+        Examples
+        --------
+        >>> from kstreams.state import Stores
+        >>> Stores.key_value("totals", key=str, value=int).as_queryable().queryable
+        True
+        """
+        return replace(self, queryable=True)
 
     @property
     def caches(self) -> bool:

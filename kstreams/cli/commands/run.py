@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +17,8 @@ from kstreams.cli.engine_name import EngineName
 from kstreams.cli.exit_status import INTERRUPTED
 from kstreams.cli.numbers import counted
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
+
+_ANY_PORT = "127.0.0.1:0"
 
 
 def run(
@@ -35,6 +41,12 @@ def run(
         bool,
         typer.Option("--reset", help="Delete offsets, state and internal topics first, to process all input again."),
     ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Answer queries over HTTP, at a free port of this machine.")
+    ] = False,
+    serve_at: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Answer queries there; port 0 takes a free one.")
+    ] = None,
     config: Settings = None,
 ) -> None:
     """Run an application until it is interrupted (Ctrl-C, SIGTERM), or until the input ends.
@@ -59,18 +71,37 @@ def run(
     from kstreams import app as application
     from kstreams.cli.progress import ProgressLine
 
+    address = serve_at or (_ANY_PORT if serve else None)
+    if address is not None and engine is not EngineName.NATIVE:
+        raise typer.BadParameter("the stores of the native engine alone answer over HTTP", param_hint="--serve")
     loaded = application.load_app(app, overrides(config, threads, state_dir, log_dir))
     if reset:
         application.reset(loaded, engine=engine.value)
     typer.echo(_beginning(loaded, engine, until_end or once, workers), err=True)
     if workers > 1:
-        ended_by = _run_workers(_command(app, threads, state_dir, log_dir, config), workers)
+        ended_by = _run_workers(_command(app, threads, state_dir, log_dir, address, config), workers)
     else:
-        line = ProgressLine()
-        ended_by = application.run(loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show)
+        line, (loaded, around) = ProgressLine(), _served(loaded, address)
+        ended_by = application.run(
+            loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show, around=around
+        )
         line.finish()
     if ended_by is signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], AbstractContextManager[None]] | None]:
+    """The application with its address, and what answers there while it runs; None where nothing is to answer."""
+    if address is None:
+        return app, None
+    from kstreams.server import Server
+
+    server = Server(address, app.config)
+
+    def tell(token: str) -> None:
+        typer.echo(f"queries at {server.url} with the token {token}", err=True)
+
+    return replace(app, config=server.config), partial(server.serving, on_start=tell)
 
 
 def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:
@@ -100,10 +131,15 @@ def _run_workers(command: list[str], count: int) -> signal.Signals | None:
 
 
 def _command(
-    app: str, threads: int | None, state_dir: Path | None, log_dir: Path | None, config: list[str] | None
+    app: str,
+    threads: int | None,
+    state_dir: Path | None,
+    log_dir: Path | None,
+    address: str | None,
+    config: list[str] | None,
 ) -> list[str]:
     """The arguments of `kstreams` with which each worker runs."""
-    named = {"--threads": threads, "--state-dir": state_dir, "--log-dir": log_dir}
+    named = {"--threads": threads, "--state-dir": state_dir, "--log-dir": log_dir, "--serve-at": address}
     options = [part for name, value in named.items() if value is not None for part in (name, str(value))]
     return ["run", app, *options, *(part for setting in config or () for part in ("-c", setting))]
 

@@ -84,6 +84,8 @@ class Client:
         Called when an error ends a thread.
     manager : TaskManager or None
         Its tasks; None before the start.
+    member : GroupMember or None
+        It in the group of the application; None in a bounded run, and before the start.
     paused : Event
         Set while no records are to be processed.
     """
@@ -91,7 +93,7 @@ class Client:
     def __init__(
         self, topology: Topology, config: Config, clock: Clock, log: Log | None, on_restore: OnRestore
     ) -> None:
-        self._topology, self._config, self._clock, self._given_log = topology, config, clock, log
+        self._topology, self.config, self._clock, self._given_log = topology, config, clock, log
         self._on_restore = on_restore
         self.restores: dict[tuple[str, str], RestoreProgress] = {}
         self.life, self.threads = Lifecycle(), list[StreamThread]()
@@ -106,7 +108,7 @@ class Client:
         self._former: list[Progress] = []  # of threads that were replaced
         self._is_reassigning = False
         self.manager: TaskManager | None = None
-        self._member: GroupMember | None = None
+        self.member: GroupMember | None = None
 
     def start(self, end: RunEnd = RunEnd.NEVER) -> None:
         """Check and create topics, load global tables, and start the threads."""
@@ -147,10 +149,10 @@ class Client:
         self._on_restore(progress)
 
     def _prepare(self, end: RunEnd) -> None:
-        self._config.warn_of_unused()
-        folder = lock_shared(self._config) if end is RunEnd.NEVER else lock_alone(self._config)
+        self.config.warn_of_unused()
+        folder = lock_shared(self.config) if end is RunEnd.NEVER else lock_alone(self.config)
         self._resources.callback(folder.release)
-        parts = self._topology, self._config, self._clock, self._given_log, self._restoring
+        parts = self._topology, self.config, self._clock, self._given_log, self._restoring
         self.job = job = open_job(*parts, self._resources, end, folder.path)
         self._make_threads(job)
         observed = job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals
@@ -160,7 +162,7 @@ class Client:
             threading.Thread(target=self._watch_sources, args=(job,), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
-        numbers = range(1, self._config["num.stream.threads"] + 1)
+        numbers = range(1, self.config["num.stream.threads"] + 1)
         self.manager = manager = TaskManager(job, numbers, self._tasks_changed)
         self._resources.callback(manager.close)
         self._committer = self._group(job)
@@ -174,12 +176,12 @@ class Client:
 
     def _made(self, number: int, job: Job, plans: Sequence[TaskPlan] = ()) -> StreamThread:
         assert self.manager is not None
-        name = f"{self._config['client.id'] or self._config.application_id}-StreamThread-{number}"
+        name = f"{self.config['client.id'] or self.config.application_id}-StreamThread-{number}"
         return StreamThread(name, number, job, self.manager, self._committer, plans, self.paused)
 
     def add_thread(self) -> str | None:
         """Start a further thread; its name, or None where none can be added: not running, or a bounded run."""
-        job, manager, member = self.job, self.manager, self._member
+        job, manager, member = self.job, self.manager, self.member
         if job is None or manager is None or member is None or not self.life.is_alive():
             return None
         with self._change:
@@ -193,7 +195,7 @@ class Client:
 
     def remove_thread(self, timeout: float) -> str | None:
         """Stop the thread that came last, when others have its tasks; its name, or None where it is to stay."""
-        manager, member, threads = self.manager, self._member, self.threads
+        manager, member, threads = self.manager, self.member, self.threads
         if manager is None or member is None or len(threads) < 2 or not self.life.is_alive():
             return None
         thread, until = threads[-1], monotonic() + timeout
@@ -214,18 +216,18 @@ class Client:
 
     def _group(self, job: Job) -> GroupCommits:
         """Who commits: a member of the group, or a run that is alone."""
-        process = process_state(job.process, self._config)
+        process = process_state(job.process, self.config)
         if job.bounds is not None:
             eos = job.exactly_once
-            alone = LoneRun(job.log, job.admin, self._config.application_id, process, transactional=eos)
+            alone = LoneRun(job.log, job.admin, self.config.application_id, process, transactional=eos)
             self._resources.callback(alone.close)
             return alone
-        if self._member is None:
-            rules, settings = assignment_rules(self._config), consumer_settings(self._config, "main")
-            parts = job.log, self._config.application_id, settings, process, rules, self._fail
-            self._member = GroupMember(*parts)
-            self._resources.callback(self._member.close)
-        return self._member
+        if self.member is None:
+            rules, settings = assignment_rules(self.config), consumer_settings(self.config, "main")
+            parts = job.log, self.config.application_id, settings, process, rules, self._fail
+            self.member = GroupMember(*parts)
+            self._resources.callback(self.member.close)
+        return self.member
 
     def _start_threads(self) -> None:
         assert self.manager is not None
@@ -233,8 +235,8 @@ class Client:
         self.manager.start(threads)
         for thread in threads:
             threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
-        if self._member is not None:
-            self._member.serve(self.manager)
+        if self.member is not None:
+            self.member.serve(self.manager)
         if not threads:
             self._end()
 
@@ -246,7 +248,7 @@ class Client:
             self._fail(self.life.failure)
 
     def _watch_sources(self, job: Job) -> None:
-        monitor = SourceMonitor(self._topology, self._config["metadata.max.age.ms"] / 1000, job.log)
+        monitor = SourceMonitor(self._topology, self.config["metadata.max.age.ms"] / 1000, job.log)
         try:
             monitor.watch(job.layout, self._stop_globals, self._reassign)
         except BaseException as error:
@@ -272,7 +274,7 @@ class Client:
         assert self.job is not None
         self.life.move(State.REBALANCING)
         with self.job.log.admin() as admin:
-            layout = prepare_topics(self._topology, self._config, admin)
+            layout = prepare_topics(self._topology, self.config, admin)
         tables, manager = self.job.global_tables, self.manager
         if manager is not None:
             manager.close()
@@ -304,7 +306,7 @@ class Client:
         try:
             return self._rebuilding(thread.run)
         except BaseException as error:
-            if isinstance(error, UncertainCommitError if self._member is None else _COMMITS_OF_MEMBERS):
+            if isinstance(error, UncertainCommitError if self.member is None else _COMMITS_OF_MEMBERS):
                 logger.warning("%s goes on from the last commit: %s", thread.name, error)
                 clear_frames(error)
                 return self.life.is_alive()
@@ -333,8 +335,8 @@ class Client:
         if response is StreamThreadExceptionResponse.REPLACE_THREAD and self.life.is_alive():
             return True
         self._fail(error)
-        if response is StreamThreadExceptionResponse.SHUTDOWN_APPLICATION and self._member is not None:
-            self._member.shut_down_others()
+        if response is StreamThreadExceptionResponse.SHUTDOWN_APPLICATION and self.member is not None:
+            self.member.shut_down_others()
         return False
 
     def _replacement(self, thread: StreamThread) -> StreamThread:

@@ -6,6 +6,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,13 +48,28 @@ def run(
     until_end: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
+    around: Callable[[KafkaStreams], AbstractContextManager[None]] | None = None,
 ) -> None:
     """Run until `stop` is set or the input ends; raises what ended it.
 
     Python collects garbage less often meanwhile. A program that runs a `KafkaStreams` itself keeps its own settings.
+    `around` gives what is entered before the start and left after the end, such as a server of queries.
     """
     stop = stop or threading.Event()
     streams = KafkaStreams(topology, config)
+    with nullcontext() if around is None else around(streams):
+        _run_to_end(streams, config, stop, on_progress, once=once, until_end=until_end)
+
+
+def _run_to_end(
+    streams: KafkaStreams,
+    config: Config,
+    stop: threading.Event,
+    on_progress: Callable[[Progress], None] | None,
+    *,
+    once: bool,
+    until_end: bool,
+) -> None:
     with infrequent_garbage_collection():
         streams.start(once=once, until_end=until_end)
         for tick in itertools.count(1):

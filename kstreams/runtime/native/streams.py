@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, TypeVar, overload
+from collections.abc import Mapping
+from typing import Any
 
-import pyarrow as pa
-
-from kstreams.batch import TopicPartition
 from kstreams.clock import Clock, SystemClock
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
@@ -20,35 +17,16 @@ from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics import Value, gathered
 from kstreams.runtime.native.hung_threads import places
-from kstreams.runtime.native.lifecycle import State, StateListener, ThreadState
-from kstreams.runtime.native.local_stores import Isolation, LocalStores, stored
+from kstreams.runtime.native.lifecycle import State, StateListener
 from kstreams.runtime.native.metrics.catalogue import MetricName
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
+from kstreams.runtime.native.stores.asked_stores import AskedStores
+from kstreams.runtime.native.stores.metadata import TaskMetadata, ThreadMetadata
 from kstreams.runtime.native.uncaught_exceptions import UncaughtExceptionHandler
-from kstreams.state.queries import StateQuery, StateQueryResult
-from kstreams.state.read_only_store import Position, ReadOnlyKeyValueStore, ReadOnlyStore
-from kstreams.state.tables.sql import answer
-
-View = TypeVar("View", bound=ReadOnlyStore)
 
 
-class TaskMetadata(NamedTuple):
-    """A task and its next offsets. Kafka Streams: `TaskMetadata`."""
-
-    task_id: str
-    next_offsets: Mapping[TopicPartition, int]
-
-
-class ThreadMetadata(NamedTuple):
-    """A stream thread, its tasks and its state. Kafka Streams: `ThreadMetadata`."""
-
-    name: str
-    tasks: tuple[TaskMetadata, ...]
-    state: ThreadState
-
-
-class KafkaStreams:
+class KafkaStreams(AskedStores):
     """Runs a topology in threads of this process. Kafka Streams: `KafkaStreams`.
 
     Parameters
@@ -92,20 +70,15 @@ class KafkaStreams:
         on_restore: OnRestore | None = None,
     ) -> None:
         settings = Config.of(config)
-        self._topology: Topology = built(topology, settings, "KafkaStreams")
-        refuse_feeds(self._topology.feeds, "native")
+        flow: Topology = built(topology, settings, "KafkaStreams")
+        refuse_feeds(flow.feeds, "native")
         self._application_id = settings.application_id
-        self._client = Client(self._topology, settings, clock or SystemClock(), log, on_restore or _ignore)
+        super().__init__(flow, Client(flow, settings, clock or SystemClock(), log, on_restore or _ignore))
 
     @property
     def error(self) -> BaseException | None:
         """What ended the application in state ERROR."""
         return self._client.error
-
-    @property
-    def state(self) -> State:
-        """The state now."""
-        return self._client.life.state
 
     def set_state_listener(self, listener: StateListener) -> None:
         """Call `listener(new, old)` at every change of state; only before `start`.
@@ -218,140 +191,6 @@ class KafkaStreams:
     def places(self) -> str:
         """The operators that stream threads are in at this moment: what a `close` waits for."""
         return places(self._client.threads)
-
-    @overload
-    def store(
-        self, name: str, *, isolation: Isolation = ..., partition: int | None = ..., stale: bool = ...
-    ) -> ReadOnlyKeyValueStore: ...
-    @overload
-    def store(
-        self,
-        name: str,
-        view: type[View],
-        *,
-        isolation: Isolation = ...,
-        partition: int | None = ...,
-        stale: bool = ...,
-    ) -> View: ...
-    def store(
-        self,
-        name: str,
-        view: type[ReadOnlyStore] | None = None,
-        *,
-        isolation: Isolation = "read_uncommitted",
-        partition: int | None = None,
-        stale: bool = False,
-    ) -> ReadOnlyStore:
-        """A store to query: all its local partitions as one; or a global store.
-
-        Kafka Streams: `store(StoreQueryParameters.fromNameAndType(name, type))`.
-
-        Parameters
-        ----------
-        name : str
-        view : type, default that of the store's kind
-            `ReadOnlyKeyValueStore`, `ReadOnlyWindowStore` or another class of `kstreams.state.read_only_store`: what a
-            type checker takes the store for; without it, a key-value store.
-        isolation : "read_uncommitted" or "read_committed"
-            Uncommitted updates included, as in Kafka Streams: the task answers, between two batches. Or what the last
-            commit left: the caller's thread reads it, and waits for nobody.
-        partition : int, optional
-            Only this one. Kafka Streams: `withPartition`.
-        stale : bool
-            Whether standbys answer too, for partitions that are not active here, also while the application rebalances.
-            Kafka Streams: `enableStaleStores`.
-
-        Raises
-        ------
-        StateError
-            When the application is not RUNNING, has no store of that name or not that partition of it, or the store is
-            of another kind.
-        """
-        local, builder = self._local_stores(stale=stale), stored(self._topology, name)
-        kind = builder.kind
-        if view is not None and not issubclass(kind.view, view):
-            raise StateError(f"the store {name!r} is a {kind.name} store: ask for it as {kind.view.__name__}")
-        partitions = local.partitions(builder, isolation, stale=stale)
-        wanted = [each for each in partitions if partition is None or each.number == partition]
-        if not wanted:
-            which = "no partition" if partition is None else f"not the partition {partition}"
-            raise StateError(f"this process has {which} of the store {name!r} now: others may have it")
-        found: ReadOnlyStore = kind.view(name, wanted, local.partition_of(builder))
-        return found
-
-    def sql(self, query: str, *, isolation: Isolation = "read_uncommitted", as_of_ms: int | None = None) -> pa.Table:
-        """The answer of DuckDB to a SELECT over stores, each a table of its name (see `ReadOnlyStore.to_arrow`).
-
-        Of each store it sees the partitions of this process. Each is read once, one store after the other: without
-        updates in between only when nothing is processed meanwhile.
-
-        Parameters
-        ----------
-        query : str
-            Names that are no plain words stand in double quotes: `select * from "orders-per-customer"`.
-        isolation : "read_uncommitted" or "read_committed"
-            As for `store`; what is committed is read without the tasks, so they work on meanwhile.
-        as_of_ms : int, optional
-            Of all stores only the versions that held at this time, or the windows and sessions that contain it.
-
-        Raises
-        ------
-        StateError
-            When DuckDB is not installed or cannot answer, or the application is not RUNNING.
-        """
-
-        def table_of(name: str) -> pa.Table:
-            view = self._topology.stores[name].kind.view
-            return self.store(name, view, isolation=isolation).to_arrow(as_of_ms)
-
-        return answer(query, self._topology.stores, table_of)
-
-    def query(
-        self,
-        store: str,
-        query: StateQuery,
-        *,
-        partitions: Collection[int] | None = None,
-        bound: Position | None = None,
-        require_active: bool = False,
-        isolation: Isolation = "read_uncommitted",
-    ) -> StateQueryResult:
-        """Ask a store a typed query, partition by partition. Kafka Streams: `query(StateQueryRequest)`.
-
-        Parameters
-        ----------
-        store : str
-        query : StateQuery
-            `KeyQuery` or another one of `kstreams.state.queries`.
-        partitions : collection of int, optional
-            Which to ask; without it all that are here.
-        bound : mapping of TopicPartition to int, optional
-            Offsets of input records: a partition answers when those up to these have taken part.
-        require_active : bool
-            Whether standbys may not answer.
-        isolation : "read_uncommitted" or "read_committed"
-            As for `store`. Standbys know only what is committed.
-
-        Returns
-        -------
-        StateQueryResult
-            The answer of each partition with its position, or why there is none.
-
-        Raises
-        ------
-        StateError
-            When the application is not started or has ended, or has no store of that name.
-        """
-        local, builder = self._local_stores(stale=True), stored(self._topology, store)
-        return StateQueryResult(
-            local.query(builder, query, partitions, bound or {}, isolation, require_active=require_active)
-        )
-
-    def _local_stores(self, *, stale: bool) -> LocalStores:
-        job, manager, is_moving = self._client.job, self._client.manager, self.state is State.REBALANCING
-        if job is None or not (self.state is State.RUNNING or (stale and is_moving)):
-            raise StateError(f"stores answer while the application is RUNNING; it is {self.state.value}")
-        return LocalStores(job, self._client.threads, manager.standby_tasks if manager else list)
 
     def metadata_for_local_threads(self) -> list[ThreadMetadata]:
         """The threads with their tasks and positions."""

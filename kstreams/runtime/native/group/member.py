@@ -22,7 +22,7 @@ from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import bury
-from kstreams.runtime.native.group.messages import Assignment, Pace, ProcessShare, ProcessState, Slice
+from kstreams.runtime.native.group.messages import Assignment, Pace, ProcessShare, ProcessState, Slice, owners
 from kstreams.runtime.native.group.next_assignment import next_assignment
 from kstreams.runtime.native.group.next_slice import is_settled, next_slice
 from kstreams.runtime.native.uncaught_exceptions import ApplicationShutdownError
@@ -144,6 +144,11 @@ class GroupMember:
         """The process has so many threads from now on."""
         with self._turn:
             self._process = msgspec.structs.replace(self._process, capacity=threads)
+
+    def known(self) -> tuple[dict[TaskId, str], dict[str, ProcessState]]:
+        """The member that runs each task, or may begin to; and what each member has told last."""
+        states = {state.member: state for state in list(self._topic.states.values())}
+        return owners(self._topic.latest, states), states
 
     def shut_down_others(self) -> None:
         """Ask all other processes of the application to stop."""

@@ -88,6 +88,8 @@ class ProcessState(msgspec.Struct, frozen=True):
         How many changelog records it lacks, by task.
     tags : dict of str to str
         Where it runs (`client.tag.*`).
+    server : str
+        Where it answers queries (`application.server`): host:port; empty when it does not.
     paces : dict of str to Pace
         How far its writers of repartition topics are, by sub-topology; without those of which one is not open yet.
     """
@@ -100,6 +102,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     standby: tuple[str, ...] = ()
     lags: dict[str, int] = {}
     tags: dict[str, str] = {}
+    server: str = ""
     paces: dict[str, Pace] = {}
 
     def as_client(self, active: frozenset[TaskId]) -> ClientState:

@@ -26,4 +26,6 @@ def assignment_rules(config: Config) -> AssignmentRules:
 def process_state(process: str, config: Config) -> ProcessState:
     """What a process tells of itself at its start."""
     tags = {name: str(value) for name, value in config.prefixed("client.tag.").items()}
-    return ProcessState(process, capacity=config["num.stream.threads"], tags=tags)
+    return ProcessState(
+        process, capacity=config["num.stream.threads"], tags=tags, server=config["application.server"] or ""
+    )

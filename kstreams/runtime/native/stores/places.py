@@ -1,0 +1,76 @@
+"""`StorePlaces`: in which processes of an application the partitions of stores are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kstreams.processor.topology.layout import TaskPlan
+from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.native.group.member import GroupMember
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.state.restore import changelog_of
+from kstreams.runtime.native.stores.metadata import HostInfo, LagInfo, PartitionHolders
+from kstreams.runtime.native.tasks.task_manager import TaskManager
+from kstreams.runtime.native.thread.stream_thread import StreamThread
+from kstreams.state.api import StoreBuilder
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlaces:
+    """Knows the places of stores, as the processes of the application have told.
+
+    Parameters
+    ----------
+    job : Job
+    manager : TaskManager
+    member : GroupMember or None
+        None where this process shares its tasks with nobody.
+    threads : sequence of StreamThread
+    """
+
+    job: Job
+    manager: TaskManager
+    member: GroupMember | None
+    threads: Sequence[StreamThread]
+
+    def holders(self, store: StoreBuilder) -> dict[int, PartitionHolders]:
+        """Who has each partition of a store, by number; -1 for a global store, which all have."""
+        own = HostInfo.of(self.job.config["application.server"] or "")
+        if store.name in self.job.global_tables.stores:
+            return {-1: PartitionHolders(own, ())}
+        tasks = [plan for plan in self.job.layout.tasks if store in plan.sub_topology.stores]
+        if self.member is None:
+            return {plan.partition: PartitionHolders(own, ()) for plan in tasks}
+        owners, states = self.member.known()
+        servers = {member: HostInfo.of(state.server) for member, state in states.items()}
+        standbys = {member: set(state.standby) for member, state in states.items()}
+        return {plan.partition: self._holders(plan, owners, servers, standbys) for plan in tasks}
+
+    @staticmethod
+    def _holders(
+        plan: TaskPlan,
+        owners: Mapping[TaskId, str],
+        servers: Mapping[str, HostInfo | None],
+        standbys: Mapping[str, set[str]],
+    ) -> PartitionHolders:
+        others = [servers[member] for member, tasks in standbys.items() if str(plan.id) in tasks]
+        active = servers.get(owners.get(plan.id, ""))
+        return PartitionHolders(active, tuple(sorted(host for host in others if host is not None)))
+
+    def local_lags(self) -> dict[str, dict[int, LagInfo]]:
+        """How far the stores of this process are in their changelogs, by store and partition."""
+        tasks = [task for thread in self.threads for task in list(thread.tasks)]
+        held = [(task.plan, task.state) for task in tasks]
+        held += [(standby.plan, standby.state) for standby in self.manager.standby_tasks()]
+        places = {
+            (store.name, plan.partition): (source, state.changelog_offset(store.name) or 0)
+            for plan, state in held
+            for store in plan.sub_topology.stores
+            if (source := changelog_of(store, plan, self.job.config.application_id)) is not None
+        }
+        ends = self.job.admin.end_offsets({source for source, _ in places.values()})
+        found: dict[str, dict[int, LagInfo]] = {}
+        for (name, number), (source, offset) in sorted(places.items()):
+            found.setdefault(name, {})[number] = LagInfo(offset, ends[source])
+        return found

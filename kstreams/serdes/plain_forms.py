@@ -1,0 +1,99 @@
+"""The plain forms of keys and values: what JSON can hold, and text as a person types it."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kstreams.errors import SerdeError
+from kstreams.record import Change, Window, Windowed
+from kstreams.serdes import (
+    BytesSerde,
+    ChangeSerde,
+    Serde,
+    SessionWindowedSerde,
+    StringSerde,
+    TimeWindowedSerde,
+    WindowRowSerde,
+    type_name,
+)
+
+
+def shown(value: Any) -> Any:
+    """A value as JSON can hold it, with names for the parts of a tuple that has them.
+
+    Examples
+    --------
+    >>> shown(Windowed("EWR", Window(0, 60)))
+    {'key': 'EWR', 'window': {'start_ms': 0, 'end_ms': 60}}
+    """
+    if isinstance(value, bytes):
+        return in_base64(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    names = getattr(value, "_fields", None)
+    if names is None:
+        return value
+    return {name: shown(part) for name, part in zip(names, value, strict=True)}
+
+
+def in_base64(data: bytes) -> dict[str, str]:
+    """Bytes that are no text."""
+    return {"base64": base64.b64encode(data).decode()}
+
+
+def from_text(serde: Serde[Any], text: str) -> Any:
+    """The value that a line names."""
+    if type(serde) is StringSerde:
+        return text
+    if type(serde) is BytesSerde:
+        return from_base64(text)
+    try:
+        if serde.type is Any or type(serde) in _IN_PARTS:
+            return from_json(serde, msgspec.json.decode(text))
+        return msgspec.convert(text, serde.type, strict=False)
+    except msgspec.DecodeError as error:
+        why = "" if "Expected" in str(error) else f": {error}"
+        raise SerdeError(f"{text!r} cannot be read as {type_name(serde)}{why}") from None
+
+
+def from_json(serde: Serde[Any], value: Any) -> Any:
+    """The value that a piece of JSON stands for."""
+    in_parts = _IN_PARTS.get(type(serde))
+    try:
+        if in_parts is not None:
+            return in_parts(serde, value)
+        return msgspec.convert(value, serde.type, strict=not isinstance(value, str) or serde.type is not float)
+    except (msgspec.ValidationError, LookupError, TypeError, AttributeError):
+        hint = ": write it as `consume --json` prints it" if in_parts else ""
+        raise SerdeError(f"{value!r} cannot be read as {type_name(serde)}{hint}") from None
+
+
+def _windowed(serde: Any, value: Any) -> Windowed[Any]:
+    window = msgspec.convert(value["window"], dict[str, int])
+    return Windowed(from_json(serde.inner, value["key"]), Window(window["start_ms"], window["end_ms"]))
+
+
+def _change(serde: Any, value: Any) -> Change[Any]:
+    new, old = (None if value.get(of) is None else from_json(serde.inner, value[of]) for of in ("new", "old"))
+    return Change(new, old, value.get("is_latest", True))
+
+
+_IN_PARTS: dict[type[Any], Callable[[Any, Any], Any]] = {
+    TimeWindowedSerde: _windowed,
+    SessionWindowedSerde: _windowed,
+    WindowRowSerde: _windowed,
+    ChangeSerde: _change,
+}
+
+
+def from_base64(text: Any) -> bytes:
+    """The bytes that base64 stands for; raises SerdeError where it is none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError) as error:
+        raise SerdeError(f"{text!r} cannot be read as base64: {error}") from None

@@ -1,0 +1,195 @@
+"""`Asking`: gets the rows of a question, partition by partition, from whichever instance has them."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import NamedTuple
+
+from kstreams.errors import StateError
+from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
+from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.server.limits import Limits
+from kstreams.server.page import Page
+from kstreams.server.peers import Peers
+from kstreams.server.question import Cursor, Question
+from kstreams.server.readings import CountQuery, Identity, Row, RowsQuery, identity
+from kstreams.server.refusal import Refusal, moving
+from kstreams.server.work import Work
+from kstreams.state.queries import FailureReason, QueryResult, StateQuery
+from kstreams.state.read_only_store import Position
+
+logger = logging.getLogger(__name__)
+
+_ISOLATION_NAMES = {"read_committed": "committed", "read_uncommitted": "current"}
+
+
+class PartitionRows(NamedTuple):
+    """What one partition answers."""
+
+    rows: list[Row]
+    position: dict[str, int]
+    instance: str
+    has_more: bool
+
+
+class Asking:
+    """Asks the stores of an application.
+
+    Parameters
+    ----------
+    streams : KafkaStreams
+    peers : Peers
+    limits : Limits
+    """
+
+    def __init__(self, streams: KafkaStreams, peers: Peers, limits: Limits) -> None:
+        self.streams, self.limits, self._peers = streams, limits, peers
+        address = streams.config["application.server"] or ""
+        self.address, self.instance = HostInfo.of(address), address or "this process"
+        # Apart, so that instances that wait for each other have threads left to answer.
+        self.work, self._waits = Work(limits.concurrency), Work(limits.concurrency)
+
+    def close(self) -> None:
+        """Answer no more."""
+        self.work.close()
+        self._waits.close()
+
+    async def page(self, question: Question) -> Page:
+        """The rows of a question, up to its limit.
+
+        Raises
+        ------
+        Refusal
+            When a partition gives none now, or there is no such.
+        """
+        holders = await self._holders(question)
+        if question.asked.key is not None:
+            return await self._of_key(question, holders)
+        return await self._scan(question, holders)
+
+    async def count(self, question: Question) -> dict[str, object]:
+        """Roughly how many entries the partitions of a store have that are in this process."""
+        holders = await self._holders(question)
+        here = {number: each for number, each in holders.items() if self._host(question, each) is None}
+        found = [await self.work.do(partial(self._local, question, CountQuery(), n), question.seconds) for n in here]
+        position = {source: offset for each in found for source, offset in position_text(each.position).items()}
+        return {"count": sum(each.value for each in found), "partitions": list(here), "position": position}
+
+    async def _holders(self, question: Question) -> dict[int, PartitionHolders]:
+        try:
+            found = await self.work.do(lambda: self.streams.holders(question.store.name), question.seconds)
+        except StateError as error:
+            raise _not_now(question.store.name, error) from None
+        if question.partition is None:
+            return found
+        if question.partition not in found:
+            raise Refusal(404, "the store has no such partition")
+        return {question.partition: found[question.partition]}
+
+    async def _of_key(self, question: Question, holders: dict[int, PartitionHolders]) -> Page:
+        """Of the partition where the key should be; where it has nothing, of the first other one that has."""
+        found, cursor = _no_rows(question), question.cursor
+        for number in self._order(question, holders):
+            answer = await self._rows(
+                question, number, holders[number], None if cursor is None else cursor.after, question.limit
+            )
+            _add(found, number, answer)
+            if answer.rows:
+                found.next = Cursor(number, identity(answer.rows[-1])).text() if answer.has_more else None
+                break
+        return found
+
+    def _order(self, question: Question, holders: dict[int, PartitionHolders]) -> list[int]:
+        if question.cursor is not None:
+            return [number for number in holders if number == question.cursor.partition]
+        try:
+            home = self.streams.query_metadata_for_key(question.store.name, question.asked.key).partition
+        except StateError as error:
+            raise _not_now(question.store.name, error) from None
+        return sorted(holders, key=lambda number: (number != home, number))
+
+    async def _scan(self, question: Question, holders: dict[int, PartitionHolders]) -> Page:
+        """Of one partition after the other."""
+        found, cursor = _no_rows(question), question.cursor or Cursor(-1, None)
+        left = sorted(number for number in holders if number >= cursor.partition)
+        for number, following in zip(left, [*left[1:], None], strict=True):
+            after = cursor.after if number == cursor.partition else None
+            answer = await self._rows(question, number, holders[number], after, question.limit - len(found.rows))
+            _add(found, number, answer)
+            if answer.has_more:
+                found.next = Cursor(number, identity(answer.rows[-1])).text()
+            elif len(found.rows) == question.limit and following is not None:
+                found.next = Cursor(following, None).text()
+            if found.next is not None:
+                break
+        return found
+
+    async def _rows(
+        self, question: Question, number: int, holders: PartitionHolders, after: Identity | None, most: int
+    ) -> PartitionRows:
+        host = self._host(question, holders)
+        if host is None:
+            return await self.work.do(partial(self._local_rows, question, number, after, most), question.seconds)
+        asked = host, question.path, question.of_partition(number, after, most), question.seconds
+        page = await self._waits.do(partial(self._peers.page, *asked), question.seconds)
+        return PartitionRows(
+            page.rows, page.position, page.instances.get(str(number), str(host)), page.next is not None
+        )
+
+    def _host(self, question: Question, holders: PartitionHolders) -> HostInfo | None:
+        """Which instance to ask; None for this one."""
+        if question.is_local or holders.active in (None, self.address):
+            return None
+        return None if question.stale and self.address in holders.standbys else holders.active
+
+    def _local_rows(self, question: Question, number: int, after: Identity | None, most: int) -> PartitionRows:
+        reading, store = question.reading, question.store
+        find = reading.scan if question.asked.key is None else reading.by_key
+        assert find is not None, "a question that a kind does not know is refused when it is read"
+        found = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
+        if found.value is None:
+            raise Refusal(410, "the row where the page before ended is gone: begin anew, without a cursor")
+        rows = [reading.row(store, key, value) for key, value in found.value[:most]]
+        return PartitionRows(rows, position_text(found.position), self.instance, len(found.value) > most)
+
+    def _local(self, question: Question, query: StateQuery, number: int) -> QueryResult:
+        """The answer of a partition in this process."""
+        name, stale, isolation = question.store.name, question.stale, question.isolation
+        try:
+            found = self.streams.query(
+                name, query, partitions=[number], require_active=not stale, isolation=isolation
+            ).partitions[number]
+        except StateError as error:
+            raise _not_now(name, error) from None
+        if found.failure in _MOVING:
+            raise moving()
+        if found.failure is FailureReason.UNKNOWN_QUERY_TYPE:
+            raise Refusal(400, f"a {question.store.kind.name} store cannot be asked so")
+        if found.failure is not None:
+            logger.error("the store %s, partition %d: %s", name, number, found.message)
+            raise Refusal(500, "the store could not be read; the log of the application says why")
+        return found
+
+
+_MOVING = (FailureReason.NOT_PRESENT, FailureReason.NOT_ACTIVE, FailureReason.DOES_NOT_EXIST)
+
+
+def position_text(position: Position) -> dict[str, int]:
+    """A position as JSON can hold it."""
+    return {str(source): offset for source, offset in position.items()}
+
+
+def _no_rows(question: Question) -> Page:
+    return Page([], {}, {}, _ISOLATION_NAMES[question.isolation])
+
+
+def _add(page: Page, number: int, answer: PartitionRows) -> None:
+    page.rows += answer.rows
+    page.position |= answer.position
+    page.instances[str(number)] = answer.instance
+
+
+def _not_now(store: str, error: StateError) -> Refusal:
+    logger.info("no answer of the store %s: %s", store, error)
+    return moving("the application does not answer now: ask again")

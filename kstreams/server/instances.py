@@ -1,0 +1,108 @@
+"""Which instances of an application answer on this machine: a file for each, and the token that they share.
+
+They lie below the state folder of the application, for its owner alone. The token is made when the first instance
+starts, and is another one when none was left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kstreams.config import Config
+from kstreams.errors import ConfigError, StateError
+from kstreams.private import private_file, private_folder, write_private
+from kstreams.runtime.native.state.locks import state_folder
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """A process that answers."""
+
+    application_id: str
+    address: str
+    pid: int
+    is_tls: bool = False
+
+
+class Instances:
+    """The instances of an application on this machine.
+
+    Parameters
+    ----------
+    config : Config
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.folder = state_folder(config) / ".server"
+        self.token_file: Path = config["server.token.file"] or self.folder / "token"
+
+    def running(self) -> list[Instance]:
+        """Those whose process lives, by address."""
+        found = [msgspec.json.decode(path.read_bytes(), type=Instance) for path in self.folder.glob("*.json")]
+        return sorted((each for each in found if _lives(each.pid)), key=lambda each: each.address)
+
+    def token(self) -> str:
+        """The token of those that run.
+
+        Raises
+        ------
+        StateError
+            When there is none.
+        """
+        try:
+            return self.token_file.read_text().strip()
+        except FileNotFoundError:
+            raise StateError(f"no instance of {self._config.application_id} answers on this machine") from None
+
+    @contextmanager
+    def joined(self, instance: Instance) -> Iterator[str]:
+        """Be one of them inside; gives the token."""
+        path = self.folder / f"{instance.pid}-{instance.address.rpartition(':')[2]}.json"
+        with self._alone():
+            token = self._own_token()
+            write_private(path, msgspec.json.encode(instance))
+        try:
+            yield token
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _own_token(self) -> str:
+        """The token of those that run, else a new one; that of the configuration where it names a file."""
+        if self._config["server.token.file"] is not None:
+            if not self.token_file.exists():
+                raise ConfigError(f"there is no file {self.token_file} (server.token.file): write a token into it")
+            if self.token_file.stat().st_mode & 0o077:
+                raise ConfigError(f"others may read {self.token_file} (server.token.file): chmod 600 it")
+            return self.token()
+        if not self.running() or not self.token_file.exists():
+            for left in self.folder.glob("*.json"):
+                left.unlink()
+            write_private(self.token_file, secrets.token_urlsafe(32).encode())
+        return self.token()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        private_folder(self.folder)
+        file = private_file(self.folder / "lock")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

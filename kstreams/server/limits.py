@@ -1,0 +1,42 @@
+"""`Limits`: how much the server does for those who ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of requests.
+
+    Parameters
+    ----------
+    concurrency : int
+        Questions that are answered at a time; more are told to come again.
+    connections : int
+        Open at a time.
+    watches : int
+        Watched questions at a time.
+    page_rows : int
+        Greatest `limit` of a page.
+    target_bytes : int
+        Longest path and query.
+    header_bytes : int
+        Longest headers of a request together.
+    deadline_s : float
+        Longest time for an answer.
+    write_s : float
+        For how long an event waits for its reader, who is then cut off.
+    look_s : float
+        Time between two looks at what is watched.
+    """
+
+    concurrency: int = 16
+    connections: int = 512
+    watches: int = 64
+    page_rows: int = 1_000
+    target_bytes: int = 8_192
+    header_bytes: int = 16_384
+    deadline_s: float = 10.0
+    write_s: float = 5.0
+    look_s: float = 0.1

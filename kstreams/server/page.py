@@ -1,0 +1,56 @@
+"""`Page`: rows of a store with where they come from, as JSON and as an Arrow stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from starlette.requests import Request
+from starlette.responses import Response
+
+ARROW = "application/vnd.apache.arrow.stream"
+JSON = "application/json"
+
+
+class Page(msgspec.Struct):
+    """An answer.
+
+    Parameters
+    ----------
+    rows : list of dict
+        With `key` and `value`; `timestamp`, `window_start`, `window_end`, `valid_from`, `valid_to` where a store has
+        such.
+    position : dict of str to int
+        What the answer stands for: of each input partition (`topic-0`) the last offset whose record took part.
+    instances : dict of str to str
+        By partition: which instance has answered.
+    isolation : str
+    next : str or None
+        The cursor of the page that follows; None where there is none.
+    """
+
+    rows: list[dict[str, Any]]
+    position: dict[str, int]
+    instances: dict[str, str]
+    isolation: str
+    next: str | None = None
+
+
+def as_response(page: Page, request: Request) -> Response:
+    """The form that the request accepts."""
+    if ARROW in request.headers.get("accept", ""):
+        return Response(arrow_stream(page), media_type=ARROW)
+    return Response(msgspec.json.encode(page, enc_hook=str), media_type=JSON)
+
+
+def arrow_stream(page: Page) -> bytes:
+    """The rows as an Arrow IPC stream; the metadata of its schema (`kstreams`) is the rest of the page as JSON."""
+    table = pa.Table.from_pylist(msgspec.to_builtins(page.rows, enc_hook=str))
+    rest = {name: getattr(page, name) for name in page.__struct_fields__ if name != "rows"}
+    table = table.replace_schema_metadata({"kstreams": msgspec.json.encode(rest)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written

@@ -1,0 +1,205 @@
+"""`Question`: what a request asks of a store, read from its address and checked."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from kstreams.errors import SerdeError
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.local_stores import Isolation
+from kstreams.serdes.plain_forms import from_json, from_text
+from kstreams.server.endpoint import QueryParameter
+from kstreams.server.limits import Limits
+from kstreams.server.readings import READINGS, Asked, Identity, StoreReading
+from kstreams.server.refusal import Refusal
+from kstreams.state.api import StoreBuilder
+
+_ISOLATIONS: Mapping[str, Isolation] = {"committed": "read_committed", "current": "read_uncommitted"}
+_ORDERS = {"ascending": False, "descending": True}
+_FLAGS = {"true": True, "false": False}
+_PAGE_ROWS = 100
+
+HOW = (
+    QueryParameter("isolation", "string", "`committed` (default): as of the last commit; `current`: all processed."),
+    QueryParameter("partition", "integer", "Ask this partition alone."),
+    QueryParameter("stale", "boolean", "Whether a standby may answer, which lags behind."),
+    QueryParameter("timeout_ms", "integer", "For how long to wait for the answer."),
+    QueryParameter("local", "boolean", "Ask this instance alone."),
+)
+PAGES = (
+    QueryParameter("limit", "integer", "Greatest number of rows."),
+    QueryParameter("cursor", "string", "Go on behind the page that gave it as `next`."),
+    QueryParameter("order", "string", "`ascending` (default) or `descending`, within each partition."),
+)
+TIMES = (
+    QueryParameter("from", "integer", "Windows that start, sessions that end, versions that hold from this time (ms)."),
+    QueryParameter("to", "integer", "Windows and sessions that start, versions that hold up to this time (ms)."),
+    QueryParameter("as_of", "integer", "Windows and sessions that contain this time, the version that held then (ms)."),
+)
+KEYS = (
+    QueryParameter("low", "string", "First key."),
+    QueryParameter("high", "string", "Last key, included."),
+    QueryParameter("prefix", "string", "Only keys that begin so."),
+)
+ONE_KEY = QueryParameter("key", "string", "Only this key.")
+_OWN_NAMES = {"from": "from_ms", "to": "to_ms", "as_of": "as_of_ms", "order": "descending"}
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """Where a page ended: a partition, and a row of it or its beginning."""
+
+    partition: int
+    after: Identity | None
+
+    def text(self) -> str:
+        """As it stands in an address."""
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+    @staticmethod
+    def of(text: str) -> Cursor:
+        """The cursor that a text stands for."""
+        try:
+            return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Cursor)
+        except (msgspec.DecodeError, binascii.Error, ValueError):
+            raise Refusal(400, "`cursor` is none that a page gave as `next`") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request of rows.
+
+    Parameters
+    ----------
+    store : StoreBuilder
+    reading : StoreReading
+    asked : Asked
+    isolation : Isolation
+    partition : int or None
+    stale : bool
+    seconds : float
+        How long the answer may take.
+    limit : int
+    cursor : Cursor or None
+    is_local : bool
+        Whether no other instance is asked.
+    path : str
+    given : mapping of str to str
+        The parameters as they were given.
+    """
+
+    store: StoreBuilder
+    reading: StoreReading
+    asked: Asked
+    isolation: Isolation
+    partition: int | None
+    stale: bool
+    seconds: float
+    limit: int
+    cursor: Cursor | None
+    is_local: bool
+    path: str
+    given: Mapping[str, str]
+
+    def of_partition(self, number: int, after: Identity | None, most: int) -> dict[str, str]:
+        """The parameters with which another instance is asked for rows of one of its partitions."""
+        cursor = {} if after is None else {"cursor": Cursor(number, after).text()}
+        own = {"partition": str(number), "limit": str(most), "local": "true", **cursor}
+        return {**{name: text for name, text in self.given.items() if name != "cursor"}, **own}
+
+
+def store_asked(request: Request, topology: Topology) -> StoreBuilder:
+    """The store in the path; one that is not declared queryable is as if it were not there."""
+    found = topology.stores.get(request.path_params["store"])
+    if found is None or not found.queryable:
+        raise Refusal(404, "there is no such store, or it is not declared queryable")
+    return found
+
+
+def question_of(request: Request, store: StoreBuilder, limits: Limits) -> Question:
+    """What a request asks of a store; raises Refusal where that makes no sense."""
+    reading, given = READINGS.get(store.kind.name), request.query_params
+    if reading is None:
+        raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
+    cursor = Cursor.of(given["cursor"]) if "cursor" in given else None
+    if cursor is not None and cursor.after is not None:
+        _key(store, lambda serde: from_json(serde, cursor.after[0] if cursor.after else None))
+    isolation = _word(given, "isolation", _ISOLATIONS, "committed")
+    if isolation == "read_committed" and store.store != "rocksdb":
+        raise Refusal(400, "the store is kept in memory, where nothing says what is committed: ask isolation=current")
+    longest = round(1000 * limits.deadline_s)
+    return Question(
+        store,
+        reading,
+        _asked(request, store, reading),
+        isolation,
+        _number(given, "partition", None, 0, 2**31),
+        _word(given, "stale", _FLAGS, "false"),
+        (_number(given, "timeout_ms", longest, 1, longest) or longest) / 1000,
+        _number(given, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
+        cursor,
+        _word(given, "local", _FLAGS, "false"),
+        request.url.path.removeprefix(request.scope.get("root_path", "")),
+        dict(given),
+    )
+
+
+def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> None:
+    """Raise Refusal for a parameter that a route does not have, or that is given twice."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    known = {parameter.name for parameter in parameters}
+    if any(name not in known or names.count(name) > 1 for name in names):
+        raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(known)) or 'none'}")
+
+
+def _asked(request: Request, store: StoreBuilder, reading: StoreReading) -> Asked:
+    given = request.query_params
+    key = request.path_params.get("key", given.get("key"))
+    texts = {"key": key, **{name: given.get(name) for name in ("low", "high", "prefix")}}
+    keys = {
+        name: _key(store, lambda serde, text=text: from_text(serde, text))
+        for name, text in texts.items()
+        if text is not None
+    }
+    times = {_OWN_NAMES[name]: _number(given, name, None, -(2**62), 2**62) for name in ("from", "to", "as_of")}
+    asked = Asked(**keys, **times, descending=_word(given, "order", _ORDERS, "ascending"))
+    meant = {*keys, *(name for name, value in times.items() if value is not None)} - {"key"}
+    if not meant <= reading.allowed or (key is None and reading.scan is None):
+        raise Refusal(400, f"a {store.kind.name} store cannot be asked so")
+    if "as_of_ms" in meant and meant & {"from_ms", "to_ms"}:
+        raise Refusal(400, "`as_of` and `from` or `to` exclude each other")
+    if asked.prefix is not None and (asked.descending or meant & {"low", "high"}):
+        raise Refusal(400, "`prefix` stands alone, without `low`, `high` and a descending order")
+    return asked
+
+
+def _key(store: StoreBuilder, read: Any) -> Any:
+    if store.key is None:
+        raise Refusal(400, "the keys of this store have no type that could be read from text")
+    try:
+        return read(store.key)
+    except (SerdeError, msgspec.ValidationError, ValueError):
+        raise Refusal(400, "the key cannot be read as one of this store") from None
+
+
+def _word(given: Mapping[str, str], name: str, words: Mapping[str, Any], default: str) -> Any:
+    word = given.get(name, default)
+    if word not in words:
+        raise Refusal(400, f"`{name}` is one of {', '.join(words)}")
+    return words[word]
+
+
+def _number(given: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return default
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(text) <= high):
+        raise Refusal(400, f"`{name}` is a whole number from {low} to {high}")
+    return int(text)

@@ -1,0 +1,123 @@
+"""`Server`: answers queries of an application in a thread of this process, from before its start to after its end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import uvicorn
+
+from kstreams.config import Config
+from kstreams.errors import ConfigError
+from kstreams.runtime.native.stores.metadata import HostInfo
+from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.server.application import HOSTS, application
+from kstreams.server.endpoint import Endpoint
+from kstreams.server.instances import Instance, Instances
+from kstreams.server.limits import Limits
+
+_EVERY_ADDRESS = ("0.0.0.0", "[::]", "::")
+_STOP_S = 5.0
+
+
+class Server:
+    """Binds its address at once, so that the application can tell it to others.
+
+    Parameters
+    ----------
+    address : str
+        `host:port`; port 0 takes a free one.
+    config : Config
+    limits : Limits
+
+    Attributes
+    ----------
+    config : Config
+        The settings with which the application is to run: they have the address.
+
+    Raises
+    ------
+    ConfigError
+        When the address cannot be one, is taken, or is not of this machine; or one half of TLS is missing.
+    """
+
+    def __init__(self, address: str, config: Config, limits: Limits | None = None) -> None:
+        wanted = HostInfo.of(address)
+        if wanted is None or wanted.port > 65_535:
+            raise ConfigError(f"{address!r} is no address to answer at: write HOST:PORT, with port 0 for a free one")
+        if (config["server.tls.certificate"] is None) != (config["server.tls.key"] is None):
+            raise ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither")
+        self._socket, self._limits = _bound(wanted), limits or Limits()
+        self.address = HostInfo(wanted.host, self._socket.getsockname()[1])
+        told = config["application.server"] or ("" if wanted.host in _EVERY_ADDRESS else str(self.address))
+        if not told:
+            self._socket.close()
+            raise ConfigError(
+                f"others cannot reach {wanted.host}: say by application.server where this process answers"
+            )
+        self.config = config.replace({"application.server": told})
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"{'https' if self.config['server.tls.key'] else 'http'}://{self.config['application.server']}/v1"
+
+    @contextmanager
+    def serving(
+        self,
+        streams: KafkaStreams,
+        on_start: Callable[[str], None] = lambda token: None,
+        further: Sequence[Endpoint] = (),
+    ) -> Iterator[None]:
+        """Answer inside, also before the application runs; `on_start` is told the token."""
+        told = HostInfo.of(self.config["application.server"])
+        own = [self.address.host, *([told.host] if told else [])]
+        hosts = {*HOSTS, *own, *self.config["server.allowed.hosts"]}
+        is_tls = self.config["server.tls.key"] is not None
+        instance = Instance(self.config.application_id, self.config["application.server"], os.getpid(), is_tls)
+        with self._socket, Instances(self.config).joined(instance) as token:
+            app = application(streams, token, hosts=hosts, limits=self._limits, further=further)
+            server = uvicorn.Server(self._settings(app))
+            thread = threading.Thread(target=server.run, args=([self._socket],), name="kstreams-server", daemon=True)
+            thread.start()
+            on_start(token)
+            try:
+                yield
+            finally:
+                server.should_exit = True
+                thread.join(_STOP_S)
+                app.state.asking.close()
+
+    def _settings(self, app: object) -> uvicorn.Config:
+        certificate, key = self.config["server.tls.certificate"], self.config["server.tls.key"]
+        return uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=self._limits.connections,
+            h11_max_incomplete_event_size=self._limits.header_bytes,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+
+
+def _bound(address: HostInfo) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((address.host.strip("[]"), address.port))
+        made.listen(128)
+    except OSError as error:
+        made.close()
+        raise ConfigError(f"nothing can answer at {address}: {error.strerror or error}") from error
+    return made

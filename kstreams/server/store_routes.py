@@ -1,0 +1,113 @@
+"""The routes of stores: what there is, rows by key and by range, counts, and rows as they change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kstreams.serdes import Serde, type_name
+from kstreams.server.asking import Asking
+from kstreams.server.endpoint import Endpoint
+from kstreams.server.page import ARROW, JSON, as_response
+from kstreams.server.question import HOW, KEYS, ONE_KEY, PAGES, TIMES, question_of, store_asked
+from kstreams.server.refusal import Refusal, moving
+from kstreams.server.watching import EVENTS, Watch
+from kstreams.state.api import StoreBuilder
+
+
+class StoreRoutes:
+    """Answers questions of stores.
+
+    Parameters
+    ----------
+    asking : Asking
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking, self._watches = asking, 0
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The routes as data."""
+        store, both = "/v1/stores/{store}", (JSON, ARROW)
+        key, rows = (*HOW, *PAGES, *TIMES), (*HOW, *PAGES, *TIMES, *KEYS)
+        watched = tuple(each for each in (*rows, ONE_KEY) if each.name not in ("cursor", "local"))
+        return (
+            Endpoint("/v1/stores", "The stores that may be asked, and their types.", self.stores),
+            Endpoint(store, "A store, and which instance has each partition of it.", self.store),
+            Endpoint(f"{store}/keys/{{key:path}}", "The rows of a key.", self.rows, key, both),
+            Endpoint(
+                f"{store}/rows", "The rows of a range, a prefix, a time, or all, in pages.", self.rows, rows, both
+            ),
+            Endpoint(f"{store}/count", "Roughly how many entries are in this instance.", self.count, HOW),
+            Endpoint(f"{store}/watch", "Rows as they change with commits.", self.watch, watched, (EVENTS,)),
+        )
+
+    async def stores(self, request: Request) -> Response:
+        """All that are declared queryable."""
+        found = [_described(store) for store in self._asking.streams.topology.stores.values() if store.queryable]
+        return _json({"stores": sorted(found, key=lambda store: str(store["name"]))})
+
+    async def store(self, request: Request) -> Response:
+        """One of them."""
+        store = store_asked(request, self._asking.streams.topology)
+        holders = await self._asking.work.do(lambda: self._asking.streams.holders(store.name), 1.0)
+        places = [
+            {"partition": number, "active": _text(each.active), "standbys": [str(host) for host in each.standbys]}
+            for number, each in holders.items()
+        ]
+        return _json({**_described(store), "partitions": places})
+
+    async def rows(self, request: Request) -> Response:
+        """A page."""
+        store = store_asked(request, self._asking.streams.topology)
+        return as_response(await self._asking.page(question_of(request, store, self._asking.limits)), request)
+
+    async def count(self, request: Request) -> Response:
+        """A number."""
+        store = store_asked(request, self._asking.streams.topology)
+        question = question_of(request, store, self._asking.limits)
+        return _json({**await self._asking.count(question), "instance": self._asking.instance})
+
+    async def watch(self, request: Request) -> Response:
+        """Events, of no more rows than a page has."""
+        limits = self._asking.limits
+        if self._watches >= limits.watches:
+            raise moving("too many questions are watched: ask again")
+        store = store_asked(request, self._asking.streams.topology)
+        question = question_of(request, store, limits)
+        if "limit" not in request.query_params:
+            question = replace(question, limit=limits.page_rows)
+        self._watches += 1
+        try:
+            first = await self._asking.page(question)
+            if first.next is not None:
+                raise Refusal(400, f"more than {question.limit} rows are watched: name a key or a shorter range")
+        except BaseException:
+            self._end_watch()
+            raise
+        return Watch(self._asking, question, first, self._end_watch)
+
+    def _end_watch(self) -> None:
+        self._watches -= 1
+
+
+def _described(store: StoreBuilder) -> dict[str, Any]:
+    types = {"key": _type(store.key), "value": _type(store.value)}
+    return {"name": store.name, "kind": store.kind.name, **types, "kept_in": store.store}
+
+
+def _type(serde: Serde[Any] | None) -> str | None:
+    return None if serde is None else type_name(serde)
+
+
+def _text(host: object) -> str | None:
+    return None if host is None else str(host)
+
+
+def _json(content: Mapping[str, Any]) -> Response:
+    return Response(msgspec.json.encode(content, enc_hook=str), media_type=JSON)

@@ -1,0 +1,100 @@
+"""`Watch`: server-sent events of rows as they change with commits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from kstreams.server.asking import Asking
+from kstreams.server.limits import Limits
+from kstreams.server.page import Page
+from kstreams.server.question import Question
+from kstreams.server.readings import Row, identity
+from kstreams.server.refusal import Refusal
+
+logger = logging.getLogger(__name__)
+
+EVENTS = "text/event-stream"
+
+
+class Watch(Response):
+    """Looks again and again, and sends what differs: `row` for a new or changed row, `gone` for one that is no more.
+
+    Nothing is kept for a reader but the rows that it has: what changes while it reads slowly comes as one change, and
+    one that does not take an event in time is cut off.
+
+    Parameters
+    ----------
+    asking : Asking
+    question : Question
+    first : Page
+        The rows now.
+    on_end : callable
+    """
+
+    media_type = EVENTS
+
+    def __init__(self, asking: Asking, question: Question, first: Page, on_end: Callable[[], None]) -> None:
+        super().__init__(None, media_type=EVENTS)
+        self._asking, self._question, self._on_end = asking, question, on_end
+        self._first, self._limits = first, asking.limits
+        self._known: dict[bytes, Row] = {}
+        self._position: dict[str, int] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the reader goes, or is too slow."""
+        headers = [each for each in self.raw_headers if each[0] != b"content-length"]
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            sending = asyncio.ensure_future(self._send_all(send, self._limits))
+            leaving = asyncio.ensure_future(_left(receive))
+            _, pending = await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+        finally:
+            self._on_end()
+
+    async def _send_all(self, send: Send, limits: Limits) -> None:
+        page: Page | None = self._first
+        while True:
+            if page is not None and (events := self.events(page)):
+                message = {"type": "http.response.body", "body": events, "more_body": True}
+                await asyncio.wait_for(send(message), limits.write_s)
+            await asyncio.sleep(limits.look_s)
+            page = await self._look()
+
+    async def _look(self) -> Page | None:
+        """The rows now; None while nobody has them."""
+        try:
+            return await self._asking.page(self._question)
+        except Refusal as refusal:
+            logger.debug("a watch of %s goes on later: %s", self._question.store.name, refusal)
+            return None
+
+    def events(self, page: Page) -> bytes:
+        """What to send of a page: how it differs from the one before; nothing for one that stands for less."""
+        if any(page.position.get(source, offset) < offset for source, offset in self._position.items()):
+            return b""
+        rows = {msgspec.json.encode(identity(row), enc_hook=str): row for row in page.rows}
+        changed = [row for place, row in rows.items() if self._known.get(place) != row]
+        gone = [{"key": row["key"]} for place, row in self._known.items() if place not in rows]
+        self._known, self._position = rows, self._position | page.position
+        told = [*(("row", row) for row in changed), *(("gone", row) for row in gone)]
+        return b"".join(_event(name, {**row, "position": page.position}) for name, row in told)
+
+
+def _event(name: str, data: dict[str, Any]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data, enc_hook=str))
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the reader has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

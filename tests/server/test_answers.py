@@ -1,0 +1,133 @@
+"""What the server answers about stores of each kind."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.server import application
+from tests.native.world import World
+from tests.server.conftest import every_kind
+from tests.server.served import Client
+
+STORES = "/v1/stores"
+
+
+def test_a_key_is_looked_up(client: Client) -> None:
+    page = client.ask(f"{STORES}/counts/keys/k3").json()
+    assert page["rows"] == [{"key": "k3", "value": 10, "timestamp": 93_000}]
+    assert page["isolation"] == "committed"
+    assert set(page["instances"].values()) == {str(client.host)}
+    assert all(source.startswith("in-") for source in page["position"])
+    assert client.ask(f"{STORES}/counts/keys/nobody").json()["rows"] == []
+
+
+def test_a_key_may_hold_any_character(client: Client) -> None:
+    assert client.rows(f"{STORES}/names/keys/a%2Fb%20c") == [{"key": "a/b c", "value": "slash", "timestamp": 1}]
+    assert client.rows(f"{STORES}/names/keys/a/b%20c") == client.rows(f"{STORES}/names/rows")
+
+
+def test_ranges_and_prefixes_are_read_over_all_partitions(client: Client) -> None:
+    def keys(query: str) -> list[str]:
+        return sorted(row["key"] for row in client.rows(f"{STORES}/counts/rows?{query}"))
+
+    assert keys("") == [f"k{i}" for i in range(10)]
+    assert keys("low=k3&high=k5") == ["k3", "k4", "k5"]
+    assert keys("high=k1&order=descending") == ["k0", "k1"]
+    assert keys("prefix=k7") == ["k7"]
+    parts = [keys(f"partition={number}") for number in range(4)]
+    assert sorted(key for part in parts for key in part) == keys("")
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+@pytest.mark.parametrize(("store", "count"), [("counts", 10), ("windows", 100), ("sessions", 10), ("windows/k", 10)])
+def test_pages_give_each_row_once_in_the_order_of_one_long_page(
+    client: Client, store: str, count: int, order: str
+) -> None:
+    target = f"{STORES}/windows/keys/k3" if store == "windows/k" else f"{STORES}/{store}/rows"
+    found, cursor = [], ""
+    for _ in range(count + 4):
+        page = client.ask(f"{target}?limit=3&order={order}{cursor}").json()
+        assert len(page["rows"]) <= 3
+        found += page["rows"]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert len(found) == count
+    assert len({str(row) for row in found}) == count
+    if count <= 50:
+        assert found == client.rows(f"{target}?limit=50&order={order}")
+
+
+def test_windows_are_read_by_key_and_time(client: Client) -> None:
+    rows = client.rows(f"{STORES}/windows/keys/k3?from=20000&to=40000")
+    assert [(row["window_start"], row["window_end"], row["value"]) for row in rows] == [
+        (20_000, 30_000, 1), (30_000, 40_000, 1), (40_000, 50_000, 1),
+    ]  # fmt: skip
+    assert client.rows(f"{STORES}/windows/keys/k3?as_of=25000") == rows[:1]
+    assert len(client.rows(f"{STORES}/windows/rows?as_of=25000")) == 10
+    assert {row["key"] for row in client.rows(f"{STORES}/windows/rows?low=k2&high=k3&limit=50")} == {"k2", "k3"}
+
+
+def test_sessions_and_versions_are_read(client: Client) -> None:
+    (session,) = client.rows(f"{STORES}/sessions/keys/k3")
+    assert session == {"key": "k3", "window_start": 3_000, "window_end": 93_000, "value": 10}
+    assert client.rows(f"{STORES}/sessions/keys/k3?from=93001") == []
+    values = [[row["value"] for row in client.rows(f"{STORES}/versions/keys/a?as_of={time}")] for time in (9, 10, 20)]
+    assert values == [[], ["x"], ["y"]]
+    history = client.rows(f"{STORES}/versions/keys/a?from=0")
+    assert [(row["valid_from"], row["valid_to"]) for row in sorted(history, key=str)] == [(10, 20), (20, None)]
+
+
+def test_what_is_not_committed_is_seen_when_it_is_asked_for(client: Client) -> None:
+    page = client.ask(f"{STORES}/counts/keys/k3?isolation=current").json()
+    assert (page["isolation"], page["rows"][0]["value"]) == ("current", 10)
+
+
+def test_rows_come_as_an_arrow_stream_on_request(client: Client) -> None:
+    answer = client.ask(f"{STORES}/counts/rows", Accept="application/vnd.apache.arrow.stream")
+    table = pa.ipc.open_stream(answer.body).read_all()
+    assert table.num_rows == 10
+    assert table.column_names == ["key", "value", "timestamp"]
+    assert b'"position"' in table.schema.metadata[b"kstreams"]
+
+
+def test_stores_counts_lags_and_state_are_told(client: Client) -> None:
+    stores = client.ask(STORES).json()["stores"]
+    assert [store["name"] for store in stores] == ["counts", "names", "sessions", "versions", "windows"]
+    counts = client.ask(f"{STORES}/counts").json()
+    assert (counts["kind"], counts["key"], counts["value"]) == ("timestamped-key-value", "str", "int")
+    assert {place["active"] for place in counts["partitions"]} == {str(client.host)}
+    assert client.ask(f"{STORES}/counts/count").json()["count"] >= 10  # RocksDB guesses
+    status = client.ask("/v1/status").json()
+    assert (status["state"], status["records_in"]) == ("RUNNING", 103 - 1)
+    lags = client.ask("/v1/lag").json()
+    assert {each["store"] for each in lags["stores"]} <= {store["name"] for store in stores}
+    assert client.ask("/v1/metadata").json()["threads"][0]["tasks"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "counts/rows?limit=0", "counts/rows?limit=51", "counts/rows?limit=x", "counts/rows?order=up",
+        "counts/rows?cursor=nonsense", "counts/rows?cursor=WzEsMl0", "counts/rows?from=1", "counts/rows?prefix=k&low=a",
+        "counts/rows?unknown=1", "counts/rows?limit=1&limit=2", "counts/keys/k?prefix=k", "versions/rows",
+        "windows/rows?as_of=1&from=2", "counts/rows?isolation=dirty", "counts/rows?stale=1",
+        "counts/rows?timeout_ms=0", "sessions/count", "windows/rows?from=99999999999999999999999",
+        "counts/rows?limit=%D9%A3",
+    ],
+)  # fmt: skip
+def test_a_question_that_makes_no_sense_is_refused(client: Client, target: str) -> None:
+    answer = client.ask(f"{STORES}/{target}")
+    assert answer.status == 400, answer
+    assert list(answer.json()) == ["error"]
+
+
+def test_the_document_describes_every_route(client: Client, world: World) -> None:
+    document = client.ask("/v1/openapi.json").json()
+    streams = KafkaStreams(every_kind(), world.settings)
+    paths = {route.path.replace(":path}", "}") for route in application(streams, client.token).routes}
+    assert set(document["paths"]) == paths
+    rows = document["paths"]["/v1/stores/{store}/rows"]["get"]
+    assert {"low", "cursor", "isolation"} <= {parameter["name"] for parameter in rows["parameters"]}

@@ -1,0 +1,157 @@
+"""How much is done for those who ask: at a time, and for how long."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams.runtime.native.lifecycle import State
+from kstreams.server import Limits
+from tests.native.world import WAIT_S, World, until
+from tests.server.served import Client, served
+
+TEXTS: dict[str, Any] = {"key": str, "value": str}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path, **{"commit.interval.ms": 20})
+    made.create("in")
+    made.write("in", [("a", "1", 1), ("b", "1", 1), ("other", "1", 1)])
+    return made
+
+
+def last_values(work: Any = lambda value: value) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    values = builder.stream("in", **TEXTS).map_values(work, value=str)
+    values.to_table(materialized=ks.Materialized("last", queryable=True))
+    return builder.build()
+
+
+def test_a_task_that_hangs_costs_a_deadline_and_its_place_and_no_more(world: World) -> None:
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang(value: str) -> str:
+        if value == "hang":
+            hangs.set()
+            goes_on.wait(WAIT_S)
+        return value
+
+    target = "/v1/stores/last/keys/a"
+    with served(world, last_values(hang), Limits(concurrency=2)) as (client, streams):
+        try:
+            until(lambda: streams.state is State.RUNNING and len(client.rows(target)) == 1)
+            world.write("in", [("a", "hang", 2)])
+            assert hangs.wait(WAIT_S)
+            assert client.ask(f"{target}?isolation=current&timeout_ms=100").status == 504
+            assert client.rows(target)[0]["value"] == "1"
+            assert client.ask(f"{target}?isolation=current&timeout_ms=100").status == 504
+            refused = client.ask(target)
+            assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        finally:
+            goes_on.set()
+        until(lambda: [row["value"] for row in client.rows(target)] == ["hang"])
+
+
+@contextmanager
+def watching(client: Client, target: str) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
+    """The events of a watch."""
+    connection = client.connection()
+    connection.request("GET", target, headers={"Authorization": f"Bearer {client.token}"})
+    response = connection.getresponse()
+    assert response.status == 200
+    assert response.headers["content-type"].startswith("text/event-stream")
+
+    def events() -> Iterator[tuple[str, dict[str, Any]]]:
+        name = ""
+        for line in response:
+            field, _, rest = line.decode().rstrip("\n").partition(": ")
+            name = rest if field == "event" else name
+            if field == "data":
+                yield name, json.loads(rest)
+
+    try:
+        yield events()
+    finally:
+        response.close()
+        connection.close()
+
+
+def test_a_key_and_a_prefix_are_watched_as_they_change(world: World) -> None:
+    with served(world, last_values()) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
+        with (
+            watching(client, "/v1/stores/last/watch?key=a") as of_key,
+            watching(client, "/v1/stores/last/watch?prefix=b") as of_prefix,
+        ):
+            assert next(of_key)[1]["value"] == "1"
+            assert next(of_prefix)[1]["key"] == "b"
+            world.write("in", [("bb", "2", 2), ("a", "2", 2)])
+            name, row = next(of_key)
+            assert (name, row["value"], row["position"]) == ("row", "2", {"in-0": 4})
+            assert next(of_prefix)[1]["key"] == "bb"
+            world.write("in", [("b", None, 3)])
+            name, row = next(of_prefix)
+            assert (name, row["key"]) == ("gone", "b")
+
+
+def test_watches_are_counted_and_give_their_place_back(world: World) -> None:
+    target = "/v1/stores/last/watch?key=a"
+    with served(world, last_values(), Limits(watches=1)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
+        with watching(client, target) as events:
+            next(events)
+            assert client.ask(target).status == 503
+        with_place = client.connection()
+
+        def is_free() -> bool:
+            with_place.close()
+            with_place.request("GET", target, headers={"Authorization": f"Bearer {client.token}"})
+            return with_place.getresponse().status == 200
+
+        until(is_free)
+        with_place.close()
+
+
+def test_more_rows_than_a_page_has_are_not_watched(world: World) -> None:
+    with served(world, last_values(), Limits(page_rows=2)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/keys/other")) == 1)
+        answer = client.ask("/v1/stores/last/watch")
+        assert (answer.status, b"more than 2 rows" in answer.body) == (400, True)
+
+
+def test_a_reader_that_does_not_read_is_cut_off(world: World) -> None:
+    """Each event is larger than what the system buffers for a socket."""
+    large = "x" * 900_000
+    with served(world, last_values(), Limits(watches=1, write_s=0.2)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            slow.connect(client.host)
+            head = (
+                f"GET /v1/stores/last/watch HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.token}\r\n\r\n"
+            )
+            slow.sendall(head.encode())
+            assert slow.recv(12) == b"HTTP/1.1 200"
+            assert client.ask("/v1/stores/last/watch").status == 503
+            wrote = 0
+
+            def is_cut_off() -> bool:
+                nonlocal wrote
+                wrote += 1
+                world.write("in", [(f"k{wrote % 8}", f"{wrote}{large}", wrote)])
+                again = client.connection()
+                again.request("GET", "/v1/stores/last/watch?key=a", headers={"Authorization": f"Bearer {client.token}"})
+                status = again.getresponse().status
+                again.close()
+                return status == 200
+
+            until(is_cut_off)
