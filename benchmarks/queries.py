@@ -137,7 +137,7 @@ def _feed(log: Path) -> None:
     keys = _encoded(str, [f"e{number % COUNTED}" for number in range(50_000)])
     values, times = _encoded(int, range(50_000)), np.arange(50_000)
     with open_log(log) as home, home.producer() as producer:
-        for _ in range(3 * ROWS // 50_000):
+        for _ in range(8 * ROWS // 50_000):
             producer.send_batch(Batch(TopicPartition("events", 0), times, keys, values, pa.array(times)))
 
 
