@@ -126,9 +126,10 @@ class LiveKeyValueStore(LiveStore):
         return self._scan(data, after_prefix(data))
 
     def _scan(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-        key_of = self._keys.public
-        for live, value in self._entries.scan(low, high, reverse):
-            yield live if key_of is None else key_of(live), self._public(value)
+        found, key_of = self._entries.scan(low, high, reverse), self._keys.public
+        if key_of is None and self._values.public is None:
+            return found
+        return ((live if key_of is None else key_of(live), self._public(value)) for live, value in found)
 
     def approximate_num_entries(self) -> int:
         """How many entries there are: exactly when all of them are live, else roughly."""

@@ -122,9 +122,9 @@ class Entries(dict[Any, Any]):
 
         Keys that are written behind the place a scan has reached may be missed, deleted ones are left out.
         """
-        if self._family.frozen:
-            yield from self._frozen(low, high, reverse)
-            return
+        return self._frozen(low, high, reverse) if self._family.frozen else self._changing(low, high, reverse)
+
+    def _changing(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
         with self._lock:
             keys = self._in_order().between(low, high) if self._is_all() else None
         if keys is None:
@@ -139,10 +139,12 @@ class Entries(dict[Any, Any]):
 
     def _frozen(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
         """A scan of persisted rows that nobody changes: as columns, and none of them stays."""
-        for chunk in self._family.chunks(*self._persisted_range(low, high), reverse):
-            keys, values = chunk.columns()
-            lives = self._keys.decode(cut(keys, len(self._prefix)) if self._prefix else keys)
-            yield from zip(lives, self._values.of_stored(values), strict=True)
+        return chain.from_iterable(map(self._pairs, self._family.chunks(*self._persisted_range(low, high), reverse)))
+
+    def _pairs(self, chunk: Chunk) -> Iterator[tuple[Any, Any]]:
+        keys, values = chunk.columns()
+        lives = self._keys.decode(cut(keys, len(self._prefix)) if self._prefix else keys)
+        return zip(lives, self._values.of_stored(values), strict=True)
 
     def _merged(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
         """A scan of the persisted rows, overlaid with the live ones."""
