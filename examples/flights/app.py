@@ -1,6 +1,7 @@
 """Delays of the flights that left New York in 2013: one topology for both engines.
 
-Run it with `kstreams run examples/flights/app.py --until-end`, on Spark with `--engine spark` added.
+Run it with `kstreams run examples/flights/app.py --until-end`, on Spark with `--engine spark` added. With `--serve` in
+place of `--until-end`, `kstreams query delays-by-airline "JetBlue Airways"` answers while it runs.
 """
 
 from __future__ import annotations
@@ -108,14 +109,14 @@ delays = {"flights": ks.len(), "mean_delay": ks.col("dep_delay").mean(), "max_de
     departed.group_by_key()
     .windowed_by(ks.TimeWindows(size=HOUR, grace=timedelta(minutes=10)))
     .emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
-    .aggregate(**delays, value=Delays, materialized="delays-by-hour")
+    .aggregate(**delays, value=Delays, materialized=ks.Materialized("delays-by-hour", queryable=True))
     .to_stream()
     .map(by_hour)
     .to("delays-by-hour")
 )
 (
     by_name.group_by(lambda origin, flight: flight.airline, key=str)
-    .aggregate(**delays, value=Delays, materialized="delays-by-airline")
+    .aggregate(**delays, value=Delays, materialized=ks.Materialized("delays-by-airline", queryable=True))
     .map_values(by_airline, with_key=True)
     .to_stream()
     .to("delays-by-airline")

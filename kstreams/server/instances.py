@@ -20,14 +20,34 @@ from kstreams.errors import ConfigError, StateError
 from kstreams.private import private_file, private_folder, write_private
 from kstreams.runtime.native.state.locks import state_folder
 
+_FOLDER = ".server"
+
 
 class Instance(msgspec.Struct, frozen=True):
-    """A process that answers."""
+    """A process that answers.
+
+    Parameters
+    ----------
+    application_id : str
+    address : str
+        `host:port`.
+    pid : int
+    certificate : str
+        The file by which to know it, where it speaks TLS.
+    """
 
     application_id: str
     address: str
     pid: int
-    is_tls: bool = False
+    certificate: str = ""
+
+
+def running_below(state_dir: Path) -> list[Instance]:
+    """The instances of all applications that keep their state in a folder, by application and address."""
+    files = state_dir.glob(f"*/{_FOLDER}/*.json")
+    found = [msgspec.json.decode(file.read_bytes(), type=Instance) for file in files]
+    alive = (each for each in found if _lives(each.pid))
+    return sorted(alive, key=lambda each: (each.application_id, each.address))
 
 
 class Instances:
@@ -40,13 +60,13 @@ class Instances:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.folder = state_folder(config) / ".server"
+        self.folder = state_folder(config) / _FOLDER
         self.token_file: Path = config["server.token.file"] or self.folder / "token"
 
     def running(self) -> list[Instance]:
         """Those whose process lives, by address."""
-        found = [msgspec.json.decode(path.read_bytes(), type=Instance) for path in self.folder.glob("*.json")]
-        return sorted((each for each in found if _lives(each.pid)), key=lambda each: each.address)
+        below = running_below(Path(self._config["state.dir"]))
+        return [each for each in below if each.application_id == self._config.application_id]
 
     def token(self) -> str:
         """The token of those that run.

@@ -124,7 +124,15 @@ def store_asked(request: Request, topology: Topology) -> StoreBuilder:
 
 def question_of(request: Request, store: StoreBuilder, limits: Limits) -> Question:
     """What a request asks of a store; raises Refusal where that makes no sense."""
-    reading, given = READINGS.get(store.kind.name), request.query_params
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    return read_question(store, request.query_params, limits, request.path_params.get("key"), path)
+
+
+def read_question(
+    store: StoreBuilder, given: Mapping[str, str], limits: Limits, key: str | None = None, path: str = ""
+) -> Question:
+    """What parameters ask of a store; a key in the path goes before one among them."""
+    reading = READINGS.get(store.kind.name)
     if reading is None:
         raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
     cursor = Cursor.of(given["cursor"]) if "cursor" in given else None
@@ -137,7 +145,7 @@ def question_of(request: Request, store: StoreBuilder, limits: Limits) -> Questi
     return Question(
         store,
         reading,
-        _asked(request, store, reading),
+        _asked(given, given.get("key") if key is None else key, store, reading),
         isolation,
         _number(given, "partition", None, 0, 2**31),
         _word(given, "stale", _FLAGS, "false"),
@@ -145,7 +153,7 @@ def question_of(request: Request, store: StoreBuilder, limits: Limits) -> Questi
         _number(given, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
         cursor,
         _word(given, "local", _FLAGS, "false"),
-        request.url.path.removeprefix(request.scope.get("root_path", "")),
+        path,
         dict(given),
     )
 
@@ -158,9 +166,7 @@ def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> 
         raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(known)) or 'none'}")
 
 
-def _asked(request: Request, store: StoreBuilder, reading: StoreReading) -> Asked:
-    given = request.query_params
-    key = request.path_params.get("key", given.get("key"))
+def _asked(given: Mapping[str, str], key: str | None, store: StoreBuilder, reading: StoreReading) -> Asked:
     texts = {"key": key, **{name: given.get(name) for name in ("low", "high", "prefix")}}
     keys = {
         name: _key(store, lambda serde, text=text: from_text(serde, text))

@@ -164,9 +164,8 @@ def _version_row(builder: StoreBuilder, key: Any, value: Any) -> Row:
 
 
 def _value_columns(builder: StoreBuilder, value: Any) -> Row:
-    if builder.kind.timestamped:
-        return {"value": shown(value.value), "timestamp": value.timestamp}
-    return {"value": shown(value)}
+    kept, times = (value.value, {"timestamp": value.timestamp}) if builder.kind.timestamped else (value, {})
+    return {"value": shown(kept if builder.result is None else builder.result(kept)), **times}
 
 
 def identity(row: Mapping[str, Any]) -> Identity:
@@ -190,7 +189,7 @@ READINGS: Mapping[str, StoreReading] = {
 
 @dataclass(frozen=True, slots=True)
 class RowsQuery:
-    """A typed query of one partition: at most so many rows behind a row.
+    """A typed query of one partition: at most so many rows (None: all) behind a row.
 
     Parameters
     ----------
@@ -206,7 +205,7 @@ class RowsQuery:
     find: Callable[[Any, Asked, Identity | None], Iterable[Entry]]
     asked: Asked
     after: Identity | None
-    most: int
+    most: int | None
     kinds: tuple[str, ...]
 
     def ask(self, store: Any) -> list[Entry] | None:

@@ -76,8 +76,8 @@ class Server:
         told = HostInfo.of(self.config["application.server"])
         own = [self.address.host, *([told.host] if told else [])]
         hosts = {*HOSTS, *own, *self.config["server.allowed.hosts"]}
-        is_tls = self.config["server.tls.key"] is not None
-        instance = Instance(self.config.application_id, self.config["application.server"], os.getpid(), is_tls)
+        certificate = str(self.config["server.tls.certificate"] or "")
+        instance = Instance(self.config.application_id, self.config["application.server"], os.getpid(), certificate)
         with self._socket, Instances(self.config).joined(instance) as token:
             app = application(streams, token, hosts=hosts, limits=self._limits, further=further)
             server = uvicorn.Server(self._settings(app))

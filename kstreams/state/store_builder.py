@@ -153,6 +153,7 @@ class StoreBuilder:
     make: Callable[[Any], CustomStore] | None = None  # custom: of its log, the store
     options: Mapping[str, Any] = field(default_factory=dict)
     queryable: bool = False
+    result: Callable[[Any], Any] | None = None  # of a value that is kept, what the server shows of it
 
     def as_queryable(self) -> StoreBuilder:
         """The same, and the server of queries (`kstreams.server`) answers questions of it.

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import msgspec
 import pyarrow as pa
 import pytest
 
+import kstreams as ks
+from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import application
-from tests.native.world import World
+from tests.native.world import World, until
 from tests.server.conftest import every_kind
-from tests.server.served import Client
+from tests.server.served import Client, served
 
 STORES = "/v1/stores"
+
+
+class Means(msgspec.Struct, frozen=True):
+    count: int
+    mean: float
 
 
 def test_a_key_is_looked_up(client: Client) -> None:
@@ -131,3 +139,15 @@ def test_the_document_describes_every_route(client: Client, world: World) -> Non
     assert set(document["paths"]) == paths
     rows = document["paths"]["/v1/stores/{store}/rows"]["get"]
     assert {"low", "cursor", "isolation"} <= {parameter["name"] for parameter in rows["parameters"]}
+
+
+def test_an_aggregate_of_expressions_is_shown_as_the_table_shows_it(world: World) -> None:
+    """What is kept of it is a count and a sum."""
+    builder = ks.StreamsBuilder()
+    values = builder.stream("in", key=str, value=str).map_values(float, value=float)
+    totals = {"count": ks.len(), "mean": ks.value.mean()}
+    kept = ks.Materialized("means", queryable=True)
+    values.group_by_key().aggregate(**totals, value=Means, materialized=kept)
+    with served(world, builder.build(), application_id="means") as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows(f"{STORES}/means/rows")) == 10)
+        until(lambda: client.rows(f"{STORES}/means/keys/k3")[0]["value"] == {"count": 10, "mean": 48.0})

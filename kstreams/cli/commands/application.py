@@ -13,8 +13,10 @@ from kstreams.cli.commands.doctor import doctor
 from kstreams.cli.commands.explain import explain
 from kstreams.cli.commands.groups import groups
 from kstreams.cli.commands.init import init
+from kstreams.cli.commands.instances import lag, ps, status, stores
 from kstreams.cli.commands.log import log
 from kstreams.cli.commands.produce import produce
+from kstreams.cli.commands.query import query
 from kstreams.cli.commands.reset import reset
 from kstreams.cli.commands.run import run
 from kstreams.cli.commands.sql import sql
@@ -36,7 +38,8 @@ def application() -> typer.Typer:
         help="Kafka Streams for Python, on a native engine and on Spark.",
     )
     app.callback()(_options)
-    for command in (run, reset, submit, topology, explain, check, produce, consume, sql, init, doctor):
+    running = (query, stores, ps, status, lag)
+    for command in (run, reset, submit, topology, explain, check, produce, consume, sql, *running, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(groups, name="groups")

@@ -66,6 +66,10 @@ def run(
             "--until-end, and executors on Spark",
             param_hint="--workers",
         )
+    if workers > 1 and serve_at is not None and not serve_at.endswith(":0"):
+        raise typer.BadParameter(
+            "processes cannot share a port: name port 0, and each takes one", param_hint="--serve-at"
+        )
     if until_end and once:
         raise typer.BadParameter("--until-end and --once exclude each other", param_hint="--once")
     from kstreams import app as application

@@ -34,7 +34,8 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     lowered = lower(node, build)
     key = build.key_serde(node, "to keep its aggregates")
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
-    store = build.store(node.store, kind, node.materialized, key=key, value=lowered.state)
+    seen: dict[str, Any] = {"value": lowered.state, "result": lowered.aggregator.result}
+    store = build.store(node.store, kind, node.materialized, key=key, **seen)
     set_view(node, build, StoreView(store), lowered)
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None

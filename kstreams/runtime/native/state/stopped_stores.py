@@ -47,7 +47,12 @@ class StoppedStores:
         self._resources.close()
 
     def store(self, name: str) -> ReadOnlyStore:
-        """A store, all its partitions that are here.
+        """A store, all its partitions that are here; raises as `partitions`."""
+        found: ReadOnlyStore = self._topology.stores[name].kind.view(name, self.partitions(name))
+        return found
+
+    def partitions(self, name: str) -> list[CommittedPartition]:
+        """The partitions of a store that are here, in their order.
 
         Of a partition that several processes have kept, it is what the last of them has.
 
@@ -69,10 +74,7 @@ class StoppedStores:
                     latest[number] = state
         if not latest:
             raise StateError(f"nothing of the store {name!r} is in {self._folder}")
-        found: ReadOnlyStore = builder.kind.view(
-            name, [CommittedPartition(number, state.committed, name) for number, state in sorted(latest.items())]
-        )
-        return found
+        return [CommittedPartition(number, state.committed, name) for number, state in sorted(latest.items())]
 
     def _tasks(self, sub: SubTopology, folder: Path) -> list[tuple[int, TaskState]]:
         """The tasks of a sub-topology that a process has kept, by partition."""

@@ -1,0 +1,85 @@
+"""`kstreams query`: asks a store of an application that runs, or its last commit when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kstreams.cli.output import json_line, print_rows
+from kstreams.cli.running import require_running, running, settings_of_application
+
+ApplicationId = Annotated[
+    str | None,
+    typer.Option("--application-id", "-a", metavar="ID", help="Which application; default: the only one that answers."),
+]
+StateDir = Annotated[Path | None, typer.Option(help="Folder of the state stores, where running instances are noted.")]
+AsJsonOrTable = Annotated[bool, typer.Option("--json/--table", help="Print one JSON object per line, or a table.")]
+
+
+def query(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="Name of the store.")],
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The key, as text or JSON.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="The keys that begin so.")] = None,
+    span: Annotated[
+        tuple[str, str] | None, typer.Option("--range", metavar="LOW HIGH", help="The keys between, both included.")
+    ] = None,
+    window: Annotated[
+        tuple[int, int] | None,
+        typer.Option(metavar="FROM TO", help="Windows, sessions and versions of this time, in milliseconds."),
+    ] = None,
+    as_of: Annotated[
+        int | None, typer.Option(metavar="MS", help="The version, windows and sessions of a time, in milliseconds.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All rows.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on with each change, until Ctrl-C.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Greatest number of rows.")] = None,
+    current: Annotated[bool, typer.Option("--current", help="See what is not committed yet, too.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="Let standbys answer, which lag behind.")] = False,
+    as_json: AsJsonOrTable = False,
+    app: Annotated[str | None, typer.Option(metavar="APP", help="The application's file: reads it when ended.")] = None,
+    application_id: ApplicationId = None,
+    state_dir: StateDir = None,
+) -> None:
+    """Ask a store of a running application, started with `kstreams run --serve`; only one that is `queryable=True`.
+
+    When the application has ended, `--app app.py` reads what its last commit left on this machine.
+
+    Examples: `kstreams query counts anna`, `kstreams query counts --prefix an --watch`,
+    `kstreams query visits-by-hour anna --window 1357000000000 1357100000000 --json`
+    """
+    if key is None and not (everything or prefix or span or window or as_of is not None):
+        raise typer.BadParameter("name a key, --prefix, --range, --window, --as-of or --all", param_hint="KEY")
+    low, high = span or (None, None)
+    first, last = window or (None, None)
+    parts = {"prefix": prefix, "low": low, "high": high, "from": first, "to": last, "as_of": as_of}
+    given = {name: str(value) for name, value in parts.items() if value is not None}
+    how = {"isolation": "current" if current else "committed", "stale": "true" if stale else "false"}
+    config = settings_of_application(application_id, app, state_dir)
+    if watch:
+        return _show_changes(require_running(config).watch(store, given | how | ({} if key is None else {"key": key})))
+    asked = running(config) if app is not None else require_running(config)
+    if asked is not None:
+        rows: Iterable[dict[str, Any]] = asked.rows(store, key, given | how, limit)
+    else:
+        rows = islice(_stopped(app or "", application_id, state_dir, store, given, key), limit)
+    print_rows(rows, as_json=as_json, title=store)
+
+
+def _show_changes(events: Iterable[dict[str, Any]]) -> None:
+    for event in events:
+        typer.echo(json_line(event), nl=False)
+
+
+def _stopped(
+    app: str, application_id: str | None, state_dir: Path | None, store: str, given: dict[str, str], key: str | None
+) -> Iterable[dict[str, Any]]:
+    from kstreams.app import load_app
+    from kstreams.server.stopped import stopped_rows
+
+    named = {"application.id": application_id, "state.dir": state_dir}
+    loaded = load_app(app, {name: value for name, value in named.items() if value is not None})
+    return stopped_rows(loaded.topology, loaded.config, store, given, key)

@@ -1,0 +1,159 @@
+"""`RunningApplication`: an application that answers queries on this machine, found in its state directory."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+
+from kstreams.config import Config
+from kstreams.errors import StateError
+
+if TYPE_CHECKING:
+    from kstreams.server.instances import Instance
+
+_PATIENCE_S, _PAUSE_S, _ANSWER_S = 10.0, 0.2, 15.0
+
+
+class RunningApplication:
+    """Asks the instances of one application.
+
+    Parameters
+    ----------
+    config : Config
+        With its id and state directory.
+    instances : list of Instance
+        At least one.
+    """
+
+    def __init__(self, config: Config, instances: list[Instance]) -> None:
+        from kstreams.server.instances import Instances
+        from kstreams.server.peers import Peers
+
+        self.instances = instances
+        certificate = Path(instances[0].certificate) if instances[0].certificate else None
+        self._peers = Peers(Instances(config).token(), certificate)
+
+    def rows(
+        self, store: str, key: str | None, given: Mapping[str, str], limit: int | None
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a store, page after page; up to `limit`, None for all."""
+        target, left = rows_of(store, key), limit
+        cursor: dict[str, str] = {}
+        while left is None or left > 0:
+            asked = {**given, **cursor, "limit": str(min(1_000, left or 1_000))}
+            page = self.ask(target, asked)
+            yield from page["rows"]
+            left = None if left is None else left - len(page["rows"])
+            if page["next"] is None:
+                return
+            cursor = {"cursor": page["next"]}
+
+    def ask(self, target: str, given: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The answer of any instance; while tasks move, it is asked again for some seconds.
+
+        Raises
+        ------
+        StateError
+            When there is none.
+        """
+        until = monotonic() + _PATIENCE_S
+        while True:
+            for instance in self.instances:
+                status, answer = self._answer(instance, target, given or {})
+                if status == 200:
+                    return answer
+                if status != 503:
+                    raise StateError(answer["error"])
+            if monotonic() > until:
+                raise StateError(answer["error"])
+            sleep(_PAUSE_S)
+
+    def ask_all(self, target: str) -> list[dict[str, Any]]:
+        """The answer of each instance; without those that do not answer."""
+        answers = [self._answer(instance, target, {}) for instance in self.instances]
+        return [answer for status, answer in answers if status == 200]
+
+    def watch(self, store: str, given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """The events of rows as they change, without end."""
+        from kstreams.runtime.native.stores.metadata import HostInfo
+
+        host, name = HostInfo.of(self.instances[0].address), ""
+        assert host is not None, "an instance notes where it answers"
+        with self._peers.asked(host, f"/v1/stores/{quote(store, safe='')}/watch", given, None) as answer:
+            if answer.status != 200:
+                raise StateError(msgspec.json.decode(answer.read())["error"])
+            for line in answer:
+                field, _, rest = line.decode().rstrip("\n").partition(": ")
+                name = rest if field == "event" else name
+                if field == "data":
+                    yield {"event": name, **msgspec.json.decode(rest)}
+
+    def _answer(self, instance: Instance, target: str, given: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+        from kstreams.runtime.native.stores.metadata import HostInfo
+
+        host = HostInfo.of(instance.address)
+        assert host is not None, "an instance notes where it answers"
+        try:
+            with self._peers.asked(host, target, given, _ANSWER_S) as answer:
+                return answer.status, msgspec.json.decode(answer.read())
+        except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
+            return 503, {"error": f"{instance.address} does not answer: {error}"}
+
+
+def rows_of(store: str, key: str | None) -> str:
+    """The route of the rows of a store, or of one key.
+
+    Examples
+    --------
+    >>> rows_of("counts", "a/b c")
+    '/v1/stores/counts/keys/a%2Fb%20c'
+    """
+    place = f"/v1/stores/{quote(store, safe='')}"
+    return f"{place}/rows" if key is None else f"{place}/keys/{quote(key, safe='')}"
+
+
+def settings_of_application(application_id: str | None, app: str | None, state_dir: Path | None) -> Config:
+    """The settings by which an application is found: its file's, else those of the environment and `kstreams.toml`."""
+    given = {"application.id": application_id, "state.dir": state_dir}
+    named = {key: value for key, value in given.items() if value is not None}
+    if app is not None:
+        from kstreams.app import load_app
+
+        return load_app(app, named).config
+    return Config.load().replace(named)
+
+
+def running(config: Config) -> RunningApplication | None:
+    """The application of these settings, or the only one in their state directory; None when none answers.
+
+    Raises
+    ------
+    StateError
+        When there are several, and the settings name none.
+    """
+    from kstreams.server.instances import running_below
+
+    wanted = config.explicit.get("application.id")
+    found = [each for each in running_below(Path(config["state.dir"])) if wanted in (None, each.application_id)]
+    ids = sorted({each.application_id for each in found})
+    if len(ids) > 1:
+        raise StateError(f"several applications answer: name one by --application-id: {', '.join(ids)}")
+    return RunningApplication(config.replace({"application.id": ids[0]}), found) if found else None
+
+
+def require_running(config: Config) -> RunningApplication:
+    """The same; raises StateError when none answers."""
+    found = running(config)
+    if found is None:
+        name = config.explicit.get("application.id")
+        which = "no application" if name is None else f"the application {name!r} does not run, or no instance of it"
+        raise StateError(
+            f"{which} answers in {config['state.dir']}: start it with `kstreams run --serve`, and name its --state-dir"
+        )
+    return found

@@ -1,0 +1,104 @@
+"""`kstreams query` and its like: what they show of an application that runs, and of one that has ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cli.test_applications import COMMAND
+from tests.native.world import WAIT_S, until
+
+APP = """
+import kstreams as ks
+
+topology = ks.StreamsBuilder()
+visits = topology.stream("visits", key=str, value=str).group_by_key()
+visits.count(ks.Materialized("counts", queryable=True))
+visits.windowed_by(ks.TimeWindows(size=1000)).count(ks.Materialized("windows", retention=10**15, queryable=True))
+visits.reduce(lambda old, new: new, materialized="private")
+config = {"application.id": "visits", "commit.interval.ms": 50}
+"""
+
+
+@pytest.fixture
+def visits(kstreams: Any) -> Any:
+    (kstreams.folder / "app.py").write_text(APP)
+    kstreams.ok("topics", "create", "visits", "--partitions", "4")
+    kstreams.ok("produce", "visits", "-s", "=", stdin="anna=x\nben=y\nanna=z\na/b c=x\n")
+    return kstreams
+
+
+@pytest.fixture
+def serving(visits: Any) -> Iterator[subprocess.Popen[str]]:
+    """The application in a process of its own, once it has counted."""
+    command = [COMMAND, "run", "app.py", "--serve"]
+    with subprocess.Popen(command, cwd=visits.folder, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            until(lambda: "anna" in visits("query", "counts", "anna").out and len(rows(visits, "--all")) == 3)
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(WAIT_S) == 0
+
+
+def rows(kstreams: Any, *arguments: str, store: str = "counts") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = kstreams.ok("query", store, *arguments, "--json").json_lines()
+    return found
+
+
+def test_a_running_application_answers(visits: Any, serving: subprocess.Popen[str]) -> None:
+    assert [(row["key"], row["value"]) for row in rows(visits, "anna")] == [("anna", 2)]
+    assert rows(visits, "a/b c")[0]["value"] == 1
+    assert {row["key"] for row in rows(visits, "--prefix", "a")} == {"a/b c", "anna"}
+    assert {row["key"] for row in rows(visits, "--range", "anna", "b")} == {"anna"}
+    assert len(rows(visits, "--all", "--limit", "2")) == 2
+    (window, *_) = rows(visits, "ben", "--window", "0", str(2**61), store="windows")
+    assert rows(visits, "ben", "--as-of", str(window["window_start"]), store="windows") == [window]
+    assert visits.ok("query", "counts", "anna").out.splitlines()[0].split("\t")[:2] == ["key", "value"]
+    assert [line["name"] for line in visits.ok("stores", "--json").json_lines()] == ["counts", "windows"]
+    (process,) = visits.ok("ps", "--json").json_lines()
+    assert (process["application_id"], process["pid"]) == ("visits", serving.pid)
+    (state,) = visits.ok("status", "--json").json_lines()
+    assert (state["state"], state["records_in"]) == ("RUNNING", 4)
+    assert {line["store"] for line in visits.ok("lag", "--json").json_lines()} == {"counts", "windows"}
+
+
+def test_a_watch_shows_each_change(visits: Any, serving: subprocess.Popen[str]) -> None:
+    command = [COMMAND, "query", "counts", "anna", "--watch"]
+    with subprocess.Popen(command, cwd=visits.folder, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        assert json.loads(watch.stdout.readline())["value"] == 2
+        visits.ok("produce", "visits", "-s", "=", stdin="anna=w\n")
+        assert json.loads(watch.stdout.readline())["value"] == 3
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(WAIT_S) == 130
+
+
+def test_what_is_refused_is_told_in_a_sentence(visits: Any, serving: subprocess.Popen[str]) -> None:
+    for arguments, said in (
+        (("private", "anna"), "no such store, or it is not declared queryable"),
+        (("counts", "anna", "--as-of", "5"), "cannot be asked so"),
+        (("counts", "anna", "-a", "other"), "'other' does not run"),
+    ):
+        outcome = visits("query", *arguments)
+        assert (outcome.status, outcome.out) == (1, "")
+        assert said in outcome.err
+    assert visits("query", "counts").status == 2
+
+
+def test_an_application_that_has_ended_is_read_from_its_state(visits: Any) -> None:
+    visits.ok("run", "app.py", "--once")
+    outcome = visits("query", "counts", "anna")
+    assert outcome.status == 1
+    assert "kstreams run --serve" in outcome.err
+    of_app = ("--app", "app.py")
+    assert [row["value"] for row in rows(visits, "anna", *of_app)] == [2]
+    assert {row["key"] for row in rows(visits, "--all", *of_app)} == {"anna", "ben", "a/b c"}
+    assert len(rows(visits, "--all", "--limit", "2", *of_app)) == 2
+    assert [row["key"] for row in rows(visits, "ben", *of_app, store="windows")] == ["ben"]
+    assert "cannot be asked so" in visits("query", "counts", "anna", "--as-of", "5", *of_app).err
