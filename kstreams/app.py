@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any, Protocol
 
 from kstreams.config import Config
@@ -22,6 +22,7 @@ from kstreams.errors import ConfigError, KStreamsError, TopologyError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.forgotten import Forgotten
 from kstreams.state.bundle import Bundle
+from kstreams.stop_signals import stop_signals
 
 logger = logging.getLogger(__name__)
 
@@ -269,44 +270,6 @@ def engine_of(name: str) -> EngineModule:
         raise ConfigError(f"there is no engine {name!r}; there are: {', '.join(ENGINES)}")
     engine: Any = importlib.import_module(ENGINES[name])
     return engine  # type: ignore[no-any-return]
-
-
-class StopSignal(threading.Event):
-    """Set when an application is to stop; `signal` is the signal that set it."""
-
-    signal: signal.Signals | None = None
-
-
-@contextmanager
-def stop_signals() -> Iterator[StopSignal]:
-    """An event that the first SIGINT or SIGTERM sets; the second one has its usual effect.
-
-    A signal that is ignored stays ignored: a script starts `kstreams run app.py &` with SIGINT ignored, so that Ctrl-C
-    ends the script and not what it left in the background.
-    """
-    stop = StopSignal()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals reach the main thread only: whoever owns it stops the application
-        return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.signal = signal.Signals(number)
-        logger.info("%s: committing and closing", stop.signal.name)
-        stop.set()
-        restore()
-
-    for number in before:
-        signal.signal(number, on_signal)
-    try:
-        yield stop
-    finally:
-        restore()
 
 
 def _check_readable(path: Path) -> None:

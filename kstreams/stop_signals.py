@@ -1,0 +1,50 @@
+"""`stop_signals`: SIGINT and SIGTERM as an event that asks for a stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+logger = logging.getLogger(__name__)
+
+
+class StopSignal(threading.Event):
+    """Set when an application is to stop; `signal` is the signal that set it."""
+
+    signal: signal.Signals | None = None
+
+
+@contextmanager
+def stop_signals() -> Iterator[StopSignal]:
+    """An event that the first SIGINT or SIGTERM sets; the second one has its usual effect.
+
+    A signal that is ignored stays ignored: a script starts `kstreams run app.py &` with SIGINT ignored, so that Ctrl-C
+    ends the script and not what it left in the background.
+    """
+    stop = StopSignal()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # signals reach the main thread only: whoever owns it stops the application
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.signal = signal.Signals(number)
+        logger.info("%s: committing and closing", stop.signal.name)
+        stop.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        restore()
