@@ -1,0 +1,98 @@
+"""How the server is run: with TLS, or mounted in an ASGI application of the user's own."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+
+import kstreams as ks
+from kstreams.config import Config
+from kstreams.errors import ConfigError
+from kstreams.runtime.native.lifecycle import State
+from kstreams.runtime.native.stores.metadata import HostInfo
+from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.server import Server, application
+from kstreams.server.instances import running_below
+from kstreams.server.peers import Peers
+from tests.native.world import World, until
+from tests.server.served import Client
+from tests.support.certificates import Authority, can_make
+
+ROWS = "/v1/stores/counts/rows"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path, **{"commit.interval.ms": 20})
+    made.create("in", 2)
+    made.write("in", [(f"k{i}", "", i) for i in range(10)])
+    return made
+
+
+def counts() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=str).group_by_key().count(ks.Materialized("counts", queryable=True))
+    return builder.build()
+
+
+@pytest.mark.skipif(not can_make(), reason="needs openssl")
+def test_instances_speak_tls_with_clients_and_with_each_other(world: World) -> None:
+    pem = Authority(world.folder / "authority").server("IP:127.0.0.1")
+    config = Config.of({**world.settings, "server.tls.certificate": pem, "server.tls.key": pem})
+    servers, tokens = [Server("127.0.0.1:0", config) for _ in range(2)], list[str]()
+    with (
+        KafkaStreams(counts(), servers[0].config) as one,
+        KafkaStreams(counts(), servers[1].config) as other,
+        servers[0].serving(one, tokens.append),
+        servers[1].serving(other, tokens.append),
+    ):
+        one.start()
+        other.start()
+        assert servers[0].url.startswith("https://")
+        assert {each.certificate for each in running_below(world.folder / "state")} == {str(pem)}
+        peers = Peers(tokens[0], pem)
+
+        def helpers(server: Server) -> set[str]:
+            with peers.asked(server.address, ROWS, {}, 60.0) as answer:
+                page = answer.read()
+            return {str(each.address) for each in servers if str(each.address).encode() in page}
+
+        until(lambda: [len(helpers(server)) for server in servers] == [2, 2])
+        stranger = Peers(tokens[0], Authority(world.folder / "stranger").certificate)
+        with pytest.raises(ssl.SSLCertVerificationError), stranger.asked(servers[0].address, ROWS, {}, 60.0):
+            pass
+        plain = Client(servers[0].address, tokens[0])
+        with pytest.raises(ConnectionError):
+            plain.ask(ROWS)
+
+
+def test_half_of_tls_is_refused(world: World) -> None:
+    with pytest.raises(ConfigError, match="belong together"):
+        Server("127.0.0.1:0", Config.of({**world.settings, "server.tls.key": "key.pem"}))
+
+
+def test_it_is_mounted_in_an_application_of_the_users_own(world: World) -> None:
+    token = "a-token-that-is-long-enough"
+    with socket.create_server(("127.0.0.1", 0)) as listening, KafkaStreams(counts(), world.settings) as streams:
+        web = Starlette()
+        web.mount("/stores", application(streams, token))
+        server = uvicorn.Server(uvicorn.Config(web, lifespan="off", log_config=None))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            client = Client(HostInfo("127.0.0.1", listening.getsockname()[1]), token)
+            until(lambda: server.started)
+            assert client.ask(f"/stores{ROWS}").status == 503
+            streams.start()
+            until(lambda: streams.state is State.RUNNING and len(client.rows(f"/stores{ROWS}")) == 10)
+            assert client.ask(f"/stores{ROWS}", Authorization="").status == 401
+            assert client.ask(ROWS).status == 404
+        finally:
+            server.should_exit = True
+            thread.join()
