@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.examples import reference
 from tests.examples.conftest import EXAMPLES, Terminal, milliseconds
+from tests.native.world import until
 
 SAMPLE = "6000"
 APP = str(EXAMPLES / "flights" / "app.py")
@@ -71,6 +74,28 @@ def test_native_results_are_those_of_a_plain_computation(loaded):
     shown = loaded.python("flights/results.py")
     assert "delays-by-hour" in shown
     assert "delayed-in-wind" in shown
+
+
+def test_stores_answer_while_it_runs_with_what_the_final_table_says(loaded):
+    flights, airlines = loaded.rows("flights"), loaded.rows("airlines")
+    wanted = reference.by_airline(flights, airlines)
+    command = ["kstreams", "run", APP, "--serve"]
+    with subprocess.Popen(command, cwd=loaded.folder, env=loaded.environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: airline_delays(loaded, "--all") == wanted)
+            assert airline_delays(loaded, "JetBlue Airways") == {row for row in wanted if row[0] == "JetBlue Airways"}
+        finally:
+            process.terminate()
+
+
+def airline_delays(loaded: Terminal, *asked: str) -> set[tuple[str, int, float]]:
+    """What `kstreams query` prints; nothing while nobody answers."""
+    command = ["kstreams", "query", "delays-by-airline", *asked, "--json"]
+    done = subprocess.run(
+        command, cwd=loaded.folder, env=loaded.environment, capture_output=True, check=False, timeout=280
+    )
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(row["key"], row["value"]["flights"], row["value"]["mean_delay"]) for row in rows}
 
 
 @pytest.mark.slow

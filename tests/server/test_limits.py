@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_a_task_that_hangs_costs_a_deadline_and_its_place_and_no_more(world: Wor
             assert hangs.wait(WAIT_S)
             assert client.ask(f"{target}?isolation=current&timeout_ms=100").status == 504
             assert client.rows(target)[0]["value"] == "1"
-            assert client.ask(f"{target}?isolation=current&timeout_ms=100").status == 504
+            until(lambda: client.ask(f"{target}?isolation=current&timeout_ms=100").status == 503)
             refused = client.ask(target)
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         finally:
@@ -155,3 +155,12 @@ def test_a_reader_that_does_not_read_is_cut_off(world: World) -> None:
                 return status == 200
 
             until(is_cut_off)
+
+
+def test_connections_are_counted(world: World) -> None:
+    with served(world, last_values(), Limits(connections=3)) as (client, _):
+        with ExitStack() as idle:
+            for _ in range(3):
+                idle.enter_context(socket.create_connection(client.host, timeout=WAIT_S))
+            until(lambda: client.ask("/v1/status").status == 503)
+        until(lambda: client.ask("/v1/status").status == 200)
