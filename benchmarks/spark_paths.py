@@ -74,7 +74,7 @@ def run() -> dict[str, float]:
 def figures_of(names: Mapping[str, Case] | list[str]) -> dict[str, float]:
     """The figures of some cases."""
     figures: dict[str, float] = {}
-    session = _session()
+    session = session_of_benchmarks()
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             figures |= _figures(session, name, CASES[name], Path(folder))
@@ -83,8 +83,8 @@ def figures_of(names: Mapping[str, Case] | list[str]) -> dict[str, float]:
 
 def _figures(session: Any, name: str, case: Case, folder: Path) -> dict[str, float]:
     rows = case.rows()
-    _write_log(folder / "log", rows)
-    _write_parquet(folder / "parquet", rows, case.tables)
+    write_log(folder / "log", rows)
+    write_parquet(folder / "parquet", rows, case.tables)
     in_tables = sum(len(rows[topic].times) for topic in case.tables)
     per_trigger = (sum(len(of_topic.times) for of_topic in rows.values()) - in_tables) // TRIGGERS
     found = {
@@ -119,6 +119,12 @@ def _task_rate(session: Any, case: Case, folder: Path, sink: str, per_trigger: i
 
 
 def _twin_rate(session: Any, case: Case, folder: Path, source: str, per_trigger: int) -> float:
+    frames = frames_by_hand(session, case, folder, source, per_trigger)
+    return rate(triggers_of(case.twin(frames), case.mode, tempfile.mkdtemp(dir=folder)), WARM_UP)
+
+
+def frames_by_hand(session: Any, case: Case, folder: Path, source: str, per_trigger: int) -> dict[str, Any]:
+    """The rows by topic, from topics (`kstreams`) or `parquet`."""
     from pyspark.sql import functions as F
 
     frames = {}
@@ -132,7 +138,7 @@ def _twin_rate(session: Any, case: Case, folder: Path, source: str, per_trigger:
             files = session.readStream.schema("key binary, value binary, timestamp bigint")
             rows = files.option("maxFilesPerTrigger", PARTITIONS).parquet(str(folder / "parquet" / topic))
         frames[topic] = rows.withColumn("time", F.timestamp_millis("timestamp"))
-    return rate(triggers_of(case.twin(frames), case.mode, tempfile.mkdtemp(dir=folder)), WARM_UP)
+    return frames
 
 
 def _from_topic(session: Any, log: Path, topic: str, per_trigger: int) -> Any:
@@ -145,11 +151,11 @@ def _from_topic(session: Any, log: Path, topic: str, per_trigger: int) -> Any:
 
 def fixed_costs() -> dict[str, float]:
     """Seconds of a step of ten records."""
-    session = _session()
+    session = session_of_benchmarks()
     few = {"in": _events(1_000, STEPS * 10)}
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        _write_log(Path(folder, "log"), few)
+        write_log(Path(folder, "log"), few)
         cases = {"one sub-topology": _windowed_count, "re-keyed": _rekeyed, "without results": _nothing}
         for name, tasks in cases.items():
             for delta in ("none", str(Path(folder, "delta"))):
@@ -201,7 +207,8 @@ def _sales() -> dict[str, Rows]:
     return {"sales": _events(users), "users": Rows(names, names, np.zeros(users, np.int64))}
 
 
-def _number(column: str) -> Any:
+def number(column: str) -> Any:
+    """An int as kstreams writes it."""
     from pyspark.sql import functions as F
 
     return F.conv(F.hex(column), 16, 10).cast("bigint")
@@ -229,7 +236,7 @@ def _rekeyed_by_hand(frames: Mapping[str, Any]) -> Any:
     from pyspark.sql import functions as F
 
     by = F.udf(lambda value: f"by-{value % 100}", "string", useArrow=True)
-    timed = frames["in"].withWatermark("time", "10 seconds").select("time", by(_number("value")).alias("by"))
+    timed = frames["in"].withWatermark("time", "10 seconds").select("time", by(number("value")).alias("by"))
     return timed.groupBy(F.window("time", "10 seconds"), "by").count()
 
 
@@ -244,7 +251,7 @@ def _lambdas_by_hand(frames: Mapping[str, Any]) -> Any:
     add = F.udf(lambda n: n + 1, "bigint", useArrow=True)
     keep = F.udf(lambda key, n: n % 3 != 0, "boolean", useArrow=True)
     twice = F.udf(lambda n: n * 2, "bigint", useArrow=True)
-    numbers = frames["in"].select(F.col("key").cast("string"), add(_number("value")).alias("n"))
+    numbers = frames["in"].select(F.col("key").cast("string"), add(number("value")).alias("n"))
     return numbers.where(keep("key", "n")).select("key", twice("n").alias("n"))
 
 
@@ -256,7 +263,7 @@ def _expressions(builder: ks.StreamsBuilder) -> ks.KStream:
 def _expressions_by_hand(frames: Mapping[str, Any]) -> Any:
     from pyspark.sql import functions as F
 
-    numbers = frames["in"].select(F.col("key").cast("string"), (_number("value") + 1).alias("n"))
+    numbers = frames["in"].select(F.col("key").cast("string"), (number("value") + 1).alias("n"))
     return numbers.where("n % 3 != 0").select("key", (F.col("n") * 2).alias("n"))
 
 
@@ -305,7 +312,7 @@ def _table_join_by_hand(frames: Mapping[str, Any]) -> Any:
 
     pick = F.udf(lambda sale, user: f"{sale}{user}", "string", useArrow=True)
     users = frames["users"].select("key", F.col("value").cast("string").alias("user"))
-    sales = frames["sales"].select("key", _number("value").alias("sale"))
+    sales = frames["sales"].select("key", number("value").alias("sale"))
     return sales.join(users, "key").select("key", pick("sale", "user"))
 
 
@@ -325,7 +332,8 @@ CASES = {
 # data
 
 
-def _session() -> Any:
+def session_of_benchmarks() -> Any:
+    """A session that reads topics."""
     from kstreams.runtime.spark.cluster.session import spark_session
     from kstreams.runtime.spark.io.source import register
     from kstreams.runtime.spark.settings import SparkSettings
@@ -335,14 +343,15 @@ def _session() -> Any:
     return session
 
 
-def _write_log(folder: Path, topics: Mapping[str, Rows]) -> None:
+def write_log(folder: Path, topics: Mapping[str, Rows]) -> None:
+    """The rows as topics of a log."""
     with open_log(folder) as home, home.admin() as admin, home.producer() as producer:
         for topic, rows in topics.items():
             admin.create_topic(topic, PARTITIONS)
             write_topic(producer, topic, PARTITIONS, *rows)
 
 
-def _write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, ...]) -> None:
+def write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, ...]) -> None:
     """A file for each trigger and partition."""
     streams = [topic for topic in topics if topic not in tables]
     for topic, rows in topics.items():

@@ -1,0 +1,154 @@
+"""The relational path beside hand-written Structured Streaming and beside tasks, over the same rows in one session.
+
+Each case runs as the frame that the relational path makes and as the hand-written query, both into Spark's noop sink,
+once from the same topics by `format("kstreams")` and once from Parquet. Stateless cases run from topic to topic too, on
+the relational path and as tasks. The first triggers do not count; of the others the median does.
+
+`python -m benchmarks relational` runs all and appends to RESULTS.md; `python -m benchmarks.relational CASE...` runs
+cases by name and appends nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import kstreams as ks
+from benchmarks.spark_paths import (
+    CASES,
+    TRIGGERS,
+    WARM_UP,
+    Case,
+    frames_by_hand,
+    number,
+    session_of_benchmarks,
+    write_log,
+    write_parquet,
+)
+from benchmarks.spark_steps import rate, steps_of, triggers_of
+from kstreams.config import Config
+from kstreams.log import open_log
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.prepared import prepare
+from kstreams.runtime.spark.relational.frame import EVENT_TIME
+from kstreams.runtime.spark.relational.rows import relational_rows
+from kstreams.runtime.spark.relational.windowed_query import window_of
+
+Frames = Mapping[str, Any]
+
+
+def run() -> dict[str, float]:
+    """Records a second within a trigger, and ratios."""
+    return figures_of(RELATIONAL)
+
+
+def figures_of(names: Mapping[str, Case] | list[str]) -> dict[str, float]:
+    """The figures of some cases."""
+    figures: dict[str, float] = {}
+    session = session_of_benchmarks()
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            figures |= _figures(session, name, RELATIONAL[name], Path(folder))
+    return figures
+
+
+def _figures(session: Any, name: str, case: Case, folder: Path) -> dict[str, float]:
+    rows = case.rows()
+    write_log(folder / "log", rows)
+    write_parquet(folder / "parquet", rows, ())
+    per_trigger = sum(len(of_topic.times) for of_topic in rows.values()) // TRIGGERS
+    figures = {}
+    for source in ("topics", "Parquet"):
+        frames = frames_by_hand(session, case, folder, "kstreams" if source == "topics" else "parquet", per_trigger)
+        ours = _rate(_relational(case, folder, frames), "append", folder)
+        frames = frames_by_hand(session, case, folder, "kstreams" if source == "topics" else "parquet", per_trigger)
+        by_hand = _rate(case.twin(frames), "append", folder)
+        figures[f"{name}, from {source}: relational"] = ours
+        figures[f"{name}, from {source}: by hand"] = by_hand
+        figures[f"{name}, from {source}: relational to by hand (ratio)"] = ours / by_hand
+    return figures | (_to_topics(session, name, case, folder, per_trigger) if name in STATELESS else {})
+
+
+def _to_topics(session: Any, name: str, case: Case, folder: Path, per_trigger: int) -> dict[str, float]:
+    """From topic to topic on both paths."""
+    rates = {}
+    for path in ("task", "relational"):
+        settings = {"spark_kstreams_path": path, "spark_kstreams_max_records": per_trigger}
+        steps = steps_of(session, _topology(case), folder, f"{path}-{time.monotonic_ns()}", **settings)
+        rates[path] = rate(steps, WARM_UP)
+        figures = {f"{name}, topic to topic: {path}": found for path, found in rates.items()}
+    return figures | {f"{name}, topic to topic: tasks to relational (ratio)": rates["task"] / rates["relational"]}
+
+
+def _rate(results: Any, mode: str, folder: Path) -> float:
+    return rate(triggers_of(results, mode, tempfile.mkdtemp(dir=folder)), WARM_UP)
+
+
+def _topology(case: Case) -> Topology:
+    builder = ks.StreamsBuilder()
+    case.tasks(builder).to("out")
+    return builder.build()
+
+
+def _relational(case: Case, folder: Path, frames: Frames) -> Any:
+    """The frame that the relational path makes of the rows of some topics."""
+    from pyspark.sql import functions as F
+
+    config = Config.of(
+        {
+            "application.id": "bench-relational",
+            "log.dir": str(folder / "log"),
+            "spark.kstreams.checkpoint": tempfile.mkdtemp(dir=folder),
+            "spark.kstreams.delta": "none",
+            "spark.kstreams.path": "relational",
+        }
+    )
+    with open_log(folder / "log") as home:
+        plan, _, program = prepare(_topology(case), config, home)
+    [(sub, nodes)] = plan.nodes.items()
+    windows = [window for node in nodes if (window := window_of(node)) is not None]
+
+    def source(topics: list[str]) -> Any:
+        [topic] = topics
+        rows = frames[topic].withColumnRenamed("time", EVENT_TIME)
+        given = {
+            "topic": F.lit(topic),
+            "partition": F.lit(0),
+            "offset": F.lit(0).cast("bigint"),
+            "headers": F.lit(None).cast("array<struct<name:string,value:binary>>"),
+        }
+        rows = rows.withColumns({column: made for column, made in given.items() if column not in rows.columns})
+        return rows.withWatermark(EVENT_TIME, f"{windows[0].grace_ms} milliseconds") if windows else rows
+
+    return relational_rows(plan, sub, source, program)
+
+
+def _map(builder: ks.StreamsBuilder) -> ks.KStream:
+    return builder.stream("in", key=str, value=int).map((ks.key, ks.value + 1), key=str, value=int)
+
+
+def _map_by_hand(frames: Frames) -> Any:
+    from pyspark.sql import functions as F
+
+    return frames["in"].select(F.col("key").cast("string"), (number("value") + 1).alias("n"))
+
+
+EVENTS: Callable[[], Any] = CASES["three expressions"].rows
+STATELESS = {
+    "three expressions": CASES["three expressions"],
+    "three lambdas": CASES["three lambdas"],
+    "map by expressions": Case(EVENTS, _map, _map_by_hand, "append"),
+}
+RELATIONAL = STATELESS | {
+    name: CASES[name]
+    for name in ("windowed count, 1,000 keys", "windowed count, 200,000 keys", "inner join", "left join")
+}
+
+
+if __name__ == "__main__":
+    for what, figure in figures_of(sys.argv[1:] or list(RELATIONAL)).items():
+        print(f"{what:<75} {figure:>14,.3f}", flush=True)
