@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ from kstreams.errors import StateError
 from kstreams.record import Windowed
 from kstreams.serdes import Serde
 from kstreams.state.api import VersionedRecord
+from kstreams.state.committed import CommittedViews
 from kstreams.state.tables.store_tables import as_table, held_by
 
 if TYPE_CHECKING:
@@ -45,6 +47,34 @@ class StorePartition(Protocol):
 
 def _nowhere(key: Any) -> int:
     return -1
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedPartition:
+    """A store as of the last commit of its task; who asks reads it.
+
+    Parameters
+    ----------
+    number : int
+    views : CommittedViews
+    name : str
+        Of the store.
+    """
+
+    number: int
+    views: CommittedViews
+    name: str
+
+    def begin(self, question: Callable[[Any], Any]) -> Callable[[], Answer]:
+        """Let the caller answer a question when it waits for that."""
+        return partial(self._answer, question)
+
+    def _answer(self, question: Callable[[Any], Any]) -> Answer:
+        view = self.views.acquire()
+        try:
+            return Answer(question(view.store(self.name)), view.position)
+        finally:
+            self.views.give_back(view)
 
 
 class ReadOnlyStore:

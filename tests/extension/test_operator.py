@@ -190,7 +190,8 @@ def test_on_sparks_relational_path_if_it_has_a_form_there(spark: Any, tmp_path: 
     levels = builder.stream("in", key=str, value=list[int])
     levels.apply(PairwiseColumns(combine=lambda earlier, later: later - earlier), name="rises").to("out")
     made = builder.build()
-    assert {row.path for row in spark_engine.explain(made, Config.of(application_id="app"))} == {"relational"}
-    app = Application(spark, tmp_path, made, {"in": (str, list[int]), "out": (str, int)})
+    asked = {"application.id": "app", "spark.kstreams.path": "relational"}
+    assert {row.path for row in spark_engine.explain(made, Config.of(asked))} == {"relational"}
+    app = Application(spark, tmp_path, made, {"in": (str, list[int]), "out": (str, int)}, **asked)
     app.create("in", "out", partitions=1).write([Row("in", "a", [1, 4, 2], 1), Row("in", "b", [5], 2)]).run()
     assert app.rows("out") == [("a", 3, 1), ("a", -2, 1)]

@@ -211,10 +211,18 @@ def test_the_first_sub_topology_may_be_relational_and_the_second_run_as_tasks() 
 def test_an_operator_off_the_path_takes_its_sub_topology_with_it() -> None:
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).peek(lambda k, v: None, name="look").to("out")
-    decisions = {row.operator: row for row in engine.explain(builder.build(), Config.of(application_id="app"))}
+    decisions = {row.operator: row for row in engine.explain(builder.build(), app_config("relational"))}
     assert decisions["look"].why == "its function is called for its effect"
     assert {row.path for row in decisions.values()} == {"task"}
     assert "with look, in one sub-topology" in {row.why for row in decisions.values()}
+
+
+def test_stateless_parts_run_as_tasks_unless_asked_otherwise() -> None:
+    builder = ks.StreamsBuilder()
+    by_expression(builder)
+    decisions = engine.explain(builder.build(), app_config("auto"))
+    assert {row.path for row in decisions} == {"task"}
+    assert all(row.why.startswith("faster as tasks: ") for row in decisions)
 
 
 def test_the_task_path_can_be_asked_for() -> None:
@@ -270,9 +278,10 @@ def test_a_stream_that_nothing_follows_is_read_by_tasks(spark: Any, tmp_path: Pa
     orders(builder)
     builder.stream("other", key=str, value=int).map_values(lambda number: number + 1, value=int).to("out")
     types = {"in": (str, Order), "other": (str, int), "out": (str, int)}
-    app = Application(spark, tmp_path, builder, types).create("in", "other").write([*ROWS, Row("other", "k", 1, 9)])
+    app = Application(spark, tmp_path, builder, types, **{"spark.kstreams.path": "relational"}).create("in", "other")
+    app.write([*ROWS, Row("other", "k", 1, 9)])
     assert app.run().records_in == len(ROWS) + 1
     assert app.rows("out") == [("k", 2, 9)]
-    paths = {row.operator: row.path for row in engine.explain(app.topology, Config.of(application_id="app"))}
+    paths = {row.operator: row.path for row in engine.explain(app.topology, app_config("relational"))}
     assert paths["KSTREAM-SOURCE-0000000000"] == "task"
     assert paths["KSTREAM-SOURCE-0000000001"] == "relational"

@@ -14,9 +14,8 @@ from kstreams.runtime.native.queries.partitions import CurrentPartition, GlobalP
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.state.api import StoreBuilder
-from kstreams.state.committed_partition import CommittedPartition
 from kstreams.state.queries import FailureReason, QueryResult, StateQuery, result_of
-from kstreams.state.read_only_store import PartitionOf, Position, StorePartition
+from kstreams.state.read_only_store import CommittedPartition, PartitionOf, Position, StorePartition
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 """What a query sees: all that was processed, or what is committed."""

@@ -101,7 +101,7 @@ def explain(topology: Topology, config: Config) -> list[Any]:
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     """Write the state of an application as of its last step into a folder; raises StateError while it runs."""
     from kstreams.log import home_of
-    from kstreams.runtime.spark.bundles import write
+    from kstreams.runtime.spark.kept.bundles import write
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
         return write(topology, config, log, folder)
@@ -110,7 +110,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
     """Let an application go on from a state that any engine has exported; `replace` forgets what it has."""
     from kstreams.log import home_of
-    from kstreams.runtime.spark.bundles import take
+    from kstreams.runtime.spark.kept.bundles import take
     from kstreams.state.bundle import Bundle
 
     bundle = Bundle(folder)
@@ -121,7 +121,7 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
 
 def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, step: int | None) -> pa.Table:
     """What the stores answered after a step (by default the last); the application may run."""
-    from kstreams.runtime.spark.step_stores import StepStores
+    from kstreams.runtime.spark.kept.step_stores import StepStores
 
     with StepStores(topology, config, step) as stores:
         return stores.sql(query, as_of_ms)

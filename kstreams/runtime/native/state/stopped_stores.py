@@ -13,8 +13,7 @@ from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.native.state.locks import lock_alone, state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.state import StateLimits, TaskState, open_task_state
-from kstreams.state.committed_partition import CommittedPartition
-from kstreams.state.read_only_store import ReadOnlyStore
+from kstreams.state.read_only_store import CommittedPartition, ReadOnlyStore
 
 
 class StoppedStores:

@@ -21,6 +21,7 @@ from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 TASK, RELATIONAL = "task", "relational"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
 _WRITES_NOTHING = "its sub-topology writes nothing, and Spark runs nothing for that"
+_FASTER = "faster as tasks: they read, process and write in one go, and Spark would keep no state here"
 
 
 class PathDecision(NamedTuple):
@@ -56,7 +57,7 @@ class PathPlan:
 
 
 def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | None = None) -> PathPlan:
-    """Decide: a sub-topology takes the relational path when each of its operators can, exactly; else as tasks.
+    """Decide: a sub-topology takes the relational path when each of its operators can, exactly, and it pays.
 
     `only_tasks` is the reason why none may, as `needs_tasks` gives it.
     """
@@ -71,7 +72,7 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
     for sub in topology.sub_topologies:
         nodes = logical_nodes(sub, topology, graph)
         reasons = _reasons(sub, nodes, facts, choice, only_tasks)
-        whole = _FEEDS_ITSELF if sub.id in circles else None if sub.sinks else _WRITES_NOTHING
+        whole = _FEEDS_ITSELF if sub.id in circles else _why_tasks(sub, choice)
         if whole is not None:
             reasons = {name: reason or whole for name, reason in reasons.items()}
         if not any(reasons.values()):
@@ -79,6 +80,13 @@ def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | N
         decisions += _decisions(sub, nodes, reasons)
     streaming = frozenset(sub.id for sub in topology.sub_topologies if sub.id in relational and sub.stores)
     return PathPlan(tuple(decisions), relational, streaming, facts)
+
+
+def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
+    """Why a sub-topology is better off as tasks, whatever its operators can."""
+    if not sub.sinks:
+        return _WRITES_NOTHING
+    return _FASTER if choice == "auto" and not sub.stores else None
 
 
 def needs_tasks(config: Config) -> str | None:

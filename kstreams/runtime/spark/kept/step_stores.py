@@ -23,8 +23,7 @@ from kstreams.runtime.spark.steps import AppliedStep
 from kstreams.runtime.spark.tasks.local_state import opened_state
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest
 from kstreams.runtime.spark.tasks.state_files import state_files
-from kstreams.state.committed_partition import CommittedPartition
-from kstreams.state.read_only_store import ReadOnlyStore
+from kstreams.state.read_only_store import CommittedPartition, ReadOnlyStore
 from kstreams.state.tables.sql import answer
 
 

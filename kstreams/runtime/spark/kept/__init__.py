@@ -1,0 +1,1 @@
+"""The state that the steps of an application have left: exported, imported, asked."""
