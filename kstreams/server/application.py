@@ -21,6 +21,7 @@ from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import Guard
 from kstreams.server.limits import Limits
 from kstreams.server.openapi import openapi
+from kstreams.server.operation_routes import OperationRoutes
 from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
 from kstreams.server.question import refuse_unknown
@@ -53,7 +54,7 @@ def application(
         The names by which the server may be addressed, without ports.
     limits : Limits
     further : sequence of Endpoint
-        Routes beside those of stores and of the application.
+        Routes beside those of stores, of the application and for operations.
 
     Returns
     -------
@@ -75,7 +76,8 @@ def application(
         raise ConfigError(f"the token of the server needs at least {_LEAST_TOKEN} characters, all of them ASCII")
     certificate = streams.config["server.tls.certificate"]
     asking = Asking(streams, Peers(token, certificate), limits)
-    endpoints = [*StoreRoutes(asking).endpoints(), *ApplicationRoutes(asking).endpoints(), *further]
+    groups = StoreRoutes(asking), ApplicationRoutes(asking), OperationRoutes(asking)
+    endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *further]
     endpoints.append(_document(endpoints))
     made = Starlette(
         routes=[_route(endpoint) for endpoint in endpoints],

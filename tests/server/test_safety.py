@@ -19,14 +19,16 @@ from tests.server.conftest import every_kind
 from tests.server.served import Client, served
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW")
-DATA = (b"k3", b"slash", b"timestamp", b"RUNNING", b'rows":', b"openapi")
+HEALTH = ("/health/live", "/health/ready")
+DATA = (b"kafka_streams", b"k3", b"slash", b"timestamp", b"RUNNING", b'rows":', b"openapi")
 
 
 def targets(world: World, token: str) -> list[str]:
     """A request for each route that the router has."""
     routes = application(KafkaStreams(every_kind(), world.settings), token).routes
     assert len(routes) > 8
-    return [route.path.replace("{store}", "counts").replace("{key:path}", "k3") for route in routes]  # type: ignore[attr-defined]
+    paths = [route.path for route in routes]  # type: ignore[attr-defined]
+    return [path.replace("{store}", "counts").replace("{key:path}", "k3") for path in paths if path not in HEALTH]
 
 
 def credentials(token: str) -> dict[str, str]:
@@ -42,6 +44,15 @@ def test_nobody_without_the_token_gets_data(client: Client, world: World) -> Non
         answer = client.ask(target, method, Authorization=given)
         assert answer.status == 401, (target, method, kind, answer)
         assert not any(word in answer.body for word in DATA)
+
+
+def test_health_is_told_without_the_token_and_nothing_beside_it(client: Client) -> None:
+    for target, method in itertools.product(HEALTH, METHODS):
+        answer = client.ask(target, method, Authorization="")
+        assert answer.status == (200 if method == "GET" else 405), (target, method, answer)
+        assert not any(word in answer.body for word in DATA)
+        assert len(answer.body) < 100
+    assert client.ask("/health/live?x=1", Authorization="").status == 400
 
 
 def test_with_the_token_only_what_is_listed_is_there(client: Client, world: World) -> None:
