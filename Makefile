@@ -84,6 +84,7 @@ check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, laye
 	$(BIN)/lint-imports
 	$(BIN)/python tools/sizes.py
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/dashboard.py --check
 	$(MAKE) --no-print-directory test
 
 format: $(VENV)/.dev  ## format the code and mend what ruff can mend
@@ -98,6 +99,7 @@ bench: $(VENV)/.dev  ## measure, print and record the ratios
 
 docs: $(VENV)/.dev  ## write the generated pages of docs/ anew
 	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/dashboard.py
 
 clean:  ## remove the environment and what the examples wrote
 	@rm -rf $(VENV) .kstreams .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

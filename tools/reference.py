@@ -268,8 +268,8 @@ Rates, averages and extremes go over the last `metrics.num.samples` windows of `
 out while there is nothing to average; counters begin at the start of the process. `metrics.recording.level=DEBUG` adds
 `active-ratio`. A call asks the home of topics where partitions end; stream threads do not wait for it.
 
-With [`kstreams run --serve`](queries.md), Prometheus reads them at `/metrics`, with the token as `authorization`. In a program
-of yours, it reads them from a registry, with the extra `metrics` (`pip install 'kstreams-dsl[metrics]'`):
+With [`kstreams run --serve`](operations.md), Prometheus reads them at `/metrics`. In a program of yours, it
+reads them from a registry, with the extra `metrics` (`pip install 'kstreams-dsl[metrics]'`):
 
 ```python
 import kstreams as ks
