@@ -25,7 +25,7 @@ from kstreams.state.column_family import ByteRows, Chunk
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.live_budget import MIB, StateLimits
 from kstreams.state.rocksdb.failures import damaged, unreadable
-from kstreams.state.rocksdb.rows import ABOUT, DATA, mark, marked, read, read_back
+from kstreams.state.rocksdb.rows import ABOUT, DATA, in_chunks, mark, marked, read, read_back
 from kstreams.state.rocksdb.view import RocksView
 from kstreams.state.rows.byte_columns import prefixed
 from kstreams.state.rows.byte_order import last_of_each
@@ -161,21 +161,10 @@ class RocksColumnFamily:
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
         self._settle()
-        size = _FIRST_CHUNK
-        while True:
-            rows = self._guarded(read_back if reverse else read, self._rows.iter(), low, high, size)
-            is_whole = len(rows) < size
-            if reverse:
-                edge = low if is_whole else rows[-1][0]
-                yield Chunk(edge, high, rows)
-                high = edge
-            else:
-                after = high if is_whole else rows[-1][0] + b"\x00"
-                yield Chunk(low, after, rows)
-                low = after or low
-            if is_whole:
-                return
-            size = min(4 * size, _LARGEST_CHUNK)
+        read_part = read_back if reverse else read
+        yield from in_chunks(
+            lambda *part: self._guarded(read_part, self._rows.iter(), *part), low, high, _growing(), reverse
+        )
 
     def first_from(self, low: bytes) -> bytes | None:
         self._settle()
@@ -289,6 +278,14 @@ class RocksColumnFamily:
             return call(*args, **kwargs)
         except Exception as error:  # rocksdict raises nothing more special
             raise unreadable(self._path, error) from error
+
+
+def _growing() -> Iterator[int]:
+    """The rows of each part of a scan: few at first, for who wants no more."""
+    size = _FIRST_CHUNK
+    while True:
+        yield size
+        size = min(4 * size, _LARGEST_CHUNK)
 
 
 def _pairs(rows: ByteRows, start: int) -> Iterator[tuple[bytes, bytes | None]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, takewhile
 from typing import Any
+
+from kstreams.state.column_family import Chunk
 
 DATA, AFTER_DATA, ABOUT = b"\x01", b"\x02", b"\x00about"
 _MARK = struct.Struct(">qq")  # changelog offset (-1: unknown), highest time observed
@@ -35,6 +37,29 @@ def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> list[tupl
     if rows.key() == end:
         rows.prev()
     return _taken(rows, rows.prev, (DATA + low).__le__, size)
+
+
+def in_chunks(
+    take: Callable[[bytes, bytes | None, int], list[tuple[bytes, bytes]]],
+    low: bytes,
+    high: bytes | None,
+    sizes: Iterable[int],
+    reverse: bool,
+) -> Iterator[Chunk]:
+    """[low, high) in adjoining parts of so many rows, the last first when reversed; `take` reads one."""
+    for size in sizes:
+        rows = take(low, high, size)
+        is_whole = len(rows) < size
+        if reverse:
+            edge = low if is_whole else rows[-1][0]
+            yield Chunk(edge, high, rows)
+            high = edge
+        else:
+            after = high if is_whole else rows[-1][0] + b"\x00"
+            yield Chunk(low, after, rows)
+            low = after or low
+        if is_whole:
+            return
 
 
 def read_one(rows: Any, key: bytes) -> bytes | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from time import thread_time
 from typing import Any, TypeVar
@@ -11,7 +13,7 @@ from typing import Any, TypeVar
 from kstreams.errors import StateError
 from kstreams.state.column_family import Chunk
 from kstreams.state.rocksdb.failures import unreadable
-from kstreams.state.rocksdb.rows import ABOUT, DATA, marked, read, read_back, read_one
+from kstreams.state.rocksdb.rows import ABOUT, DATA, in_chunks, marked, read, read_back, read_one
 
 T = TypeVar("T")
 
@@ -49,21 +51,12 @@ class RocksView:
         return [self.get(key) for key in keys]
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
-        while True:
+        take, started = partial(self._call, read_back if reverse else read), thread_time()
+        for chunk in in_chunks(take, low, high, repeat(_CHUNK), reverse):
+            yield chunk
+            if len(chunk.rows) == _CHUNK:
+                self._rest(thread_time() - started)
             started = thread_time()
-            rows = self._call(read_back if reverse else read, low, high, _CHUNK)
-            is_whole = len(rows) < _CHUNK
-            if reverse:
-                edge = low if is_whole else rows[-1][0]
-                yield Chunk(edge, high, rows)
-                high = edge
-            else:
-                after = high if is_whole else rows[-1][0] + b"\x00"
-                yield Chunk(low, after, rows)
-                low = after or low
-            if is_whole:
-                return
-            self._rest(thread_time() - started)
 
     def first_from(self, low: bytes) -> bytes | None:
         rows = self._call(read, low, None, 1)
