@@ -78,7 +78,8 @@ def application(
     asking = Asking(streams, Peers(token, certificate), limits)
     groups = StoreRoutes(asking), ApplicationRoutes(asking), OperationRoutes(asking)
     endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *further]
-    endpoints.append(_document(endpoints))
+    stores = sorted(name for name, store in streams.topology.stores.items() if store.queryable)
+    endpoints.append(_document(endpoints, stores))
     made = Starlette(
         routes=[_route(endpoint) for endpoint in endpoints],
         exception_handlers={Refusal: _refused, HTTPException: _not_found, Exception: _failed},
@@ -90,12 +91,12 @@ def application(
     return made
 
 
-def _document(endpoints: Sequence[Endpoint]) -> Endpoint:
+def _document(endpoints: Sequence[Endpoint], stores: Sequence[str]) -> Endpoint:
     async def answer(request: Request) -> Response:
         return Response(content, media_type=JSON)
 
     document = Endpoint("/v1/openapi.json", "This document.", answer)
-    content = msgspec.json.encode(openapi([*endpoints, document], version("kstreams-dsl")))
+    content = msgspec.json.encode(openapi([*endpoints, document], version("kstreams-dsl"), stores))
     return document
 
 

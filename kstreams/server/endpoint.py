@@ -19,11 +19,14 @@ class QueryParameter:
     kind : {"string", "integer", "boolean"}
     about : str
         One sentence for the OpenAPI document.
+    values : tuple of str
+        All that it may be; empty: anything of its kind.
     """
 
     name: str
     kind: str
     about: str
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kstreams.server.endpoint import Endpoint
@@ -23,8 +23,8 @@ _REFUSALS = {
 }
 
 
-def openapi(endpoints: Iterable[Endpoint], version: str) -> dict[str, Any]:
-    """The document.
+def openapi(endpoints: Iterable[Endpoint], version: str, stores: Sequence[str] = ()) -> dict[str, Any]:
+    """The document; it names the stores that may be asked.
 
     Examples
     --------
@@ -35,15 +35,19 @@ def openapi(endpoints: Iterable[Endpoint], version: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Stores of a kstreams application", "version": version},
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
-        "paths": {endpoint.path.replace(":path}", "}"): {"get": _operation(endpoint)} for endpoint in endpoints},
+        "paths": {each.path.replace(":path}", "}"): {"get": _operation(each, stores)} for each in endpoints},
     }
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
+def _operation(endpoint: Endpoint, stores: Sequence[str]) -> dict[str, Any]:
     named = re.findall(r"{(\w+)", endpoint.path)
-    in_path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in named]
+    known = {"store": stores}
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": _schema("string", known.get(name, ()))}
+        for name in named
+    ]
     in_query = [
-        {"name": each.name, "in": "query", "description": each.about, "schema": {"type": each.kind}}
+        {"name": each.name, "in": "query", "description": each.about, "schema": _schema(each.kind, each.values)}
         for each in endpoint.parameters
     ]
     answers: dict[str, Any] = {kind: {} for kind in endpoint.media_types}
@@ -54,3 +58,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "security": [] if endpoint.is_open else [{"token": []}],
         "responses": {"200": {"description": "The answer.", "content": answers}, **refusals},
     }
+
+
+def _schema(kind: str, values: Sequence[str]) -> dict[str, Any]:
+    return {"type": kind, "enum": list(values)} if values else {"type": kind}

@@ -27,7 +27,9 @@ _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS = 100
 
 HOW = (
-    QueryParameter("isolation", "string", "`committed` (default): as of the last commit; `current`: all processed."),
+    QueryParameter(
+        "isolation", "string", "As of the last commit (default), or all that is processed.", ("committed", "current")
+    ),
     QueryParameter("partition", "integer", "Ask this partition alone."),
     QueryParameter("stale", "boolean", "Whether a standby may answer, which lags behind."),
     QueryParameter("timeout_ms", "integer", "For how long to wait for the answer."),
@@ -36,7 +38,7 @@ HOW = (
 PAGES = (
     QueryParameter("limit", "integer", "Greatest number of rows."),
     QueryParameter("cursor", "string", "Go on behind the page that gave it as `next`."),
-    QueryParameter("order", "string", "`ascending` (default) or `descending`, within each partition."),
+    QueryParameter("order", "string", "Of keys, within each partition.", ("ascending", "descending")),
 )
 TIMES = (
     QueryParameter("from", "integer", "Windows that start, sessions that end, versions that hold from this time (ms)."),

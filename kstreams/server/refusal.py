@@ -28,6 +28,8 @@ class Refusal(Exception):
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
+        elif self.status == 405:
+            headers["Allow"] = "GET"
         return Response(msgspec.json.encode({"error": self.reason}), self.status, headers, "application/json")
 
 

@@ -138,7 +138,10 @@ def test_the_document_describes_every_route(client: Client, world: World) -> Non
     paths = {route.path.replace(":path}", "}") for route in application(streams, client.token).routes}
     assert set(document["paths"]) == paths
     rows = document["paths"]["/v1/stores/{store}/rows"]["get"]
-    assert {"low", "cursor", "isolation"} <= {parameter["name"] for parameter in rows["parameters"]}
+    parameters = {parameter["name"]: parameter["schema"] for parameter in rows["parameters"]}
+    assert {"low", "cursor", "isolation"} <= parameters.keys()
+    assert parameters["order"] == {"type": "string", "enum": ["ascending", "descending"]}
+    assert parameters["store"]["enum"] == ["counts", "names", "sessions", "versions", "windows"]
 
 
 def test_an_aggregate_of_expressions_is_shown_as_the_table_shows_it(world: World) -> None:
