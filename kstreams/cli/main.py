@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from kstreams.cli import lines
 from kstreams.cli.exit_status import INTERRUPTED, TERMINATED
 from kstreams.errors import KStreamsError
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
-    _configure_logging(debug)
+    lines.begin(debug)
     with _termination() as terminated:
         status = _run(given) if debug else _spoken(given)
     return TERMINATED if terminated.is_set() and status == INTERRUPTED else status
@@ -77,7 +78,7 @@ def _spoken(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        sys.stderr.write(f"kstreams: {sentence(error)}\n")
+        lines.fail(sentence(error), error)
         return 1
 
 
@@ -125,12 +126,3 @@ def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     ours = [argument for argument in arguments[:end] if argument != "--debug"]
     return ours + arguments[end:], len(ours) < end
-
-
-def _configure_logging(debug: bool) -> None:
-    import logging
-
-    form = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s" if debug else "kstreams: %(message)s"
-    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format=form, stream=sys.stderr)
-    if debug:
-        logging.getLogger("py4j").setLevel(logging.INFO)

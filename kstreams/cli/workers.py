@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from time import monotonic, sleep
 from typing import IO
 
+from kstreams.cli import lines
 from kstreams.errors import KStreamsError
 
 logger = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ class _Worker:
         return printer
 
     def _print(self, source: IO[bytes], target: IO[str]) -> None:
+        who = "" if lines.are_json() else f"worker {self._number}: "
         for line in source:
-            target.write(f"worker {self._number}: {line.decode(errors='replace')}")
+            target.write(f"{who}{line.decode(errors='replace')}")
             target.flush()

@@ -179,6 +179,20 @@ def is_secret(key: str) -> bool:
     return any(word in key.lower() for word in _SECRET_WORDS)
 
 
+def masked(text: str, settings: Mapping[str, Any]) -> str:
+    """A text without the secrets that stand in these settings; the name of a file is none.
+
+    Examples
+    --------
+    >>> masked("cannot log in with tiger", {"sasl.password": "tiger"})
+    'cannot log in with ****'
+    """
+    secrets = (value for name, value in settings.items() if is_secret(name) and not isinstance(value, Path))
+    for secret in filter(None, map(str, secrets)):
+        text = text.replace(secret, "****")
+    return text
+
+
 def _checked(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The settings with their values read; `place` says in errors where they stand."""
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):

@@ -304,6 +304,14 @@ _USED = (
         "DEBUG also measures which part of the time each operator takes, by looking twenty times a second.",
     ),
     Key("metrics.sample.window.ms", duration(1), 30_000, "Length of a window of metrics."),
+    Key(
+        "logging.format",
+        choice("brief", "human", "json"),
+        "brief",
+        "How `kstreams run` writes its lines on standard error. `brief`: warnings, without more; `human`: also what "
+        "goes on, with time, level, application, thread and task; `json`: the same as one JSON object per line.",
+        own=True,
+    ),
     Key("log.summary.interval.ms", duration(-1), 120_000, "Time between summary lines in the log; 0 or less: none."),
     Key(
         "task.timeout.ms",

@@ -13,8 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.app import App
+from kstreams.cli import lines
 from kstreams.cli.engine_name import EngineName
 from kstreams.cli.exit_status import INTERRUPTED
+from kstreams.cli.lines import LogFormat
 from kstreams.cli.numbers import counted
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
 
@@ -47,6 +49,10 @@ def run(
     serve_at: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Answer queries there; port 0 takes a free one.")
     ] = None,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(help="Form of the lines on standard error; default: `logging.format` of the configuration."),
+    ] = None,
     config: Settings = None,
 ) -> None:
     """Run an application until it is interrupted (Ctrl-C, SIGTERM), or until the input ends.
@@ -74,18 +80,22 @@ def run(
         raise typer.BadParameter("--until-end and --once exclude each other", param_hint="--once")
     from kstreams import app as application
     from kstreams.cli.progress import ProgressLine
+    from kstreams.config import Config
 
     address = serve_at or (_ANY_PORT if serve else None)
     if address is not None and engine is not EngineName.NATIVE:
         raise typer.BadParameter("the stores of the native engine alone answer over HTTP", param_hint="--serve")
-    loaded = application.load_app(app, overrides(config, threads, state_dir, log_dir))
+    settings = overrides(config, threads, state_dir, log_dir, log_format)
+    lines.structure(Config.of({"logging.format": log_format}))  # also what keeps the application from being loaded
+    loaded = application.load_app(app, settings)
+    lines.structure(loaded.config)
     if reset:
         application.reset(loaded, engine=engine.value)
-    typer.echo(_beginning(loaded, engine, until_end or once, workers), err=True)
+    lines.tell(_beginning(loaded, engine, until_end or once, workers))
     if workers > 1:
-        ended_by = _run_workers(_command(app, threads, state_dir, log_dir, address, config), workers)
+        ended_by = _run_workers(_command(app, threads, state_dir, log_dir, address, log_format, config), workers)
     else:
-        line, (loaded, around) = ProgressLine(), _served(loaded, address)
+        line, (loaded, around) = ProgressLine(lines.stream()), _served(loaded, address)
         ended_by = application.run(
             loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show, around=around
         )
@@ -99,11 +109,13 @@ def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], Abstrac
     if address is None:
         return app, None
     from kstreams.server import Server
+    from kstreams.server.instances import Instances
 
     server = Server(address, app.config)
 
     def tell(token: str) -> None:
-        typer.echo(f"queries at {server.url} with the token {token}", err=True)
+        shown = f"the token in {Instances(server.config).token_file}" if lines.are_kept() else f"the token {token}"
+        lines.tell(f"queries at {server.url} with {shown}")
 
     return replace(app, config=server.config), partial(server.serving, on_start=tell)
 
@@ -140,17 +152,33 @@ def _command(
     state_dir: Path | None,
     log_dir: Path | None,
     address: str | None,
+    log_format: LogFormat | None,
     config: list[str] | None,
 ) -> list[str]:
     """The arguments of `kstreams` with which each worker runs."""
-    named = {"--threads": threads, "--state-dir": state_dir, "--log-dir": log_dir, "--serve-at": address}
+    named = {
+        "--threads": threads,
+        "--state-dir": state_dir,
+        "--log-dir": log_dir,
+        "--serve-at": address,
+        "--log-format": log_format,
+    }
     options = [part for name, value in named.items() if value is not None for part in (name, str(value))]
     return ["run", app, *options, *(part for setting in config or () for part in ("-c", setting))]
 
 
 def overrides(
-    config: list[str] | None, threads: int | None, state_dir: Path | None, log_dir: Path | None
+    config: list[str] | None,
+    threads: int | None,
+    state_dir: Path | None,
+    log_dir: Path | None,
+    log_format: LogFormat | None = None,
 ) -> dict[str, Any]:
     """The settings that the command line gives."""
-    named = {"num.stream.threads": threads, "state.dir": state_dir, "log.dir": log_dir}
+    named = {
+        "num.stream.threads": threads,
+        "state.dir": state_dir,
+        "log.dir": log_dir,
+        "logging.format": log_format,
+    }
     return settings_of(config) | {key: value for key, value in named.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kstreams.config import is_secret
+from kstreams.config import masked
 from kstreams.errors import ConfigError
 from kstreams.log.naming import did_you_mean
 
@@ -99,19 +99,6 @@ def made(kind: str, make: Callable[[dict[str, Any]], Any], settings: dict[str, A
         wrong = next((name for name in settings if f'"{name}"' in text), "")
         hint = did_you_mean(wrong, (known for known in _KNOWN if known != wrong)) if "No such" in text else ""
         raise ConfigError(f"Kafka's client does not take a {kind} setting: {text}.{hint}") from None
-
-
-def masked(text: str, settings: Mapping[str, Any]) -> str:
-    """A text without the secrets that stand in these settings.
-
-    Examples
-    --------
-    >>> masked("cannot log in with tiger", {"sasl.password": "tiger"})
-    'cannot log in with ****'
-    """
-    for secret in (str(value) for name, value in settings.items() if is_secret(name) and value):
-        text = text.replace(secret, "****")
-    return text
 
 
 def _risk(settings: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ from types import FrameType
 
 from kstreams.errors import CorruptStateError, ProcessingError
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.source_line import operator_at
@@ -32,7 +33,8 @@ class OperatorErrors:
     def explained(self) -> Iterator[None]:
         """Operators work inside: an error becomes a ProcessingError; afterwards no record is the current one."""
         try:
-            yield
+            with in_task(self._task_id):
+                yield
         except (ProcessingError, CorruptStateError):
             raise
         except _NotSent as failed:

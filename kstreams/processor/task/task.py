@@ -14,6 +14,7 @@ from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import SerdeError
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.registrations import Registrations
@@ -147,7 +148,8 @@ class Task:
 
         To be called once, in offset order, before the batch competes with others by timestamp.
         """
-        return self._inputs.of(batch.source.topic).stamp(batch)
+        with in_task(str(self.id)):
+            return self._inputs.of(batch.source.topic).stamp(batch)
 
     def process(self, batch: Batch) -> int:
         """Run all records of a batch (already stamped), one after the other, depth first.
@@ -316,7 +318,8 @@ class Task:
         self._call(self._at_flush, AT_FLUSH)
         self._outputs.end_flush()
         self._context.commit_request.clear()
-        self.failures.drops.report_if_due()
+        with in_task(str(self.id)):
+            self.failures.drops.report_if_due()
 
     def end_of_input(self) -> None:
         """Bounded input is over: let operators emit what only later records would have released, parents first."""
@@ -332,9 +335,10 @@ class Task:
 
     def close(self) -> None:
         """Close the processors; stores and uncommitted output are the caller's."""
-        self.failures.drops.report()
-        for callback in self._at_close:
-            callback()
+        with in_task(str(self.id)):
+            self.failures.drops.report()
+            for callback in self._at_close:
+                callback()
 
     def _release_held_back(self) -> None:
         for held_back in self._held_back:

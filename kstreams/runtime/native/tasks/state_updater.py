@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import CorruptStateError, LogError
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.job import Job
@@ -160,7 +161,8 @@ class StateUpdater:
         try:
             read_to = self._read_to(plan.id)
             state = self._taken(plan)
-            task = restored_task(plan, state, self._job, self._restorer, self._admin, self._consumer, read_to)
+            with in_task(str(plan.id)):
+                task = restored_task(plan, state, self._job, self._restorer, self._admin, self._consumer, read_to)
         except BaseException as error:
             self._fail(plan, state, error)
             return

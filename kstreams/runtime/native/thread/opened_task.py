@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
@@ -24,7 +25,8 @@ def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_as
     """The task with its operators, which are initialized, and its input, which is empty."""
     plan, state, metadata = restored.plan, restored.state, restored.metadata
     resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
-    task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
+    with in_task(str(plan.id)):
+        task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = job.settings.max_task_idle_ms if job.bounds is None else 0
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)

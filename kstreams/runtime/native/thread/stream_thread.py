@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 
 from kstreams.errors import LogError
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.bounded_run import Phase
@@ -309,6 +310,14 @@ class StreamThread:
 
     def _work(self, task: ActiveTask) -> bool:
         """Let one task process what it has, for a while; whether it had something."""
+        with in_task(task.id):
+            worked = self._process(task)
+            if not self.stopping.is_set():
+                self._pass_time(task)
+            task.task.send()  # at a stop too: what its sub-topology wrote of a slice is put in order as a whole
+        return worked
+
+    def _process(self, task: ActiveTask) -> bool:
         clock = self._job.clock
         started_ms, worked = clock.now_ms(), False
         while not self.stopping.is_set() and self._run_once(task):
@@ -317,9 +326,6 @@ class StreamThread:
             is_full = self._schedule.is_memory_full(self.tasks)
             if task.task.commit_requested or is_full or clock.now_ms() - started_ms > _TURN_MS:
                 break
-        if not self.stopping.is_set():
-            self._pass_time(task)
-        task.task.send()  # at a stop too: what its sub-topology wrote of a slice is put in order as a whole
         return worked
 
     def _pass_time(self, task: ActiveTask) -> None:

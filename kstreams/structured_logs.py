@@ -1,0 +1,112 @@
+"""Formatters of `logging` whose lines say of which application, thread and task they are: `JsonLines`, `HumanLines`.
+
+`kstreams run --log-format` uses them. In a program of your own, give one to a handler of yours.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kstreams.config import Config, masked
+from kstreams.processor.context.current_task import current_task
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+class _ApplicationLines(logging.Formatter):
+    """A line knows its application, and no secret of the configuration is in it."""
+
+    def __init__(self, config: Config | Mapping[str, Any] | None = None, form: str | None = None) -> None:
+        super().__init__(form)
+        self._settings = Config.of(config)
+        self._application: str | None = self._settings["application.id"]
+
+    def masked(self, text: str) -> str:
+        """A text without the secrets of the configuration."""
+        return masked(text, self._settings.explicit)
+
+
+class JsonLines(_ApplicationLines):
+    """Each line is a JSON object: time (UTC), level, logger, message, application, process, thread.
+
+    The task is named in lines that come from within one; `exception` has the whole stack trace; what a caller of
+    `logging` gives as `extra` stands under `extra`. Values of settings that are secrets are shown as `****`.
+
+    Parameters
+    ----------
+    config : Config or mapping, optional
+        Of the application.
+
+    Examples
+    --------
+    >>> lines = JsonLines({"application.id": "shop", "sasl.password": "tiger"})
+    >>> line = lines.format(logging.makeLogRecord({"msg": "no way in with %s", "args": ("tiger",), "created": 0.5}))
+    >>> found = msgspec.json.decode(line)
+    >>> found["time"], found["message"], found["application"]
+    ('1970-01-01T00:00:00.500Z', 'no way in with ****', 'shop')
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record on one line."""
+        found = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": self.masked(record.getMessage()),
+            "application": self._application,
+            "process": record.process,
+            "thread": record.threadName,
+            "task": current_task(),
+            "exception": self._exception(record),
+            "extra": self._extra(record),
+        }
+        return _encode({name: value for name, value in found.items() if value is not None}).decode()
+
+    def _exception(self, record: logging.LogRecord) -> str | None:
+        if record.exc_info and record.exc_info[0] is not None:
+            return self.masked(self.formatException(record.exc_info))
+        return None if record.exc_text is None else self.masked(record.exc_text)
+
+    def _extra(self, record: logging.LogRecord) -> Any:
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        return msgspec.Raw(self.masked(_encode(extra).decode()).encode()) if extra else None
+
+
+class HumanLines(_ApplicationLines):
+    """Each line begins with time, level, application, thread and task; a stack trace follows on lines of its own.
+
+    Parameters
+    ----------
+    config : Config or mapping, optional
+        Of the application.
+
+    Examples
+    --------
+    >>> lines = HumanLines({"application.id": "shop"})
+    >>> record = {"name": "till", "msg": "closed", "levelname": "INFO", "threadName": "shop-StreamThread-1"}
+    >>> lines.format(logging.makeLogRecord(record)).split(" ", 2)[2]
+    'INFO shop shop-StreamThread-1 till: closed'
+    """
+
+    def __init__(self, config: Config | Mapping[str, Any] | None = None) -> None:
+        super().__init__(config, "%(asctime)s %(levelname)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        return self.masked(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Its first line."""
+        task = current_task()
+        places = (self._application, record.threadName, task and f"task {task}", record.name)
+        return f"{super().formatMessage(record)} {' '.join(filter(None, places))}: {record.message}"
+
+
+LINE_FORMATS: dict[str, Callable[[Config], logging.Formatter]] = {"human": HumanLines, "json": JsonLines}
+"""By the values of `logging.format`; `brief` lines are those of the command line."""

@@ -1,0 +1,149 @@
+"""The lines of a run on standard error, with time, application, thread and task, as JSON or for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kstreams.structured_logs import JsonLines
+from tests.cli.test_applications import COMMAND
+from tests.native.world import WAIT_S, World, until
+
+APP = """
+import logging
+import kstreams as ks
+
+config = {"application.id": "shop", "commit.interval.ms": 50, "sasl.password": "tiger"}
+log = logging.getLogger("till")
+
+
+def look(key, order):
+    log.warning("%s, and the password tiger", order, extra={"order": order})
+    if order == "bad":
+        raise ValueError("not with tiger")
+
+
+topology = ks.StreamsBuilder()
+orders = topology.stream("orders", key=str, value=str).peek(look)
+orders.group_by_key().count("counts").to_stream().to("counts", key=str, value=int)
+"""
+ORDERS = [("a", "tea", 1), (None, "no key", 2)]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / "app.py").write_text(APP)
+    world = World(tmp_path)
+    world.create("orders")
+    world.create("counts")
+    return world
+
+
+def run(world: World, *options: str) -> subprocess.CompletedProcess[str]:
+    given = ["--log-dir", str(world.folder / "log"), "--state-dir", str(world.folder / "state")]
+    command = [COMMAND, "run", "app.py", *given, *options]
+    return subprocess.run(command, cwd=world.folder, check=False, capture_output=True, text=True, timeout=WAIT_S)
+
+
+def as_json(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_each_line_is_an_object_that_says_where_it_comes_from(world: World) -> None:
+    world.write("orders", ORDERS)
+    lines = as_json(run(world, "--once", "--log-format", "json").stderr)
+    assert {line["application"] for line in lines} == {"shop"}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)
+    [first, _] = [line for line in lines if line["logger"] == "till"]
+    assert (first["level"], first["extra"]) == ("WARNING", {"order": "tea"})
+    assert (first["thread"], first["task"]) == ("shop-StreamThread-1", "0_0")
+    [dropped] = [line for line in lines if line["logger"] == "kstreams.processor"]
+    assert dropped["task"] == "0_0"
+    assert "null key" in dropped["message"]
+    told = [line for line in lines if line["logger"] == "kstreams.cli"]
+    assert any(line["message"].startswith("done: 2 records in, 1 out, 1 dropped") for line in told)
+    assert not any("task" in line for line in told)
+
+
+def test_an_error_is_one_line_with_its_stack_trace_in_a_field(world: World) -> None:
+    world.write("orders", [("a", "bad", 1)])
+    failed = run(world, "--once", "-c", "logging.format=json")
+    assert failed.returncode == 1
+    [*_, last] = as_json(failed.stderr)
+    assert (last["level"], last["logger"]) == ("ERROR", "kstreams.cli")
+    assert "KSTREAM-PEEK" in last["message"]
+    assert "ValueError: not with" in last["exception"]
+
+
+@pytest.mark.parametrize("form", ["json", "human"])
+def test_secrets_of_the_configuration_are_in_no_line(world: World, form: str) -> None:
+    world.write("orders", [*ORDERS, ("a", "bad", 3)])
+    said = run(world, "--once", "--log-format", form, "--serve").stderr
+    assert "and the password ****" in said
+    assert "ValueError: not with ****" in said
+    assert "tiger" not in said
+    assert (world.folder / "state/shop/.server/token").read_text() not in said
+    assert "/.server/token" in said
+
+
+def test_people_read_time_level_application_thread_and_task(world: World) -> None:
+    world.write("orders", ORDERS)
+    said = run(world, "--once", "--log-format", "human").stderr
+    assert re.search(
+        r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING shop shop-StreamThread-1 task 0_0 till: tea", said, re.MULTILINE
+    )
+
+
+def test_lines_of_several_processes_are_objects_too(world: World) -> None:
+    world.write("orders", ORDERS)
+    given = ["--log-dir", str(world.folder / "log"), "--state-dir", str(world.folder / "state")]
+    command = [COMMAND, "run", "app.py", "--workers", "2", "--log-format", "json", *given]
+    with subprocess.Popen(command, cwd=world.folder, stderr=subprocess.PIPE, text=True) as supervisor:
+        until(lambda: world.table("counts", value=int) == {"a": 1})
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.stderr is not None
+        lines = as_json(supervisor.stderr.read())
+        assert supervisor.wait(WAIT_S) == 0
+    assert len({line["process"] for line in lines}) == 3
+
+
+def test_what_a_program_of_its_own_logs_is_left_as_it_is(world: World) -> None:
+    world.write("orders", ORDERS)
+    program = """
+import io, logging
+import kstreams as ks
+import app
+
+said = io.StringIO()
+logging.basicConfig(stream=said, format="mine %(message)s")
+settings = {**app.config, "log.dir": "log", "state.dir": "state", "logging.format": "json"}
+with ks.KafkaStreams(app.topology, settings) as run:
+    run.start(once=True)
+    run.wait(60)
+assert all(line.startswith("mine ") for line in said.getvalue().splitlines()), said.getvalue()
+print(len(said.getvalue().splitlines()))
+"""
+    (world.folder / "own.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "own.py"], cwd=world.folder, check=False, capture_output=True, text=True, timeout=WAIT_S
+    )
+    assert (done.stdout, done.returncode) == ("3\n", 0), done.stderr
+
+
+def test_a_formatter_of_a_handler_of_your_own() -> None:
+    try:
+        raise ValueError("no")
+    except ValueError as error:
+        record = logging.LogRecord("till", logging.ERROR, "", 0, "failed", (), (ValueError, error, error.__traceback__))
+    found = json.loads(JsonLines({"application.id": "shop"}).format(record))
+    assert found["application"] == "shop"
+    assert found["exception"].endswith("ValueError: no")
+    assert "task" not in found
