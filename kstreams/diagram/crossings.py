@@ -1,0 +1,90 @@
+"""`untangle`: slots of ranks in an order in which few edges cross."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from kstreams.diagram.layers import Layers, Near
+
+_ROUNDS = 12
+Places = dict[int, float]
+
+
+def untangle(layers: Layers) -> None:
+    """Order the slots of each rank by those above and below, and keep the best order that was seen."""
+    best, fewest = [list(rank) for rank in layers.order], crossings(layers)
+    for number in range(_ROUNDS):
+        if fewest == 0:
+            break
+        _sweep(layers, down=number % 2 == 0)
+        _swap_neighbours(layers)
+        found = crossings(layers)
+        if found < fewest:
+            best, fewest = [list(rank) for rank in layers.order], found
+    layers.order[:] = best
+
+
+def crossings(layers: Layers) -> int:
+    """How many pairs of edges cross.
+
+    Examples
+    --------
+    >>> from kstreams.diagram.layers import Edge, Item, layers_of
+    >>> items, edges = [Item(name, 1, 1) for name in "abxy"], [Edge("1", "a", "y"), Edge("2", "b", "x")]
+    >>> crossings(layers_of(items, edges, {"a": 0, "b": 0, "x": 1, "y": 1}))
+    1
+    """
+    places, count = _places(layers), 0
+    for rank in layers.order:
+        seen: list[float] = []
+        ends = sorted(
+            (_end(layers, slot, near.here, places), _end(layers, near.slot, near.there, places))
+            for slot in rank
+            for near in layers.below[slot]
+        )
+        for _, lower in ends:
+            count += len(seen) - bisect_left(seen, lower + 1e-9)
+            insort(seen, lower)
+    return count
+
+
+def _places(layers: Layers) -> Places:
+    return {slot: float(place) for rank in layers.order for place, slot in enumerate(rank)}
+
+
+def _end(layers: Layers, slot: int, offset: float, places: Places) -> float:
+    """Where an edge ends among the slots of a rank: within the slot, by its offset."""
+    return places[slot] + 0.9 * offset / max(layers.items[slot].width, 1.0)
+
+
+def _sweep(layers: Layers, *, down: bool) -> None:
+    places = _places(layers)
+    neighbours = layers.above if down else layers.below
+    for rank in layers.order if down else reversed(layers.order):
+        wanted = {slot: _middle(layers, neighbours[slot], places, places[slot]) for slot in rank}
+        rank.sort(key=lambda slot: (wanted[slot], places[slot]))
+        places |= {slot: float(place) for place, slot in enumerate(rank)}
+
+
+def _middle(layers: Layers, near: list[Near], places: Places, otherwise: float) -> float:
+    ends = [_end(layers, each.slot, each.there, places) for each in near]
+    return sum(ends) / len(ends) if ends else otherwise
+
+
+def _swap_neighbours(layers: Layers) -> None:
+    places = _places(layers)
+    for rank in layers.order:
+        for place in range(len(rank) - 1):
+            left, right = rank[place], rank[place + 1]
+            if _between(layers, right, left, places) < _between(layers, left, right, places):
+                rank[place], rank[place + 1] = right, left
+                places[left], places[right] = places[right], places[left]
+
+
+def _between(layers: Layers, left: int, right: int, places: Places) -> int:
+    """How many edges of two slots cross when one stands left of the other."""
+    count = 0
+    for near in (layers.above, layers.below):
+        ends = [sorted(_end(layers, each.slot, each.there, places) for each in near[slot]) for slot in (left, right)]
+        count += sum(bisect_left(ends[1], end) for end in ends[0])
+    return count

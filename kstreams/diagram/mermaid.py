@@ -1,0 +1,49 @@
+"""`as_mermaid`: a topology as a Mermaid flowchart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kstreams.diagram.data import as_data
+from kstreams.processor.topology.topology import Topology
+
+_SHAPES = {"source": ("([", "])"), "processor": ("[", "]"), "sink": ("([", "])")}
+
+
+def as_mermaid(topology: Topology) -> str:
+    """A Mermaid flowchart: a box per sub-topology, topics between them."""
+    data = as_data(topology)
+    return "\n".join(["flowchart TD", *(line for part in data["sub_topologies"] for line in _flowchart(part))])
+
+
+def _flowchart(part: dict[str, Any]) -> Iterator[str]:
+    title = "Global table" if part["global"] else "Sub-topology"
+    yield f'  subgraph sub{part["id"]}["{title} {part["id"]}"]'
+    for node in part["nodes"]:
+        opening, closing = _SHAPES[node["kind"]]
+        yield f'    {_id(node["name"])}{opening}"{node["name"]}"{closing}'
+    yield "  end"
+    for node in part["nodes"]:
+        yield from (f"  {_id(node['name'])} --> {_id(child)}" for child in node["next"])
+        yield from _around(node)
+
+
+def _around(node: dict[str, Any]) -> Iterator[str]:
+    """The topics and stores that a node touches."""
+    for topic in node["topics"]:
+        shown = f'{_id("topic " + topic)}[["{topic}"]]'
+        yield f"  {_id(node['name'])} --> {shown}" if node["kind"] == "sink" else f"  {shown} --> {_id(node['name'])}"
+    for store in node["stores"]:
+        yield f'  {_id(node["name"])} <--> {_id("store " + store)}[("{store}")]'
+
+
+def _id(name: str) -> str:
+    """A Mermaid identifier, different for different names.
+
+    Examples
+    --------
+    >>> _id("topic a-b")
+    'topic_20a_2db'
+    """
+    return "".join(letter if letter.isalnum() and letter.isascii() else f"_{ord(letter):x}" for letter in name)

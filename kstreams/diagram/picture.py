@@ -1,0 +1,186 @@
+"""`picture_of`: the drawing of a topology with places: inside of each box first, then boxes and topics together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kstreams.diagram.arrangement import Arrangement, Point, arranged
+from kstreams.diagram.cards import Box, Card, Drawing, Wire
+from kstreams.diagram.labels import text_width
+from kstreams.diagram.layers import Edge, Item
+
+CARD_HEIGHT, LABEL_SIZE, DETAIL_SIZE = 40.0, 12.5, 10.5
+_PADDING, _TITLE, _MARGIN = 18.0, 30.0, 12.0
+_LEAST_WIDTH, _SHELF = 96.0, 1_500.0
+
+
+class Placed(NamedTuple):
+    """A card or box with its place: left, top, width and height."""
+
+    what: Card | Box
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def moved(self, right: float, down: float) -> Placed:
+        """The same elsewhere."""
+        return self._replace(left=self.left + right, top=self.top + down)
+
+
+class Drawn(NamedTuple):
+    """A wire with its points (see `Arrangement`)."""
+
+    wire: Wire
+    points: tuple[Point, ...]
+
+    def moved(self, right: float, down: float) -> Drawn:
+        """The same elsewhere."""
+        return self._replace(points=tuple((x + right, y + down) for x, y in self.points))
+
+
+class Picture(NamedTuple):
+    """All that is drawn, with places."""
+
+    boxes: tuple[Placed, ...]
+    cards: tuple[Placed, ...]
+    wires: tuple[Drawn, ...]
+    width: float
+    height: float
+
+    def moved(self, right: float, down: float) -> Picture:
+        """The same elsewhere."""
+        boxes, cards = (tuple(each.moved(right, down) for each in part) for part in (self.boxes, self.cards))
+        return Picture(boxes, cards, tuple(each.moved(right, down) for each in self.wires), self.width, self.height)
+
+
+def picture_of(drawing: Drawing) -> Picture:
+    """Place everything: parts that nothing connects stand side by side, on shelves.
+
+    Examples
+    --------
+    >>> picture_of(Drawing((), (), ())).cards
+    ()
+    """
+    parts = [_part(part) for part in _connected(drawing)]
+    return _on_shelves(parts)
+
+
+def _connected(drawing: Drawing) -> list[Drawing]:
+    """The parts of a drawing that no wire connects, in order of their boxes."""
+    part = {f"box:{box.number}": {f"box:{box.number}"} for box in drawing.boxes}
+    part |= {topic.id: {topic.id} for topic in drawing.topics}
+    home = _homes(drawing)
+    for each in drawing.wires:
+        joined = part[home.get(each.source, each.source)] | part[home.get(each.target, each.target)]
+        part |= dict.fromkeys(joined, joined)
+    distinct = {id(found): found for found in part.values()}.values()
+    return [
+        Drawing(
+            tuple(box for box in drawing.boxes if f"box:{box.number}" in found),
+            tuple(topic for topic in drawing.topics if topic.id in found),
+            tuple(each for each in drawing.wires if home.get(each.source, each.source) in found),
+        )
+        for found in distinct
+    ]
+
+
+def _homes(drawing: Drawing) -> dict[str, str]:
+    return {card.id: f"box:{box.number}" for box in drawing.boxes for card in box.cards}
+
+
+def _part(drawing: Drawing) -> Picture:
+    inside = {f"box:{box.number}": _inside(box) for box in drawing.boxes}
+    home = _homes(drawing)
+    ports = {
+        placed.what.id: placed.left + placed.width / 2 - picture.width / 2
+        for picture in inside.values()
+        for placed in picture.cards
+        if isinstance(placed.what, Card)
+    }
+    items = [Item(name, picture.width, picture.height) for name, picture in inside.items()]
+    items += [_item(topic) for topic in drawing.topics]
+    edges = [
+        Edge(
+            each.id,
+            home.get(each.source, each.source),
+            home.get(each.target, each.target),
+            ports.get(each.source, 0.0),
+            ports.get(each.target, 0.0),
+        )
+        for each in drawing.wires
+    ]
+    return _composed(drawing, inside, arranged(items, edges, gap=28, rank_gap=46))
+
+
+def _inside(box: Box) -> Picture:
+    """A box with its left top corner at 0, 0."""
+    kinds = {kind: {card.id for card in box.cards if card.kind == kind} for kind in ("source", "sink")}
+    found = arranged(
+        [_item(card) for card in box.cards],
+        [Edge(each.id, each.source, each.target) for each in box.wires],
+        gap=22,
+        rank_gap=40,
+        first=kinds["source"],
+        last=kinds["sink"],
+    )
+    cards = tuple(_placed(card, found.places[card.id]).moved(_PADDING, _TITLE) for card in box.cards)
+    wires = tuple(Drawn(each, tuple(found.routes[each.id])).moved(_PADDING, _TITLE) for each in box.wires)
+    width = 2 * round(max(found.width, text_width(box.title, LABEL_SIZE)) / 2) + 2 * _PADDING
+    height = found.height + _TITLE + _PADDING
+    return Picture((Placed(box, 0.0, 0.0, width, height),), cards, wires, width, height)
+
+
+def _composed(drawing: Drawing, inside: Mapping[str, Picture], found: Arrangement) -> Picture:
+    moved = [
+        picture.moved(found.places[name][0] - picture.width / 2, found.places[name][1])
+        for name, picture in inside.items()
+    ]
+    topics = [_placed(topic, found.places[topic.id]) for topic in drawing.topics]
+    boxes = [box for picture in moved for box in picture.boxes]
+    cards = [*(card for picture in moved for card in picture.cards), *topics]
+    tops = {card.what.id: card for card in cards if isinstance(card.what, Card)}
+    between = [Drawn(each, _to_cards(each, found.routes[each.id], tops)) for each in drawing.wires]
+    wires = [*(each for picture in moved for each in picture.wires), *between]
+    return Picture(tuple(boxes), tuple(cards), tuple(wires), found.width, found.height)
+
+
+def _to_cards(each: Wire, points: Sequence[Point], cards: Mapping[str, Placed]) -> tuple[Point, ...]:
+    """A route that goes on inside of the boxes to the cards: it begins and ends with a vertical line."""
+    source, target = cards[each.source], cards[each.target]
+    begin = points[0][0], source.top + source.height
+    return (begin, *points, (points[-1][0], target.top))
+
+
+def _on_shelves(parts: Sequence[Picture]) -> Picture:
+    """Parts side by side, in rows of about one width."""
+    wide = max((part.width for part in parts), default=0.0)
+    limit, left, top, depth, right = max(wide, _SHELF), 0.0, 0.0, 0.0, 0.0
+    moved = []
+    for part in parts:
+        if left and left + part.width > limit:
+            left, top, depth = 0.0, top + depth + 40, 0.0
+        moved.append(part.moved(left + _MARGIN, top + _MARGIN))
+        right = max(right, left + part.width)
+        left, depth = left + part.width + 40, max(depth, part.height)
+    return Picture(*_together(moved), right + 2 * _MARGIN, top + depth + 2 * _MARGIN)
+
+
+def _together(parts: Iterable[Picture]) -> tuple[tuple[Placed, ...], tuple[Placed, ...], tuple[Drawn, ...]]:
+    parts = list(parts)
+    return (
+        tuple(each for part in parts for each in part.boxes),
+        tuple(each for part in parts for each in part.cards),
+        tuple(each for part in parts for each in part.wires),
+    )
+
+
+def _item(card: Card) -> Item:
+    width = max(text_width(card.label, LABEL_SIZE), text_width(card.detail, DETAIL_SIZE))
+    return Item(card.id, 2 * round(max(_LEAST_WIDTH, width + 26) / 2), CARD_HEIGHT)
+
+
+def _placed(card: Card, place: Point) -> Placed:
+    item = _item(card)
+    return Placed(card, place[0] - item.width / 2, place[1], item.width, item.height)

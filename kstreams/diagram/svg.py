@@ -1,0 +1,150 @@
+"""`as_svg`: the picture of a topology, light or dark as the reader's system is, with names for screen readers.
+
+Whoever shows it live finds each card by `data-id`, each wire by `data-wire`, and a text on both to put numbers into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from itertools import pairwise
+from xml.sax.saxutils import escape, quoteattr
+
+from kstreams.diagram.cards import STORE_WIRE, TOPIC_WIRE, Box, Card, drawing_of
+from kstreams.diagram.picture import Drawn, Picture, Placed, picture_of
+from kstreams.processor.topology.topology import Topology
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ROUND = {"topic": 20, "source": 6, "processor": 6, "sink": 6}
+
+
+def stylesheet() -> str:
+    """The colours and fonts of the picture; a page that shows it takes the same."""
+    return files("kstreams.diagram").joinpath("diagram.css").read_text(encoding="utf-8")
+
+
+def as_svg(topology: Topology, title: str = "Topology") -> str:
+    """A topology as an SVG document.
+
+    Parameters
+    ----------
+    topology : Topology
+    title : str
+
+    Examples
+    --------
+    >>> topology = Topology().add_source("in", "words", key=str, value=str)
+    >>> print(as_svg(topology)[:4])
+    <svg
+    """
+    picture = picture_of(drawing_of(topology))
+    return "\n".join(_document(picture, title, _about(topology))) + "\n"
+
+
+def _about(topology: Topology) -> str:
+    parts = topology.sub_topologies
+    nodes = sum(len(part.nodes) for part in parts)
+    return f"{len(parts)} sub-topologies with {nodes} nodes and {len(topology.stores)} stores"
+
+
+def _document(picture: Picture, title: str, about: str) -> Iterator[str]:
+    width, height = (f"{length:.0f}" for length in (picture.width, picture.height))
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="group" aria-labelledby="topology-title topology-about">'
+    )
+    yield f'<title id="topology-title">{_text(title)}</title><desc id="topology-about">{_text(about)}</desc>'
+    yield f"<style>\n{stylesheet()}</style>"
+    yield (
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        'orient="auto"><path class="arrow" d="M0 .8 7 4 0 7.2z"/></marker></defs>'
+    )
+    for kind, parts in (("boxes", map(_box, picture.boxes)), ("wires", map(_wire, picture.wires))):
+        yield f'<g class="{kind}">'
+        yield from parts
+        yield "</g>"
+    yield '<g class="cards">'
+    yield from map(_card, picture.cards)
+    yield '</g>\n<g class="rates" aria-hidden="true">'
+    yield from (_rate(drawn) for drawn in picture.wires if drawn.wire.kind != STORE_WIRE)
+    yield "</g>\n</svg>"
+
+
+def _box(placed: Placed) -> str:
+    assert isinstance(placed.what, Box)
+    return (
+        f'<g class="box" data-box="{placed.what.number}"><rect {_place(placed)} rx="10"/>'
+        f'<text class="title" x="{placed.left + 14:g}" y="{placed.top + 19:g}">{_text(placed.what.title)}</text>'
+        f'<text class="live" x="{placed.left + placed.width - 14:g}" y="{placed.top + 19:g}"/></g>'
+    )
+
+
+def _card(placed: Placed) -> str:
+    card = placed.what
+    assert isinstance(card, Card)
+    middle, top = placed.left + placed.width / 2, placed.top
+    down = 3 if card.kind == "store" else 0
+    title = " · ".join(part for part in (card.name, card.about or card.detail) if part)
+    shape = _cylinder(placed) if card.kind == "store" else f'<rect {_place(placed)} rx="{_ROUND[card.kind]}"/>'
+    label_y = top + (17 if card.detail else 24) + down
+    label = f'<text class="label" x="{middle:g}" y="{label_y:g}">{_text(card.label)}</text>'
+    detail = f'<text class="detail" x="{middle:g}" y="{top + 31 + down:g}">{_text(card.detail)}</text>'
+    data = f'data-id={_quoted(card.id)} data-kind="{card.kind}" data-name={_quoted(card.name)}'
+    return (
+        f'<g class="card {card.kind}" {data} role="img" aria-label={_quoted(f"{card.kind} {title}")}>'
+        f"<title>{_text(title)}</title>{shape}{label}{detail}</g>"
+    )
+
+
+def _cylinder(placed: Placed) -> str:
+    left, right, top, bottom = placed.left, placed.left + placed.width, placed.top, placed.top + placed.height
+    across = f"{placed.width / 2:g} 4"
+    return (
+        f'<path d="M{left:g} {top + 4:g}A{across} 0 0 1 {right:g} {top + 4:g}V{bottom - 4:g}A{across} 0 0 1 {left:g} '
+        f'{bottom - 4:g}Z"/><path class="rim" d="M{left:g} {top + 4:g}A{across} 0 0 0 {right:g} {top + 4:g}"/>'
+    )
+
+
+def _wire(drawn: Drawn) -> str:
+    each = drawn.wire
+    marker = "" if each.kind == STORE_WIRE else ' marker-end="url(#arrow)"'
+    return (
+        f'<path class="wire {each.kind}" data-wire={_quoted(each.id)} data-from={_quoted(each.source)} '
+        f'data-to={_quoted(each.target)} d="{_path(drawn)}"{marker}/>'
+    )
+
+
+def _path(drawn: Drawn) -> str:
+    """Curves and vertical lines in turn; a wire of a topic begins with a line, all others with a curve."""
+    points = drawn.points
+    is_line = drawn.wire.kind == TOPIC_WIRE
+    steps = [f"M{points[0][0]:g} {points[0][1]:g}"]
+    for (x, y), (to_x, to_y) in pairwise(points):
+        middle = (y + to_y) / 2
+        curve = f"C{x:g} {middle:g} {to_x:g} {middle:g} {to_x:g} {to_y:g}"
+        if (x, y) != (to_x, to_y):  # an arrow at the end of nothing would point to the right
+            steps.append(f"L{to_x:g} {to_y:g}" if is_line or x == to_x else curve)
+        is_line = not is_line
+    return "".join(steps)
+
+
+def _rate(drawn: Drawn) -> str:
+    """An empty text where the number of a wire is to stand: beside its last curve."""
+    points = drawn.points
+    (x, y), (to_x, to_y) = points[-3:-1] if drawn.wire.kind == TOPIC_WIRE else points[-2:]
+    return (
+        f'<text class="rate" data-rate={_quoted(drawn.wire.id)} x="{(x + to_x) / 2 + 5:g}" y="{(y + to_y) / 2 + 4:g}"/>'
+    )
+
+
+def _place(placed: Placed) -> str:
+    return f'x="{placed.left:g}" y="{placed.top:g}" width="{placed.width:g}" height="{placed.height:g}"'
+
+
+def _text(text: str) -> str:
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(_NOT_XML.sub("\ufffd", text))
