@@ -34,9 +34,14 @@ PANELS = (
     _panel("Records a second", "ops", (f"sum by (instance) (rate({_S}_thread_metrics_process_total[1m]))", _INSTANCE)),
     _panel("Lag", "short", ("sum by (topic) (kafka_streams_consumer_fetch_manager_metrics_records_lag)", "{{topic}}")),
     _panel(
-        "Age of records when they are processed",
+        "Lag in time",
         "ms",
-        (f"max by (topic_name) ({_NODE}_record_e2e_latency_avg)", "{{topic_name}}"),
+        ("max by (topic) (kafka_streams_consumer_fetch_manager_metrics_records_lag_ms)", "{{topic}}"),
+    ),
+    _panel(
+        "Age of records when they are read or written",
+        "ms",
+        (f"max by (processor_node_id, topic_name) ({_NODE}_record_e2e_latency_avg)", "{{topic_name}}"),
     ),
     _panel(
         "Dropped records a second",
@@ -57,6 +62,16 @@ PANELS = (
     _panel("Time of a commit", "ms", (f"max by (thread_id) ({_S}_thread_metrics_commit_latency_max)", "{{thread_id}}")),
     _panel("Uncommitted changes", "bytes", (f"sum by (task_id) ({_S}_task_metrics_uncommitted_bytes)", "{{task_id}}")),
     _panel("Stores on disk", "bytes", (f"sum by (task_id) ({_S}_state_metrics_total_sst_files_size)", "{{task_id}}")),
+    _panel(
+        "Rows of stores",
+        "short",
+        (f"sum by (rocksdb_state_id) ({_S}_state_metrics_estimate_num_keys)", "{{rocksdb_state_id}}"),
+    ),
+    _panel(
+        "Look-ups answered by live values (DEBUG)",
+        "percentunit",
+        (f"avg by (record_cache_id) ({_S}_record_cache_metrics_hit_ratio_avg)", "{{record_cache_id}}"),
+    ),
     _panel(
         "Tasks that are restored",
         "short",

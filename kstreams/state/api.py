@@ -16,6 +16,7 @@ from kstreams.record import Headers, ValueAndTimestamp, Windowed
 from kstreams.serdes import Serde
 from kstreams.state.committed import CommittedViews
 from kstreams.state.custom_store import CustomStore
+from kstreams.state.rows.store_reads import StoreReads
 from kstreams.state.store_builder import StoreBuilder, StoreKind, register_store_kind
 
 VALID_TO_UNDEFINED = -1
@@ -317,6 +318,10 @@ class TaskState(Protocol):
 
     def estimated_size(self, store: str) -> tuple[int, int]:
         """Roughly how many rows a store has on disk, and how many bytes they take."""
+        ...
+
+    def reads(self) -> Mapping[str, StoreReads]:
+        """How often each store was asked for rows of a key (if that is counted), and read RocksDB for them."""
         ...
 
     def num_bytes_pending(self) -> int:

@@ -15,9 +15,11 @@ from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, TaskState
 from kstreams.state.column_family import ColumnFamily
 from kstreams.state.committed import CommittedViews
+from kstreams.state.kinds.counted_store import CountedStore
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
 from kstreams.state.memory.database import MemoryColumnFamily
+from kstreams.state.rows.store_reads import StoreReads
 
 
 class Database(Protocol):
@@ -36,9 +38,14 @@ class OpenTaskState:
     """The open stores of one task (see `TaskState`)."""
 
     def __init__(
-        self, stores: Mapping[str, LiveStore], database: Database | None, directory: Path | None = None
+        self,
+        stores: Mapping[str, LiveStore],
+        database: Database | None,
+        directory: Path | None = None,
+        counts_look_ups: bool = False,
     ) -> None:
-        self.stores: Mapping[str, Any] = {name: store.handle for name, store in stores.items()}
+        handle_of = _counted if counts_look_ups else _plain
+        self.stores: Mapping[str, Any] = {name: handle_of(store) for name, store in stores.items()}
         self._live, self._is_open, self.directory = stores, True, directory
         viewed = [store for store in stores.values() if store.family.durable and store.builder.kind.reads_committed]
         families: dict[str, Any] = {store.name: store.family for store in viewed}
@@ -100,6 +107,9 @@ class OpenTaskState:
         family = self._live[store].family
         return family.estimated_rows(), family.estimated_bytes()
 
+    def reads(self) -> dict[str, StoreReads]:
+        return {name: store.reads for name, store in self._live.items()}
+
     def num_bytes_pending(self) -> int:
         return sum(store.num_bytes_pending() for store in self._live.values())
 
@@ -133,6 +143,7 @@ def open_task_state(
     limits: StateLimits | None = None,
     caching: bool = True,
     keep_all: bool = False,
+    counts_look_ups: bool = False,
 ) -> TaskState:
     """Open the stores of one task.
 
@@ -148,6 +159,8 @@ def open_task_state(
         Whether the record cache is on. Where it is off, no store caches, whatever its description says.
     keep_all : bool
         Whether the directory keeps what stores in memory hold, too, from one opening to the next.
+    counts_look_ups : bool
+        Whether `TaskState.reads` counts look-ups: they are a little slower then.
 
     Raises
     ------
@@ -173,7 +186,15 @@ def open_task_state(
     families = {name: database.family(name) for name in (*on_disk, *extra)} if database is not None else {}
     budget = _budget(limits.live_max_bytes).loading(limits.load_max_bytes)
     opened = {builder.name: _store(builder, families, budget) for builder in stores}
-    return OpenTaskState(opened, database, directory)
+    return OpenTaskState(opened, database, directory, counts_look_ups)
+
+
+def _plain(store: LiveStore) -> Any:
+    return store.handle
+
+
+def _counted(store: LiveStore) -> Any:
+    return CountedStore(store) if store.handle is store else store.handle
 
 
 def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits) -> Database:

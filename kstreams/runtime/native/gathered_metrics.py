@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from time import monotonic
 from typing import TypeAlias
 
 from kstreams.errors import LogError
-from kstreams.log.api import Admin
 from kstreams.runtime.native.client import Client
+from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.metrics.catalogue import (
+    CACHE,
     CLIENT,
     CONSUMER,
     NODE,
@@ -24,12 +25,13 @@ from kstreams.runtime.native.metrics.catalogue import (
     UPDATER,
     MetricName,
 )
-from kstreams.runtime.native.metrics.samples import Samples
+from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.metrics.thread_sensors import Activity
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 Value: TypeAlias = float | str
+Tags: TypeAlias = tuple[tuple[str, str], ...]
 Found: TypeAlias = Iterator[tuple[MetricName, Value | None]]
 
 PACKAGE = "kstreams-dsl"
@@ -46,8 +48,10 @@ def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
     for thread, task in tasks:
         found += _of_task(thread, task)
     if client.job is not None:
+        for thread, task in tasks:
+            found += _of_sinks(thread, task, client.job.layout.topic_names)
         with suppress(LogError):  # a home that does not answer now: all else is worth knowing
-            found += _lags([task for _, task in tasks], client.job.admin)
+            found += _lags([task for _, task in tasks], client.job)
     return {name: value for name, value in found if value is not None}
 
 
@@ -88,7 +92,7 @@ def _of_thread(thread: StreamThread) -> Found:
         yield MetricName(NODE, "active-ratio", (*tags, ("processor-node-id", operator))), share
 
 
-def _of_activity(name: str, activity: Activity, tags: tuple[tuple[str, str], ...], now: float) -> Found:
+def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> Found:
     seconds = activity.seconds
     yield MetricName(THREAD, f"{name}-latency-avg", tags), _milliseconds(seconds.average(now))
     yield MetricName(THREAD, f"{name}-latency-max", tags), _milliseconds(seconds.highest(now))
@@ -118,18 +122,40 @@ def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
         yield MetricName(NODE, f"{sensor}-total", of_node), measured.total
         yield MetricName(NODE, f"{sensor}-count", of_node), measured.count
         yield MetricName(NODE, f"{sensor}-max", of_node), measured.highest
-    yield from _ages(active, tags)
+    yield from _of_stores(active, tags)
+    nodes = {source.topic: task.source_of(source.topic) for source in active.plan.inputs}
+    yield from _ages(active.sensors.read, nodes, tags)
+    for topic, ages in list(active.sensors.read.by_topic.items()):
+        yield MetricName(TOPIC, "records-consumed-total", (*tags, ("topic-name", topic))), ages.count
 
 
-def _ages(active: ActiveTask, tags: tuple[tuple[str, str], ...]) -> Found:
+def _of_sinks(thread: StreamThread, active: ActiveTask, real_names: Mapping[str, str]) -> Found:
+    tags = (("thread-id", thread.name), ("task-id", active.id))
+    fixed = ((sink.topic, sink.name) for sink in active.plan.sub_topology.sinks if isinstance(sink.topic, str))
+    yield from _ages(active.sensors.written, {real_names.get(topic, topic): name for topic, name in fixed}, tags)
+
+
+def _of_stores(active: ActiveTask, tags: Tags) -> Found:
     now = monotonic()
-    for topic in dict.fromkeys(source.topic for source in active.plan.inputs):
-        ages: Samples | None = active.ages.by_topic.get(topic)
-        if ages is not None:
-            of_node = (*tags, ("processor-node-id", active.task.source_of(topic)), ("topic-name", topic))
-            yield MetricName(NODE, "record-e2e-latency-avg", of_node), ages.average(now)
-            yield MetricName(NODE, "record-e2e-latency-min", of_node), ages.lowest(now)
-            yield MetricName(NODE, "record-e2e-latency-max", of_node), ages.highest(now)
+    for store, extent in active.sensors.extents.items():
+        of_store = (*tags, ("rocksdb-state-id", store))
+        yield MetricName(STATE, "estimate-num-keys", of_store), extent.rows
+        yield MetricName(STATE, "estimate-live-data-size", of_store), extent.bytes
+    for store, hits in list(active.sensors.hits.by_store.items()) if active.sensors.hits is not None else ():
+        of_cache = (*tags, ("record-cache-id", store))
+        yield MetricName(CACHE, "hit-ratio-avg", of_cache), hits.average(now)
+        yield MetricName(CACHE, "hit-ratio-min", of_cache), hits.lowest(now)
+        yield MetricName(CACHE, "hit-ratio-max", of_cache), hits.highest(now)
+
+
+def _ages(ages: RecordAges, nodes: Mapping[str, str], tags: Tags) -> Found:
+    now = monotonic()
+    for topic, samples in list(ages.by_topic.items()):
+        if topic in nodes:
+            of_node = (*tags, ("processor-node-id", nodes[topic]), ("topic-name", topic))
+            yield MetricName(NODE, "record-e2e-latency-avg", of_node), samples.average(now)
+            yield MetricName(NODE, "record-e2e-latency-min", of_node), samples.lowest(now)
+            yield MetricName(NODE, "record-e2e-latency-max", of_node), samples.highest(now)
 
 
 def _of_restores(client: Client) -> Found:
@@ -143,11 +169,15 @@ def _of_restores(client: Client) -> Found:
         yield MetricName(UPDATER, "restore-remaining-records-total", tags), max(0, restore.total - restore.restored)
 
 
-def _lags(tasks: Iterable[ActiveTask], admin: Admin) -> Found:
+def _lags(tasks: Sequence[ActiveTask], job: Job) -> Found:
+    now_ms = job.clock.now_ms()
     positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
-    for source, end in admin.end_offsets(list(positions)).items():
+    last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
+    for source, end in job.admin.end_offsets(list(positions)).items():
         tags = (("topic", source.topic), ("partition", str(source.partition)))
-        yield MetricName(CONSUMER, "records-lag", tags), max(0, end - positions[source])
+        lag, last = max(0, end - positions[source]), last_ms[source]
+        yield MetricName(CONSUMER, "records-lag", tags), lag
+        yield MetricName(CONSUMER, "records-lag-ms", tags), 0 if not lag else None if last is None else now_ms - last
 
 
 def _milliseconds(seconds: float | None) -> float | None:

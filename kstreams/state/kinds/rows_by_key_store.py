@@ -37,7 +37,7 @@ class RowsByKeyStore(LiveStore):
             raise StateError(f"store {builder.name!r} needs retention_ms: how long it keeps what it holds")
         self._retention_ms = builder.retention_ms
         self._keys, self._values = KeyCodec(builder.name, builder.key), value_codec(builder)
-        below = family, self.second, self._times, self.on_read, self._lock
+        below = family, self.second, self._times, self.on_read, self._lock, self.reads
         self._groups = RowsByKey(self._keys, self._values, *below)
         self._segment_ms = segment_ms(builder)
         self._swept_ms = max(-1, self._gone_ms(self.observed_ms))

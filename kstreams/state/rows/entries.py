@@ -18,6 +18,7 @@ from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import Chunk, ColumnFamily, after_prefix
 from kstreams.state.rows.byte_columns import cut
 from kstreams.state.rows.sorted_keys import SortedKeys
+from kstreams.state.rows.store_reads import StoreReads
 
 _ABSENT = object()
 _UNSHARED = nullcontext()
@@ -44,6 +45,8 @@ class Entries(dict[Any, Any]):
     lock : context manager
         Held while persisted rows are read or evicted. Several threads may read at once, none beside a writer;
         what is live is read without it, so a value goes only after `complete`, and `complete` comes only after all.
+    reads : StoreReads
+        Gets the reads of persisted rows by key.
     """
 
     __slots__ = (
@@ -56,6 +59,7 @@ class Entries(dict[Any, Any]):
         "_on_read",
         "_ordered",
         "_prefix",
+        "_reads",
         "_values",
         "changed",
         "complete",
@@ -71,9 +75,11 @@ class Entries(dict[Any, Any]):
         complete: bool = True,
         on_read: Callable[[int], None] = lambda rows: None,
         lock: AbstractContextManager[Any] = _UNSHARED,
+        reads: StoreReads | None = None,
     ) -> None:
         self._keys, self._values, self._family, self._prefix = keys, values, family, prefix
         self.complete, self._on_read, self._lock = complete, on_read, lock
+        self._reads = reads or StoreReads()
         self.changed: dict[Any, None] = {}
         self._earlier: dict[Any, None] = {}  # changed too, and in the order already
         self._handed: dict[Any, None] = {}  # handed out as changes, not persisted yet
@@ -88,6 +94,7 @@ class Entries(dict[Any, Any]):
         with self._lock:
             if self._is_all() or key in self:
                 return self.get(key)
+            self._reads.misses += 1
             data = self._family.get(self._prefix + self._keys.to_bytes(key))
             if data is None:
                 return None
@@ -113,6 +120,7 @@ class Entries(dict[Any, Any]):
     def _read_persisted(self, keys: list[Any]) -> list[Any]:
         if not keys:
             return []
+        self._reads.misses += len(keys)
         prefix = self._prefix
         data = self._family.get_many([prefix + key for key in self._keys.encode(keys).to_pylist()])
         return self._values.of_stored(pa.array(data, pa.binary()))

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import ColumnFamily
 from kstreams.state.rows.sorted_keys import SortedKeys
+from kstreams.state.rows.store_reads import StoreReads
 
 RowPosition: TypeAlias = tuple[int, int]
 
@@ -89,6 +90,8 @@ class RowsByKey(dict[Any, RowsOfKey]):
         Called before persisted rows are read.
     lock : context manager
         Held while groups are made, loaded or evicted (see `Entries`).
+    reads : StoreReads
+        Gets the reads of persisted rows by key.
     """
 
     def __init__(
@@ -100,7 +103,9 @@ class RowsByKey(dict[Any, RowsOfKey]):
         alive: Callable[[], tuple[int, int]],
         on_read: Callable[[], None],
         lock: AbstractContextManager[Any],
+        reads: StoreReads,
     ) -> None:
+        self._reads = reads
         self._keys, self._values, self._family, self._alive, self._on_read = keys, values, family, alive, on_read
         self.place = struct.Struct(">q" + second)
         self.complete, self._lock = not family.durable, lock
@@ -124,6 +129,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
             return group
 
     def _read(self, key: Any) -> RowsOfKey:
+        self._reads.misses += 1
         group, data, size = RowsOfKey(), self._keys.to_bytes(key), self.place.size
         first_ms, last_ms = self._alive()  # keeps out most of the longer keys that begin with the same bytes
         low, high = self.place.pack(max(0, first_ms), 0), self.place.pack(last_ms + 1, 0)

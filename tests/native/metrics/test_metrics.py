@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from time import sleep
+from time import sleep, time
 from typing import Any
 
 import pytest
@@ -49,6 +49,26 @@ def topology() -> ks.Topology:
     builder = ks.StreamsBuilder()
     words = builder.stream("in", **TEXTS).process_values(Ticking, name="ticking", value=str).filter(slowly)
     words.group_by_key().count("counts").to_stream().to("out")
+    return builder.build()
+
+
+def counts() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", **TEXTS).group_by_key().count("counts")
+    return builder.build()
+
+
+def counts_of_windows() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    windows = ks.TimeWindows(size=timedelta(seconds=10))
+    builder.stream("in", **TEXTS).group_by_key().windowed_by(windows).count("counts")
+    return builder.build()
+
+
+def counts_of_sessions() -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    windows = ks.SessionWindows(gap=timedelta(seconds=10))
+    builder.stream("in", **TEXTS).group_by_key().windowed_by(windows).count("counts")
     return builder.build()
 
 
@@ -96,14 +116,60 @@ def test_what_is_measured_adds_up(streams: KafkaStreams) -> None:
     assert one(streams, NODE, "process-total", processor_node_id="KSTREAM-SOURCE-0000000000") == 3
     assert one(streams, NODE, "words-total", processor_node_id="ticking") == 4
     assert one(streams, "stream-topic-metrics", "records-produced-total", topic_name="out") == 2
+    assert one(streams, "stream-topic-metrics", "records-consumed-total", topic_name="in") == 3
+    assert one(streams, "stream-state-metrics", "estimate-num-keys", rocksdb_state_id="counts") >= 2
+    assert one(streams, "stream-state-metrics", "estimate-live-data-size", rocksdb_state_id="counts") > 0
     assert one(streams, "stream-state-updater-metrics", "restore-records-total") == 2
     assert one(streams, "consumer-fetch-manager-metrics", "records-lag", topic="in", partition="0") == 0
+    assert one(streams, "consumer-fetch-manager-metrics", "records-lag-ms", topic="in", partition="0") == 0
 
 
 def test_the_age_of_records_goes_by_their_timestamps(streams: KafkaStreams) -> None:
-    oldest = one(streams, NODE, "record-e2e-latency-max")
-    assert oldest - one(streams, NODE, "record-e2e-latency-min") == pytest.approx(2_000, abs=1_000)
-    assert oldest > one(streams, NODE, "record-e2e-latency-avg")
+    for topic in ("in", "out"):
+        oldest = one(streams, NODE, "record-e2e-latency-max", topic_name=topic)
+        assert oldest - one(streams, NODE, "record-e2e-latency-min", topic_name=topic) == pytest.approx(
+            2_000, abs=1_000
+        )
+        assert oldest > one(streams, NODE, "record-e2e-latency-avg", topic_name=topic)
+
+
+def test_who_lags_lags_by_the_age_of_what_it_processed_last(world: World) -> None:
+    world.create("in")
+    world.write("in", [("k", "a", 1_000)])
+    with world.streams(topology(), poll_ms=5) as running:
+        running.start()
+        until(lambda: running.progress().records_in == 1)
+        running.pause()
+        world.write("in", [("k", "a", 2_000)])
+        assert one(running, "consumer-fetch-manager-metrics", "records-lag", topic="in") == 1
+        age_ms = one(running, "consumer-fetch-manager-metrics", "records-lag-ms", topic="in")
+    assert age_ms == pytest.approx(time() * 1_000 - 1_000, rel=0.01)
+
+
+@pytest.mark.parametrize("build", [counts, counts_of_windows, counts_of_sessions])
+def test_look_ups_that_live_values_answer_are_hits(world: World, build: Callable[[], ks.Topology]) -> None:
+    world.create("in")
+    world.write("in", [("k", "a", 1_000), ("l", "a", 1_000)])
+    settings: dict[str, Any] = {"poll_ms": 5, "metrics_recording_level": "DEBUG", "statestore_live_max_bytes": 0}
+    with world.streams(build(), **settings) as first:
+        first.start(once=True)
+        first.wait(60)
+    world.write("in", [("k", "a", 1_500), ("k", "a", 1_600), ("k", "a", 1_700), ("l", "a", 1_800)])
+    with world.streams(build(), **settings) as running:
+        running.start()
+        until(lambda: running.progress().records_in == 4)
+        until(lambda: "stream-record-cache-metrics" in {name.group for name in running.metrics()})
+        assert one(running, "stream-record-cache-metrics", "hit-ratio-avg", record_cache_id="counts") == 0.5
+        assert one(running, "stream-record-cache-metrics", "hit-ratio-max", record_cache_id="counts") <= 1
+
+
+def test_nobody_counts_look_ups_by_default(world: World) -> None:
+    world.create("in")
+    world.write("in", ROWS)
+    with world.streams(counts(), poll_ms=5) as running:
+        running.start()
+        until(lambda: running.progress().records_in == 3)
+        assert "stream-record-cache-metrics" not in {name.group for name in running.metrics()}
 
 
 def test_an_operator_that_takes_long_is_found(streams: KafkaStreams) -> None:

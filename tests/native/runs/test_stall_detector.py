@@ -11,7 +11,7 @@ from kstreams.clock import ManualClock
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
-from kstreams.runtime.native.metrics.source_ages import SourceAges
+from kstreams.runtime.native.metrics.task_sensors import TaskSensors
 from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.slice_positions import SlicePositions
@@ -35,7 +35,7 @@ def waiting_task(clock: ManualClock) -> ActiveTask:
         clock,
         10,
         1_000,
-        SourceAges(SampleWindows(30, 2)),
+        TaskSensors(SampleWindows(30, 2)),
     )  # type: ignore[arg-type]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kstreams.state.kinds.counted_store import CountedStore
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.store_builder import Written
 
@@ -18,13 +19,13 @@ class CheckedStore:
 
     Parameters
     ----------
-    store : LiveStore
+    store : LiveStore or CountedStore
         Of keys and values.
     """
 
     has_plain_frames = False  # frames would bypass `put`
 
-    def __init__(self, store: LiveStore) -> None:
+    def __init__(self, store: Any) -> None:
         self._store: Any = store
         self._key, self._value = store.builder.key, store.builder.value
         for method, written in store.builder.kind.writes.items():
@@ -62,5 +63,5 @@ def _no_bytes(item: Any) -> bytes:
 
 def checked(store: Any) -> Any:
     """The store, checked where it can be; stores of other kinds are written by operators alone."""
-    is_checked = isinstance(store, LiveStore) and any(store.builder.kind.writes.values())
+    is_checked = isinstance(store, LiveStore | CountedStore) and any(store.builder.kind.writes.values())
     return CheckedStore(store) if is_checked else store

@@ -10,6 +10,7 @@ from typing import NamedTuple
 CLIENT, THREAD, TASK = "stream-metrics", "stream-thread-metrics", "stream-task-metrics"
 NODE, TOPIC, STATE = "stream-processor-node-metrics", "stream-topic-metrics", "stream-state-metrics"
 UPDATER, CONSUMER = "stream-state-updater-metrics", "consumer-fetch-manager-metrics"
+CACHE = "stream-record-cache-metrics"
 
 
 class MetricKind(Enum):
@@ -108,7 +109,7 @@ def _of_tasks() -> Iterator[MetricTemplate]:
 def _of_nodes() -> Iterator[MetricTemplate]:
     yield MetricTemplate(NODE, "process-total", _COUNTER, "Records of a source that were processed or dropped.")
     for name, which in (("avg", "Mean"), ("min", "Least"), ("max", "Greatest")):
-        meaning = f"{which} age of records, by their timestamps, when a source's task has processed them; ms."
+        meaning = f"{which} age of records, by their timestamps, when read and processed, or written by a sink; ms."
         yield MetricTemplate(NODE, f"record-e2e-latency-{name}", _GAUGE, meaning)
     yield MetricTemplate(
         NODE, "dropped-records-by-reason-total", _COUNTER, "Records that an operator skipped, by reason.", ours=True
@@ -116,8 +117,13 @@ def _of_nodes() -> Iterator[MetricTemplate]:
     yield MetricTemplate(
         NODE, "active-ratio", _GAUGE, "The part of its thread's time that an operator takes (DEBUG).", ours=True
     )
+    yield MetricTemplate(TOPIC, "records-consumed-total", _COUNTER, "Records of a topic that a source has processed.")
     yield MetricTemplate(TOPIC, "records-produced-total", _COUNTER, "Records written to a topic by sinks.")
     yield MetricTemplate(STATE, "total-sst-files-size", _GAUGE, "Size of a task's stores on disk, in bytes.")
+    yield MetricTemplate(STATE, "estimate-num-keys", _GAUGE, "Rows of a store on disk, by RocksDB's estimate.")
+    yield MetricTemplate(
+        STATE, "estimate-live-data-size", _GAUGE, "Bytes of a store that are in use, by RocksDB's estimate.", ours=True
+    )
 
 
 def _of_stores() -> Iterator[MetricTemplate]:
@@ -128,6 +134,16 @@ def _of_stores() -> Iterator[MetricTemplate]:
         UPDATER, "restore-remaining-records-total", _GAUGE, "Changelog records that a store still lacks.", ours=True
     )
     yield MetricTemplate(CONSUMER, "records-lag", _GAUGE, "Records of a partition that are not processed yet.")
+    yield MetricTemplate(
+        CONSUMER,
+        "records-lag-ms",
+        _GAUGE,
+        "Age of the last record that was processed of a partition; 0 when none waits.",
+        ours=True,
+    )
+    for name, which in (("avg", "The part"), ("min", "The least part, in one run,"), ("max", "The greatest part")):
+        meaning = f"{which} of look-ups in a store that needed no read of RocksDB (DEBUG)."
+        yield MetricTemplate(CACHE, f"hit-ratio-{name}", _GAUGE, meaning)
 
 
 _ALL = chain(_of_client(), _of_threads(), _of_tasks(), _of_nodes(), _of_stores())

@@ -9,6 +9,7 @@ from kstreams.batch import TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.metrics.recording_level import records_debug
 from kstreams.runtime.native.state.restore import StoreRestorer
 from kstreams.runtime.native.state.task_metadata import Offsets, committed_task_metadata, metadata_places
 from kstreams.runtime.native.tasks.offset_reset import OffsetReset
@@ -46,7 +47,9 @@ class RestoredTask:
 def open_state(plan: TaskPlan, job: Job) -> TaskState:
     """Open the stores of a task as they are on disk."""
     stores, folder = plan.sub_topology.stores, job.state_folder / str(plan.id)
-    return open_task_state(stores, folder, limits=job.limits, caching=job.task_settings.caching)
+    return open_task_state(
+        stores, folder, limits=job.limits, caching=job.task_settings.caching, counts_look_ups=records_debug(job.config)
+    )
 
 
 def restored_task(

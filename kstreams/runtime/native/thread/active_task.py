@@ -10,7 +10,7 @@ from kstreams.log.api import OffsetAndMetadata
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.metrics.source_ages import SourceAges
+from kstreams.runtime.native.metrics.task_sensors import TaskSensors
 from kstreams.runtime.native.state.changelog_check import encode_changelog_ends
 from kstreams.runtime.native.state.task_metadata import ENDED, with_task_metadata
 from kstreams.runtime.native.thread.run_length import RunLength
@@ -40,8 +40,7 @@ class ActiveTask:
         Longest run (`max.poll.records`).
     most_bytes : int
         How large a run's input may be, and roughly what it may add to uncommitted changes.
-    ages : SourceAges
-        Measures how old records are.
+    sensors : TaskSensors
     ended : bool
         Whether it has processed the end of its input already, in an earlier run over the same input.
     is_asked : callable
@@ -59,13 +58,13 @@ class ActiveTask:
         clock: Clock,
         most_records: int,
         most_bytes: int,
-        ages: SourceAges,
+        sensors: TaskSensors,
         ended: bool = False,
         is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
         self.plan, self.task, self.state, self.group = plan, task, state, group
         self.next_offsets, self.positions = dict(starts), positions
-        self.ages, self.ended = ages, ended
+        self.sensors, self.ended = sensors, ended
         self._changelog_ends: dict[str, int] = {}
         self._changelogs: dict[str, TopicPartition] = {}
         self.uncommitted = False
@@ -126,8 +125,9 @@ class ActiveTask:
         now_ms = self._clock.now_ms()
         for part, count in zip(runs.parts, counts, strict=True):
             if count:
-                self.ages.processed(part.source.topic, part.timestamps[:count], now_ms)
+                self.sensors.read.seen(part.source.topic, part.timestamps[:count], now_ms)
                 self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
+        self.sensors.after_run()
         processed = sum(counts)
         self._is_interrupted = processed < runs.num_records
         self.processed += processed
@@ -195,6 +195,7 @@ class ActiveTask:
     def committed(self) -> None:
         """Note that all it did is committed."""
         self.uncommitted, self.bytes_pending = False, 0
+        self.sensors.committed(self.state, self.state.stores)
 
     def close(self) -> None:
         """Close processors and stores; what is not committed is dropped."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kstreams.clock import Clock
 from kstreams.errors import LogError
 from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
 
 
@@ -14,8 +16,9 @@ class TaskCollector:
     same place when a run is repeated (Kafka's producer would scatter them).
     """
 
-    def __init__(self, sink_buffer: SinkBuffer, partition: int) -> None:
+    def __init__(self, sink_buffer: SinkBuffer, partition: int, ages: RecordAges, clock: Clock) -> None:
         self._sink_buffer, self._own = sink_buffer, partition
+        self._ages, self._clock = ages, clock
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""
@@ -31,5 +34,6 @@ class TaskCollector:
 
     def send(self, topic: str, rows: EncodedRows) -> None:
         """Take encoded rows of one topic, in order."""
+        self._ages.seen(topic, rows.timestamps, self._clock.now_ms())
         chosen = rows.chosen(self._sink_buffer.partitions(topic), self._own)
         self._sink_buffer.add(topic, rows._replace(partitions=chosen), self._own)

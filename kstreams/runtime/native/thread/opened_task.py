@@ -9,8 +9,7 @@ from kstreams.processor.task.parameters import ResumePoint, TaskResources
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.metrics.source_ages import SourceAges
-from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
+from kstreams.runtime.native.metrics.task_sensors import TaskSensors
 from kstreams.runtime.native.state.task_metadata import ENDED, changelogs_of
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.thread.active_task import ActiveTask
@@ -24,7 +23,9 @@ _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their
 def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_asked: Callable[[], bool]) -> ActiveTask:
     """The task with its operators, which are initialized, and its input, which is empty."""
     plan, state, metadata = restored.plan, restored.state, restored.metadata
-    resources = TaskResources(state, TaskCollector(sink_buffer, plan.partition), job.global_tables.stores)
+    sensors = TaskSensors.of(job.config, state)
+    collector = TaskCollector(sink_buffer, plan.partition, sensors.written, job.clock)
+    resources = TaskResources(state, collector, job.global_tables.stores)
     with in_task(str(plan.id)):
         task = Task(plan.sub_topology, plan.partition, job.application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
@@ -32,9 +33,9 @@ def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_as
     group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
     most_bytes = job.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
     limits = job.clock, job.settings.max_poll_records, most_bytes
-    ages, ended = SourceAges(SampleWindows.of(job.config)), bool(metadata.get(ENDED, 0))
+    ended = bool(metadata.get(ENDED, 0))
     active = ActiveTask(
-        plan, task, state, group, restored.starts, SlicePositions(metadata), *limits, ages, ended, is_asked
+        plan, task, state, group, restored.starts, SlicePositions(metadata), *limits, sensors, ended, is_asked
     )
     for source, committed in restored.lost.items():
         active.count_deleted(source, committed, restored.starts[source])

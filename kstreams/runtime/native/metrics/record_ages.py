@@ -1,4 +1,4 @@
-"""`SourceAges`: how old the records of a task are when they are processed."""
+"""`RecordAges`: how old records are, by their timestamps, when they are processed or written."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from kstreams.runtime.native.metrics.samples import Samples
 from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
 
 
-class SourceAges:
-    """The ages, by their timestamps, of the records of each input topic of a task.
+class RecordAges:
+    """The ages of the records of each topic that a task reads, or writes; and the time of the last one.
 
     Examples
     --------
-    >>> ages = SourceAges(SampleWindows(30, 2))
-    >>> ages.processed("orders", pa.array([1_000, 3_000]), now_ms=5_000)
+    >>> ages = RecordAges(SampleWindows(30, 2))
+    >>> ages.seen("orders", pa.array([1_000, 3_000]), now_ms=5_000)
     >>> found = ages.by_topic["orders"]
     >>> found.lowest(monotonic()), found.average(monotonic()), found.highest(monotonic())
     (2000, 3000.0, 4000)
     """
 
-    __slots__ = ("_windows", "by_topic")
+    __slots__ = ("_windows", "by_topic", "last_ms")
 
     def __init__(self, windows: SampleWindows) -> None:
         self._windows = windows
         self.by_topic: dict[str, Samples] = {}
+        self.last_ms: dict[str, int] = {}
 
-    def processed(self, topic: str, timestamps: pa.Array, now_ms: int) -> None:
-        """Records of a topic are processed."""
+    def seen(self, topic: str, timestamps: pa.Array, now_ms: int) -> None:
+        """Records of a topic are processed or written now."""
         if topic not in self.by_topic:
             self.by_topic[topic] = self._windows.samples()
         times = timestamps.to_numpy()
+        self.last_ms[topic] = int(times[-1])
         total = len(times) * now_ms - float(times.sum(dtype=np.float64))
         extremes = now_ms - int(times.max()), now_ms - int(times.min())
         self.by_topic[topic].record_many(len(times), total, *extremes, monotonic())

@@ -1,0 +1,46 @@
+"""`CacheHits`: which part of the look-ups of a task's stores live values answer, without a read of RocksDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+
+from kstreams.runtime.native.metrics.samples import Samples
+from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
+from kstreams.state.rows.store_reads import StoreReads
+
+
+class CacheHits:
+    """The hit ratios of the stores of one task, run by run.
+
+    Parameters
+    ----------
+    windows : SampleWindows
+    reads : mapping of str to StoreReads
+        By store, as they go on.
+
+    Examples
+    --------
+    >>> reads = StoreReads()
+    >>> hits = CacheHits(SampleWindows(30, 2), {"counts": reads})
+    >>> reads.look_ups, reads.misses = 8, 2
+    >>> hits.after_run()
+    >>> hits.by_store["counts"].average(monotonic())
+    0.75
+    """
+
+    __slots__ = ("_before", "_reads", "_windows", "by_store")
+
+    def __init__(self, windows: SampleWindows, reads: Mapping[str, StoreReads]) -> None:
+        self._windows, self._reads = windows, reads
+        self._before = {store: of_store.copy() for store, of_store in reads.items()}
+        self.by_store: dict[str, Samples] = {}
+
+    def after_run(self) -> None:
+        """Records were processed."""
+        for store, reads in self._reads.items():
+            asked, hits = reads.hits_since(self._before[store])
+            if asked:
+                self._before[store] = reads.copy()
+                samples = self.by_store.setdefault(store, self._windows.samples())
+                samples.record_many(asked, hits, hits / asked, hits / asked, monotonic())

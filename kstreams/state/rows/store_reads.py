@@ -1,0 +1,36 @@
+"""`StoreReads`: how often a store was asked for rows of a key, and how often it had to read RocksDB for them."""
+
+from __future__ import annotations
+
+
+class StoreReads:
+    """Counted by the thread that owns the store.
+
+    Attributes
+    ----------
+    look_ups : int
+        Questions of operators; they are counted on request (see `CountedStore`).
+    misses : int
+        Those that live values could not answer.
+
+    Examples
+    --------
+    >>> reads = StoreReads()
+    >>> reads.look_ups, reads.misses = 4, 1
+    >>> reads.hits_since(StoreReads())
+    (4, 3)
+    """
+
+    __slots__ = ("look_ups", "misses")
+
+    def __init__(self, look_ups: int = 0, misses: int = 0) -> None:
+        self.look_ups, self.misses = look_ups, misses
+
+    def copy(self) -> StoreReads:
+        """As they are now."""
+        return StoreReads(self.look_ups, self.misses)
+
+    def hits_since(self, before: StoreReads) -> tuple[int, int]:
+        """Look-ups since then, and how many of them live values have answered."""
+        asked = self.look_ups - before.look_ups
+        return asked, max(0, asked - (self.misses - before.misses))
