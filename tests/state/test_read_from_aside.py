@@ -118,7 +118,9 @@ def test_a_group_that_is_forgotten_is_read_from_below(tmp_path: Path) -> None:
     store = state.stores["s"]
     store.put(Windowed("a", Window(0, 5)), 1)
     commit(state)
-    groups = WatchedGroups(store._keys, store._values, store.family, "q", store._times, lambda: None, threading.RLock(), store.reads)
+    groups = WatchedGroups(
+        store._keys, store._values, store.family, "q", store._times, lambda: None, threading.RLock(), store.reads
+    )
     groups.complete = True
     groups.forget()
     assert WatchedGroups.seen == {(5, 0): 1}
