@@ -16,8 +16,8 @@ import pyarrow as pa
 
 import kstreams as ks
 from benchmarks.job import rate, write
-from kstreams.runtime.native.metrics.source_ages import SourceAges
-from kstreams.runtime.native.metrics.thread_sensors import Activity
+from kstreams.runtime.metrics.activity import Activity
+from kstreams.runtime.native.metrics.record_ages import RecordAges
 
 RECORDS, KEYS, TURNS = 1_000_000, 1_000, 7
 
@@ -48,7 +48,7 @@ def _recorded(recorded: bool) -> Iterator[None]:
         yield
         return
     nothing = {"took": lambda *_: None}
-    with mock.patch.multiple(Activity, **nothing), mock.patch.multiple(SourceAges, processed=lambda *_: None):
+    with mock.patch.multiple(Activity, **nothing), mock.patch.multiple(RecordAges, seen=lambda *_: None):
         yield
 
 

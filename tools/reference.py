@@ -248,7 +248,7 @@ pipe, tables are tab-separated text. `NO_COLOR` is respected. `kstreams --instal
 
 
 def metrics() -> Page:
-    from kstreams.runtime.native.metrics.catalogue import TEMPLATES
+    from kstreams.runtime.metrics.catalogue import TEMPLATES
 
     yield METRICS_INTRODUCTION
     rows = (
@@ -293,6 +293,11 @@ kafka_streams_stream_metrics_state_info{state="CREATED"} 1.0
 `process-total` of `stream-thread-metrics` is `kafka_streams_stream_thread_metrics_process_total` there, as JMX
 exporters name it; tags are labels. `prometheus_client.start_http_server(9404, addr="127.0.0.1", registry=registry)`
 serves them.
+
+An application on Spark has metrics of the same names: `ks.spark.start(...)` returns a handle with `metrics()`, and
+collector and `observe` take it as they take a `KafkaStreams`. A step counts as a run of records of one thread, the
+driver's: `process-*` are whole steps, `commit-*` the commits in them. There are further the records dropped and
+written, stream time of tasks, rows and bytes of stores, and lag.
 
 OpenTelemetry has an instrument for each metric by `kstreams.metrics.opentelemetry.observe(streams, meter)`; which
 exporter takes them from there is yours to choose.

@@ -1,6 +1,6 @@
 """What a metric is called outside: as JMX exporters name those of Kafka Streams."""
 
-from kstreams.runtime.native.metrics.catalogue import MetricName
+from kstreams.runtime.metrics.catalogue import MetricName
 
 
 def exported_name(group: str, name: str) -> str:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
+from kstreams.metrics.measured import MeasuredApplication
 from kstreams.metrics.names import exported_name, labels_of
-from kstreams.runtime.native.metrics.catalogue import TEMPLATES, MetricKind, MetricName
-
-if TYPE_CHECKING:
-    from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.runtime.metrics.catalogue import TEMPLATES, MetricKind, MetricName
 
 _FRESH_S = 0.5  # one collection asks every instrument
 
 
-def observe(streams: KafkaStreams, meter: Meter) -> None:
+def observe(application: MeasuredApplication, meter: Meter) -> None:
     """Let a meter have an instrument for each metric; texts, such as the state, are attributes of a gauge that is 1.
 
     Needs the extra `metrics`; an exporter is the caller's choice.
 
     Parameters
     ----------
-    streams : KafkaStreams
+    application : MeasuredApplication
     meter : opentelemetry.metrics.Meter
 
     Examples
@@ -40,7 +37,7 @@ def observe(streams: KafkaStreams, meter: Meter) -> None:
     >>> dict(state.data.data_points[0].attributes)
     {'state': 'CREATED'}
     """
-    latest = _Latest(streams)
+    latest = _Latest(application)
     for template in TEMPLATES.values():
         create = (
             meter.create_observable_counter if template.kind is MetricKind.COUNTER else meter.create_observable_gauge
@@ -52,13 +49,13 @@ def observe(streams: KafkaStreams, meter: Meter) -> None:
 class _Latest:
     """The metrics of this moment, gathered once for all instruments."""
 
-    def __init__(self, streams: KafkaStreams) -> None:
-        self._streams, self._until = streams, 0.0
+    def __init__(self, application: MeasuredApplication) -> None:
+        self._application, self._until = application, 0.0
         self._found: Mapping[MetricName, float | str] = {}
 
     def of(self, group: str, name: str) -> Iterator[tuple[MetricName, float | str]]:
         if monotonic() > self._until:
-            self._found, self._until = self._streams.metrics(), monotonic() + _FRESH_S
+            self._found, self._until = self._application.metrics(), monotonic() + _FRESH_S
         return ((metric, value) for metric, value in self._found.items() if metric[:2] == (group, name))
 
 

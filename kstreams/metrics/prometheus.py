@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
+from kstreams.metrics.measured import MeasuredApplication
 from kstreams.metrics.names import exported_name, labels_of
-from kstreams.runtime.native.metrics.catalogue import TEMPLATES, MetricKind, MetricName
-
-if TYPE_CHECKING:
-    from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.runtime.metrics.catalogue import TEMPLATES, MetricKind, MetricName
 
 Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily | InfoMetricFamily
 
@@ -25,7 +23,7 @@ class PrometheusCollector(Collector):
 
     Parameters
     ----------
-    streams : KafkaStreams
+    application : MeasuredApplication
 
     Examples
     --------
@@ -38,8 +36,8 @@ class PrometheusCollector(Collector):
     'kafka_streams_stream_metrics_state_info{state="CREATED"} 1.0'
     """
 
-    def __init__(self, streams: KafkaStreams) -> None:
-        self._streams = streams
+    def __init__(self, application: MeasuredApplication) -> None:
+        self._application = application
 
     def describe(self) -> Iterable[Family]:
         """Nothing before the first scrape: a registry need not ask a home of topics when it takes the collector."""
@@ -48,7 +46,7 @@ class PrometheusCollector(Collector):
     def collect(self) -> Iterator[Family]:
         """The metrics as they are now."""
         families: dict[tuple[str, str], Family] = {}
-        for name, value in self._streams.metrics().items():
+        for name, value in self._application.metrics().items():
             key = name.group, name.name
             if key not in families:
                 families[key] = _family(name)

@@ -13,7 +13,7 @@ import promql_parser
 import pytest
 
 from kstreams.metrics.names import exported_name
-from kstreams.runtime.native.metrics.catalogue import TEMPLATES, MetricKind
+from kstreams.runtime.metrics.catalogue import TEMPLATES, MetricKind
 from tests.docs.pages import ROOT
 
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text())

@@ -10,10 +10,8 @@ from time import monotonic
 from typing import TypeAlias
 
 from kstreams.errors import LogError
-from kstreams.runtime.native.client import Client
-from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.lifecycle import ThreadState
-from kstreams.runtime.native.metrics.catalogue import (
+from kstreams.runtime.metrics.activity import Activity
+from kstreams.runtime.metrics.catalogue import (
     CACHE,
     CLIENT,
     CONSUMER,
@@ -25,8 +23,10 @@ from kstreams.runtime.native.metrics.catalogue import (
     UPDATER,
     MetricName,
 )
+from kstreams.runtime.native.client import Client
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.metrics.record_ages import RecordAges
-from kstreams.runtime.native.metrics.thread_sensors import Activity
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 

@@ -13,12 +13,12 @@ from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.topology.built import built
 from kstreams.processor.topology.feeds import refuse_feeds
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics import Value, gathered
 from kstreams.runtime.native.hung_threads import places
 from kstreams.runtime.native.lifecycle import State, StateListener
-from kstreams.runtime.native.metrics.catalogue import MetricName
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.stores.asked_stores import AskedStores

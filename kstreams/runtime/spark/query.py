@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from time import monotonic
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -21,6 +22,7 @@ from kstreams.runtime.spark.io.deleted_input import AllThere, DeletedInput
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
 from kstreams.runtime.spark.io.sink import LogSink
+from kstreams.runtime.spark.measured.step_sensors import StepSensors
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -64,6 +66,8 @@ class AppliedOnce:
     deleted : DeletedInput or AllThere
     on_step : callable
     on_begin : callable
+    sensors : StepSensors, optional
+        Measure the steps.
     """
 
     def __init__(
@@ -74,15 +78,16 @@ class AppliedOnce:
         deleted: DeletedInput | AllThere,
         on_step: OnStep,
         on_begin: OnBegin,
+        sensors: StepSensors | None = None,
     ) -> None:
         self._work, self.sink, self._delta, self._deleted = work, sink, delta, deleted
-        self._on_step, self._on_begin = on_step, on_begin
+        self._on_step, self._on_begin, self._sensors = on_step, on_begin, sensors
 
     def apply(
         self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
     ) -> None:
         """Run a step that goes on from its parent and ends at these positions, and commit it."""
-        before = self.sink.positions()
+        begun, before = monotonic(), self.sink.positions()
         ranges, missed = self._deleted.present({source: (before[source], at) for source, at in positions.items()})
         self._on_begin(step, ranges)
         with ExitStack() as resources:
@@ -91,7 +96,10 @@ class AppliedOnce:
             raise_first(reports)
             if self._delta is not None:
                 self._delta.apply(step, made, written_records(reports))
+        committing = monotonic()
         self.sink.commit(done, [name for report in reports for name in report.outputs], positions)
+        if self._sensors is not None:
+            self._sensors.applied(begun, committing, [*reports, missed])
         self._on_step([*reports, missed])
 
 

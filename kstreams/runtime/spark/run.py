@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
+from kstreams.batch import TopicPartition
 from kstreams.clock import SystemClock
 from kstreams.config import Config
+from kstreams.errors import LogError
 from kstreams.log import home_of
 from kstreams.processor.topology.built import built
+from kstreams.runtime.metrics.catalogue import MetricName
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
 from kstreams.runtime.spark.cluster.suitability import require_suitable
 from kstreams.runtime.spark.driver_lock import driver_lock
+from kstreams.runtime.spark.measured.gathered_metrics import Value, gathered
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.results import Results
 from kstreams.runtime.spark.runner import SparkRunner
@@ -31,6 +35,7 @@ class SparkRun:
 
     Parameters
     ----------
+    application_id : str
     runner : SparkRunner
     results : Results
     resources : ExitStack
@@ -38,7 +43,17 @@ class SparkRun:
     once, until_end : bool
     """
 
-    def __init__(self, runner: SparkRunner, results: Results, resources: ExitStack, *, once: bool, until_end: bool):
+    def __init__(
+        self,
+        application_id: str,
+        runner: SparkRunner,
+        results: Results,
+        resources: ExitStack,
+        *,
+        once: bool,
+        until_end: bool,
+    ) -> None:
+        self._application_id = application_id
         self._runner, self._results, self._resources = runner, results, resources
         self._stop, self._error = threading.Event(), list[BaseException]()
         arguments = {"once": once, "until_end": until_end, "stop": self._stop}
@@ -57,6 +72,17 @@ class SparkRun:
         """Its counters now."""
         now = self._runner.progress
         return replace(now, records_out=now.records_out.copy(), dropped=now.dropped.copy())
+
+    def metrics(self) -> dict[MetricName, Value]:
+        """The values of its metrics now, by the names that they have natively; docs/metrics.md tells which there are.
+
+        A call asks the home of topics where partitions end.
+        """
+        lags = dict[TopicPartition, int]()
+        if self._thread.is_alive():
+            with suppress(LogError):  # a home that does not answer now, or is closed just so
+                lags = self._runner.lags()
+        return gathered(self._application_id, self.status, self.progress, self._runner.sensors, lags)
 
     @property
     def exception(self) -> BaseException | None:
@@ -161,4 +187,5 @@ def start(
         own = session_of_run(session, of_spark)
         runner = SparkRunner(made, settings, own, log, SystemClock(), on_progress, session)
         results = Results(session, made, settings, of_spark.prefix)
-        return SparkRun(runner, results, resources.pop_all(), once=once, until_end=until_end)
+        of_run = settings.application_id, runner, results, resources.pop_all()
+        return SparkRun(*of_run, once=once, until_end=until_end)

@@ -20,7 +20,7 @@ from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.cluster.session import session_for_steps
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.cluster.slots import task_slots
-from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, dropped_records, written_records
+from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.feeding import Feeding
 from kstreams.runtime.spark.io.batch_offsets import batch_end
@@ -37,6 +37,7 @@ from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicR
 from kstreams.runtime.spark.io.staged.commits import StagedCommits
 from kstreams.runtime.spark.io.staged.publication import Publication, publish
 from kstreams.runtime.spark.io.staged.rows import StagedRows
+from kstreams.runtime.spark.measured.step_sensors import StepSensors
 from kstreams.runtime.spark.prepared import prepare
 from kstreams.runtime.spark.program import fixed_sinks, source_partitions, windowed_group_of
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
@@ -51,9 +52,6 @@ from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 
 WAIT_SECONDS = 0.2
-
-Sized = tuple[str, str]
-"""A task and one of its stores."""
 
 
 class SparkRunner:
@@ -97,7 +95,7 @@ class SparkRunner:
         self._plan, self._checkpoint, self._program = self._prepared
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
         of_query = config.application_id, self._checkpoint.id
-        self._watch, self._sizes = StepWatch(watching or session, *of_query, in_tasks, clock), dict[Sized, StoreSize]()
+        self._watch, self.sensors = StepWatch(watching or session, *of_query, in_tasks, clock), StepSensors.of(config)
         self._feeding = Feeding(session, topology.feeds, self._program, log, clock, self._commits)
         self._feeding.create_topics()
         self._starts = starting_offsets(self._program, log, clock)
@@ -182,7 +180,7 @@ class SparkRunner:
         if settings.delta is not None:
             folder = for_spark(settings.delta.folder, settings.conf)
             delta = DeltaSink(settings.delta._replace(folder=folder), program, f"{group}-{id_}")
-        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), done, begin)
+        return AppliedOnce(work, sink, delta, DeletedInput(program, self._log), done, begin, self.sensors)
 
     def _output(self, subs: Collection[SubTopology]) -> OutputTopics:
         program, settings = self._program, self._settings
@@ -210,12 +208,7 @@ class SparkRunner:
 
     def _done(self, reports: list[TaskReport]) -> None:
         """A step of tasks is done: Spark is told of it too."""
-        for task, sizes in ((task, each.stores) for each in reports for task in each.states):
-            self._sizes |= {(task, store): size for store, size in sizes.items()}
-        self.progress.stores = dict[str, StoreSize]()
-        for (_, store), size in self._sizes.items():
-            known = self.progress.stores.get(store)
-            self.progress.stores[store] = size if known is None else known + size
+        self.progress.stores = self.sensors.of_stores()
         self._count(reports)
         self._watch.done(reports, self.progress)
 
@@ -228,18 +221,18 @@ class SparkRunner:
             self._drops.add(operator, reason, lambda: f"step {progress.commits}", count)
         self._drops.report_if_due()
         if self._on_progress is not None:
-            progress.lag = self._lag()
+            progress.lag = sum(self.lags().values())
             self._on_progress(progress)
 
-    def _lag(self) -> int:
-        """Records of the task path's topics that exist and are not processed yet."""
+    def lags(self) -> dict[TopicPartition, int]:
+        """Records of the topics of tasks that exist and are not processed yet."""
         sources = source_partitions(self._program, self._program.tasks.keys())
         with self._log.admin() as admin:
             ends = admin.end_offsets(sources)
             groups = [self._prepared.group, *self._windowed_groups()]
             done = [admin.committed(group, sources) for group in groups]
         positions = {source: max((of[source].offset for of in done if source in of), default=0) for source in sources}
-        return sum(max(0, ends[source] - at) for source, at in positions.items())
+        return {source: max(0, ends[source] - at) for source, at in positions.items()}
 
     def _windowed_groups(self) -> list[str]:
         return [windowed_group_of(self._config.application_id, number) for number in self._plan.streaming]

@@ -17,8 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 import kstreams as ks
 from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
+from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
-from kstreams.runtime.native.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, MetricKind, MetricName
 from kstreams.runtime.native.streams import KafkaStreams
 from tests.native.world import World, until
 

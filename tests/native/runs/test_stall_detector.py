@@ -11,8 +11,8 @@ from kstreams.clock import ManualClock
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import SubTopology
+from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.metrics.task_sensors import TaskSensors
-from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.slice_positions import SlicePositions
 from kstreams.runtime.native.thread.stall_detector import StallDetector

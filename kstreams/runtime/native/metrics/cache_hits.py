@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import monotonic
 
-from kstreams.runtime.native.metrics.samples import Samples
-from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
+from kstreams.runtime.metrics.activity import SampleWindows
+from kstreams.runtime.metrics.samples import Samples
 from kstreams.state.rows.store_reads import StoreReads
 
 

@@ -7,8 +7,8 @@ from time import monotonic
 import numpy as np
 import pyarrow as pa
 
-from kstreams.runtime.native.metrics.samples import Samples
-from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
+from kstreams.runtime.metrics.activity import SampleWindows
+from kstreams.runtime.metrics.samples import Samples
 
 
 class RecordAges:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kstreams.config import Config
+from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.metrics.cache_hits import CacheHits
 from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.metrics.recording_level import records_debug
-from kstreams.runtime.native.metrics.thread_sensors import SampleWindows
 from kstreams.state.api import TaskState
 
 

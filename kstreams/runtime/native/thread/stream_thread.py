@@ -15,10 +15,11 @@ from kstreams.errors import LogError
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.bounded_run import Phase
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
-from kstreams.runtime.native.metrics.thread_sensors import SampleWindows, ThreadSensors
+from kstreams.runtime.native.metrics.thread_sensors import ThreadSensors
 from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
 from kstreams.runtime.native.tasks.task_manager import TaskManager

@@ -1,0 +1,1 @@
+"""What engines measure, under the names of Kafka Streams, and how it is averaged."""
