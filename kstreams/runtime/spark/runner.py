@@ -46,7 +46,7 @@ from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.step_watch import StepWatch
-from kstreams.runtime.spark.storage.location import for_spark
+from kstreams.runtime.spark.storage.location import below, for_spark
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
@@ -150,7 +150,8 @@ class SparkRunner:
         cut, starts = self._program.admissions(numbers), positions_of(self._starts)
         reader = StreamReader(topics, None, starts, admissions=cut)
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
-        steps = self._steps(work, numbers, self._prepared.group, self._watch.begin, self._done)
+        group, place = self._prepared.group, self._program.checkpoint
+        steps = self._steps(work, numbers, group, place, self._watch.begin, self._done)
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
 
@@ -162,19 +163,21 @@ class SparkRunner:
         work = WindowedSteps(self._plan, number, self._program)
         storage, name = self._checkpoint.storage, f"query-{number}"
         ends = partial(batch_end, storage, name)
-        steps = self._steps(work, {number}, group, lambda step, ranges: None, self._count)
+        place = below(self._program.checkpoint, f"queries/{number}")
+        steps = self._steps(work, {number}, group, place, lambda step, ranges: None, self._count)
         called = f"{self._config.application_id}, sub-topology {number}"
         return StepQuery(storage, name, rows, steps, lambda batch: positions_of(ends(batch)), called=called)
 
     def _steps(
-        self, work: StepExecutor, numbers: Collection[int], group: str, begin: OnBegin, done: OnStep
+        self, work: StepExecutor, numbers: Collection[int], group: str, place: str, begin: OnBegin, done: OnStep
     ) -> AppliedOnce:
+        """Steps that commit as a group; every query stages at a place of its own, as its numbers of steps are."""
         program, settings = self._program, self._settings
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
         committed = CommittedSteps(self._log, group, sources, id_, positions_of(self._starts))
         output = self._output(subs)
-        sink = LogSink(committed, self._commits(committed, output, sources, program.checkpoint))
+        sink = LogSink(committed, self._commits(committed, output, sources, place))
         output.prepare(self._log, fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:

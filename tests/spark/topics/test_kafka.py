@@ -14,7 +14,7 @@ from kstreams.errors import FencedError, KStreamsError, UncertainCommitError
 from kstreams.log.kafka.producer import KafkaProducer
 from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.io.position_commits import PositionCommits
-from kstreams.runtime.spark.io.staged import publication
+from kstreams.runtime.spark.io.staged import commits, publication
 from kstreams.runtime.spark.io.staged.rows import StagedRows
 from tests.spark.running import Application, Row
 from tests.spark.shop import INPUTS, OUTPUTS, START, TYPES, results, shop, shop_rows
@@ -193,3 +193,23 @@ def test_the_relational_path_reads_and_writes_kafka(
     found = app.rows("large")
     assert found
     assert sorted(found) == sorted(app.rows("large", ""))
+
+
+def test_queries_beside_each_other_keep_what_each_has_staged(
+    spark: Any, tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks are many steps ahead of the window, and tidy up after each of them."""
+    monkeypatch.setattr(commits, "_TIDIED_EVERY", 1)
+    builder = windowed()
+    builder.stream("payments", key=str, value=int).peek(lambda key, amount: None).to("paid")
+    relational = {"spark.kstreams.path": "relational", "spark.kstreams.max.records": 20}
+    types = TYPES | {"payments": TYPES["orders"], "paid": TYPES["orders"]}
+    app = Application(spark, tmp_path, builder, types, **relational, **settings).create("orders", "payments")
+    paths = {each.path for each in engine.explain(app.topology, Config.of(app.settings))}
+    assert paths == {"relational", "task"}
+    app.write(Row("orders", f"k{at % 3}", at, START + at * 50) for at in range(100))
+    app.write(Row("payments", "k", at, START + at * 50) for at in range(600))
+    app.run_natively()
+    app.run()
+    assert sorted(app.rows("large")) == sorted(app.rows("large", "")) != []
+    assert app.rows("paid") == app.rows("paid", "") != []
