@@ -23,7 +23,8 @@ from kstreams.errors import TopologyError, UnsupportedError
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.runtime.native.explain import explain as explain_natively
 from kstreams.runtime.spark import engine as spark_engine
-from kstreams.runtime.spark.relational.frame import Frame, arrow_call
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type

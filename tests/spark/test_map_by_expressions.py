@@ -34,7 +34,7 @@ ROWS = [
 def worths(builder: ks.StreamsBuilder) -> None:
     sold = builder.stream("in", key=str, value=Order).filter(~ks.col("amount").is_null())
     worth = sold.map((ks.col("item").str.upper(), ks.col("price") * ks.col("amount")), key=str, value=float)
-    worth.map((ks.key.str.lower(), ks.value * 2), key=str, value=float).to("out")
+    worth.map((ks.key.str.upper().str.lower(), ks.value * 2), key=str, value=float).to("out")
 
 
 def explained(builder: ks.StreamsBuilder) -> Any:

@@ -22,7 +22,7 @@ _KINDS: dict[str, type[errors.KStreamsError]] = {
 }
 _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 """What a ProcessingError says."""
-_IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+)")
+_IN_TEXT = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 
 
 _NOISE = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: |\s*SQLSTATE: \w+")

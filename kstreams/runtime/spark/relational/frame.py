@@ -1,7 +1,6 @@
 """`Frame`: a stream on the relational path: serialized keys and values, and typed columns of what expressions read.
 
-Bytes are decoded and encoded by the serdes themselves, in Arrow, so that a value means the same as on any other path;
-what is computed in between, Catalyst sees.
+A typed column of a whole key or value stays beside its bytes, so that what follows reads it as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ import pyarrow as pa
 from kstreams.expressions import Expr, Operation, Schema
 from kstreams.expressions.frame import to_narwhals
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, encoded, is_typed
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
 from kstreams.serdes.json_columns import JsonColumns
@@ -25,15 +26,6 @@ if TYPE_CHECKING:
 
 EVENT_TIME = "_event_time"
 """The column that the watermark follows, in windowed queries."""
-
-SQL_TYPES = {
-    pa.int64(): "bigint",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-    pa.timestamp("us", "UTC"): "timestamp",
-}
 
 
 @dataclass(frozen=True)
@@ -74,6 +66,18 @@ class Frame:
         computed = nw.from_native(frame.rows).with_columns(*named.values())
         return replace(frame, rows=computed.to_native())
 
+    def with_new(self, new: Mapping[str, tuple[Expr, Serde[Any]]]) -> Frame:
+        """The same rows with what expressions give as `key`, as `value` or as both; they all see the row as it was."""
+        frame = self.with_computed({f"_new_{side}": expr for side, (expr, _) in new.items()})
+        kinds = {field.name: field.dataType.simpleString() for field in frame.rows.schema}
+        for side, (_, serde) in new.items():
+            name = f"_new_{side}"
+            made = encoded(serde, F.col(name), kinds[name])
+            frame = frame.with_key(made, serde) if side == "key" else frame.with_value(made, serde)
+            if is_typed(serde, kinds[name]):  # what follows reads it as it is: Spark makes no bytes that nobody reads
+                frame = replace(frame, leaves={**frame.leaves, f"ks.{side}": name})
+        return frame
+
     def with_key(self, key: Column, serde: Serde[Any]) -> Frame:
         """The same rows under new keys."""
         kept = {shown: name for shown, name in self.leaves.items() if shown != "ks.key"}
@@ -110,55 +114,13 @@ class Frame:
         return replace(self, rows=self.rows.withColumn(name, column), leaves={**self.leaves, shown: name})
 
 
-def decoded(serde: Serde[Any], column: str) -> Column:
-    """A serialized column as a typed one."""
-    return arrow_call(SQL_TYPES[serde.arrow_type], _decoded, (serde,), F.col(column))
-
-
-def encoded(serde: Serde[Any], column: Column) -> Column:
-    """A typed column as a serialized one."""
-    return arrow_call("binary", _encoded, (serde,), column)
-
-
 _LEAVES: dict[Operation, Callable[[Frame], Column]] = {
-    Operation.KEY: lambda frame: decoded(frame.key, "key"),
-    Operation.VALUE: lambda frame: decoded(frame.value, "value"),
+    Operation.KEY: lambda frame: decoded(frame.key, F.col("key")),
+    Operation.VALUE: lambda frame: decoded(frame.value, F.col("value")),
     Operation.TIMESTAMP: lambda frame: F.col("timestamp"),
 }
-
-
-def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, ...], *columns: Column) -> Column:
-    """Columns computed in Python, whole Arrow arrays at a time.
-
-    Parameters
-    ----------
-    returned : str
-        Spark type of the result.
-    work : callable
-        `work(*given, *arrays) -> array`; like `given`, it is sent to the workers by value if it is the user's.
-    given : tuple
-        Functions, types and serdes of the user; they are sent to the workers by value.
-    """
-    from kstreams.runtime.spark.cluster.shipping import pack, unpack  # loads Spark
-
-    packed = pack((work, given))
-
-    def call(*arrays: pa.Array) -> pa.Array:
-        called, arguments = unpack(packed)
-        result: pa.Array = called(*arguments, *arrays)
-        return result
-
-    return F.arrow_udf(call, returned)(*columns)
 
 
 def _fields(kind: Any, fields: list[str], column: pa.Array) -> pa.Array:
     found = JsonColumns(kind, fields).decode(column)
     return pa.StructArray.from_arrays([found[name] for name in fields], fields)
-
-
-def _decoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
-    return serde.decode_column(column)
-
-
-def _encoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
-    return serde.encode_column(column)

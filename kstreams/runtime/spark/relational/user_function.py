@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 _TOPICS, _PARTITIONS = 1 << 20, 1 << 20
 
 
-def origin_column(number: int) -> Column:
+def origin_column(number: int, topics: Sequence[str]) -> Column:
     """Names the topic partition that each row of a sub-topology comes from: the rows of one stay in order."""
-    topic = F.crc32(F.col("topic").cast("binary")) % _TOPICS
-    return (F.lit(number * _TOPICS * _PARTITIONS) + topic * _PARTITIONS + F.col("partition")).cast("bigint")
+    first, *others = [((number * _TOPICS) + _code(topic)) * _PARTITIONS for topic in topics]
+    base = F.lit(first)
+    for topic, code in zip(topics[1:], others, strict=True):
+        base = F.when(F.col("topic") == topic, code).otherwise(base)
+    return (base + F.col("partition")).cast("bigint")
+
+
+def _code(topic: str) -> int:
+    return zlib.crc32(topic.encode()) % _TOPICS
 
 
 def partition_of_origin() -> Column:
@@ -85,5 +92,5 @@ class UserFunction(NamedTuple):
 
     def _place(self, origin: int, offset: int) -> str:
         number, partition = divmod(origin % (_TOPICS * _PARTITIONS), _PARTITIONS)
-        topic = next((topic for topic in self.topics if zlib.crc32(topic.encode()) % _TOPICS == number), None)
+        topic = next((topic for topic in self.topics if _code(topic) == number), None)
         return "(no record)" if topic is None else f"{topic}-{partition}@{offset}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 import pyarrow as pa
@@ -15,10 +15,11 @@ from kstreams.dsl import graph as g
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_of, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, merged, report, reported
-from kstreams.runtime.spark.exchange.rows import batches_of, table_of, whole
+from kstreams.runtime.spark.exchange.rows import OUT_SCHEMA, batches_of, table_of, whole
 from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.program import Program, RowRoutes
 from kstreams.runtime.spark.relational.path_plan import PathPlan
+from kstreams.runtime.spark.relational.placing import Placing, placed, places_of
 
 RunsOverArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -35,10 +36,13 @@ def written_rows(made: DataFrame, plan: PathPlan, number: int, program: Program,
     output : StepOutput
         Where executors write.
     """
+    assert plan.facts is not None
+    places = places_of(plan.nodes[number], plan.facts, program)
     mixed = _come_from_several(plan, number, program) and _writes(number, program)
     if mixed:
-        made = made.repartition("topic", "partition")
-    return made.mapInArrow(_written_in_arrow(number, program.routes, output, mixed=mixed), BLOCK_SCHEMA)
+        made = made.mapInArrow(_placed_in_arrow(places), OUT_SCHEMA).repartition("topic", "partition")
+    write = _written_in_arrow(number, program.routes, output, {} if mixed else places, mixed=mixed)
+    return made.mapInArrow(write, BLOCK_SCHEMA)
 
 
 def _writes(number: int, program: Program) -> bool:
@@ -58,14 +62,24 @@ def _come_from_several(plan: PathPlan, number: int, program: Program) -> bool:
     return several_read or len(set(sinks)) < len(sinks) or any(isinstance(node, g.Merge) for node in nodes)
 
 
-def _written_in_arrow(number: int, routes: RowRoutes, output: StepOutput, *, mixed: bool) -> RunsOverArrow:
-    """The function that writes; rows that come mixed are put in order all together."""
+def _placed_in_arrow(places: Mapping[str, Placing]) -> RunsOverArrow:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from placed(table_of([batch]), places).to_batches()
+
+    return run
+
+
+def _written_in_arrow(
+    number: int, routes: RowRoutes, output: StepOutput, places: Mapping[str, Placing], *, mixed: bool
+) -> RunsOverArrow:
+    """The function that places rows and writes them; rows that come mixed are put in order all together."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         written, reports = Counter[str](), list[TaskReport]()
         context = TaskContext.get()
         with output.writer(f"{number}_r{context.partitionId() if context else 0}") as writer:
-            for given in [table_of(batches)] if mixed else (table_of([batch]) for batch in batches):
+            for given in [table_of(batches)] if mixed else (placed(table_of([batch]), places) for batch in batches):
                 reports += [reported(said) for said in _of_topics(given, [CONTROL_TOPIC])["value"].to_pylist()]
                 topics = [topic for topic in pc.unique(given["topic"]).to_pylist() if topic != CONTROL_TOPIC]
                 for batch in batches_of(_of_topics(given, filter(routes.to_log, topics))):

@@ -10,7 +10,8 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Expr
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
-from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_call
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type

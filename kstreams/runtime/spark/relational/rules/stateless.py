@@ -12,7 +12,8 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.dsl.rules.stateless import gave_text
 from kstreams.expressions import Expr, Operation
-from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_call, encoded
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, unknown_type, unreadable
@@ -40,16 +41,14 @@ def filter_(node: g.Filter, build: RelationalLowering) -> Frame:
 def map_values(node: g.MapValues, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
     if isinstance(node.function, Expr):
-        frame = frame.with_computed({"_new": node.function})
-        return frame.with_value(encoded(serde, F.col("_new")), serde)
+        return frame.with_new({"value": (node.function, serde)})
     return frame.with_value(_mapped(node, node.with_key, build, serde), serde)
 
 
 def select_key(node: g.SelectKey, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "key")
     if isinstance(node.function, Expr):
-        frame = frame.with_computed({"_new": node.function})
-        return frame.with_key(encoded(serde, F.col("_new")), serde)
+        return frame.with_new({"key": (node.function, serde)})
     return frame.with_key(_mapped(node, True, build, serde), serde)
 
 
@@ -57,10 +56,8 @@ def map_(node: g.Map, build: RelationalLowering) -> Frame:
     if not isinstance(node.function, tuple):
         return _with_pairs(node, build, PAIR, _map_pairs, lambda pair: pair)
     new_key, new_value = node.function
-    frame = build.parent(node).with_computed({"_new_key": new_key, "_new_value": new_value})
-    key, value = build.serde(node, "key"), build.serde(node, "value")
-    frame = frame.with_key(encoded(key, F.col("_new_key")), key)
-    return frame.with_value(encoded(value, F.col("_new_value")), value)
+    new = {"key": (new_key, build.serde(node, "key")), "value": (new_value, build.serde(node, "value"))}
+    return build.parent(node).with_new(new)
 
 
 def flat_map(node: g.FlatMap, build: RelationalLowering) -> Frame:

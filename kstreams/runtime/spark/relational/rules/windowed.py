@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,9 @@ from kstreams.dsl.analysis.types_of_aggregates import expression_aggregation
 from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Aggregation, Expr, Operation, counting
 from kstreams.expressions.frame import refusal
-from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, arrow_call
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.codecs import bytes_of_int, encoded
+from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
@@ -70,11 +71,17 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
         start.alias("offset"),
         "timestamp",
         _FORMS_OF_WINDOWS[type(node.windows)].key(start).alias("key"),
-        arrow_call("binary", _result, (aggregation, value), *slots).alias("value"),
+        _value(aggregation, value, slots).alias("value"),
         F.lit(None).cast("array<struct<name: string, value: binary>>").alias("headers"),
         F.lit("?").alias("topic"),
     )
     return Frame(rows, key, value)
+
+
+def _value(aggregation: Aggregation, serde: Serde[Any], slots: list[Column]) -> Column:
+    if aggregation.is_count:
+        return encoded(serde, slots[0], "bigint")
+    return arrow_call("binary", _result, (aggregation, serde), *slots)
 
 
 class WindowForm(NamedTuple):
@@ -97,7 +104,8 @@ def _time_span(windows: TimeWindows) -> Column:
 
 
 def _time_key(start: Column) -> Column:
-    return arrow_call("binary", _windowed_key, (), F.col("key"), start)
+    """The bytes of a key, then the start of its window: as `TimeWindowedSerde` writes them."""
+    return F.concat(F.col("key"), bytes_of_int(start))
 
 
 def _session_span(windows: SessionWindows) -> Column:
@@ -106,24 +114,11 @@ def _session_span(windows: SessionWindows) -> Column:
 
 
 def _session_key(start: Column) -> Column:
-    return arrow_call("binary", _session_keys, (), F.col("key"), F.col("timestamp"), start)
-
-
-def _windowed_key(keys: pa.Array, starts: pa.Array) -> pa.Array:
-    """The bytes of a key, then the start of its window: as `TimeWindowedSerde` writes them."""
-    ends = [start.to_bytes(8, "big", signed=True) for start in starts.to_pylist()]
-    return pa.array([key + end for key, end in zip(keys.to_pylist(), ends, strict=True)], pa.binary())
-
-
-def _session_keys(keys: pa.Array, ends: pa.Array, starts: pa.Array) -> pa.Array:
     """The bytes of a key, then end and start of its session: as `SessionWindowedSerde` writes them."""
-    rows = zip(keys.to_pylist(), ends.to_pylist(), starts.to_pylist(), strict=True)
-    return pa.array([key + struct.pack(">qq", end, start) for key, end, start in rows], pa.binary())
+    return F.concat(F.col("key"), bytes_of_int(F.col("timestamp")), bytes_of_int(start))
 
 
 def _result(aggregation: Aggregation, serde: Serde[Any], *slots: pa.Array) -> pa.Array:
-    if aggregation.is_count:
-        return serde.encode_rows(slots[0].to_pylist())
     initial = aggregation.initial()
     states = zip(*(slot.to_pylist() for slot in slots), strict=True)
     filled = (tuple(_of(kept, empty) for kept, empty in zip(state, initial, strict=True)) for state in states)

@@ -1,0 +1,37 @@
+"""`arrow_call`: columns computed in Python, whole Arrow arrays at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kstreams.runtime.spark.relational.functions import F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, ...], *columns: Column) -> Column:
+    """Columns computed in Python, whole Arrow arrays at a time.
+
+    Parameters
+    ----------
+    returned : str
+        Spark type of the result.
+    work : callable
+        `work(*given, *arrays) -> array`; like `given`, it is sent to the workers by value if it is the user's.
+    given : tuple
+        Functions, types and serdes of the user; they are sent to the workers by value.
+    """
+    from kstreams.runtime.spark.cluster.shipping import pack, unpack  # loads Spark
+
+    packed = pack((work, given))
+
+    def call(*arrays: pa.Array) -> pa.Array:
+        called, arguments = unpack(packed)
+        result: pa.Array = called(*arguments, *arrays)
+        return result
+
+    return F.arrow_udf(call, returned)(*columns)

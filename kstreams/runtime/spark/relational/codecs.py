@@ -1,0 +1,111 @@
+"""Serialized columns as typed ones and back: in Catalyst where it has the functions, else by the serde, in Arrow.
+
+Whatever way a value goes, its bytes mean the same: bytes that are no value of the type end the query as natively.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.serdes import BoolSerde, BytesSerde, IntSerde, Serde, StringSerde
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+SQL_TYPES = {
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+"""Spark's type for one of Arrow."""
+
+
+def decoded(serde: Serde[Any], column: Column) -> Column:
+    """A serialized column as a typed one."""
+    codec = _CATALYST.get(type(serde))
+    if codec is None:
+        return arrow_call(SQL_TYPES[serde.arrow_type], _decoded, (serde,), column)
+    return codec.decoded(column)
+
+
+def encoded(serde: Serde[Any], column: Column, kind: str) -> Column:
+    """A column of some Spark type as a serialized one."""
+    codec = _CATALYST.get(type(serde))
+    if codec is None or not is_typed(serde, kind):
+        return arrow_call("binary", _encoded, (serde,), column)
+    return codec.encoded(column)
+
+
+def is_typed(serde: Serde[Any], kind: str) -> bool:
+    """Whether values of a Spark type are those of the serde, as they are."""
+    return serde.arrow_type is not None and SQL_TYPES.get(serde.arrow_type) == kind
+
+
+class _Codec(NamedTuple):
+    """What Catalyst does for the values of one serde."""
+
+    decoded: Callable[[Column], Column]
+    encoded: Callable[[Column], Column]
+
+
+def _int_of(column: Column) -> Column:
+    number = F.conv(F.hex(column), 16, -10).cast("bigint")
+    cause = "an integer of 8 bytes: unpack requires a buffer of 8 bytes"
+    return F.when(F.length(column) == 8, number).when(column.isNotNull(), _refused(column, cause))
+
+
+def bytes_of_int(column: Column) -> Column:
+    """Integers as 8 bytes, big endian."""
+    return F.unhex(F.lpad(F.hex(column), 16, "0"))
+
+
+def _text_of(column: Column) -> Column:
+    text = column.cast("string")
+    return F.when(F.is_valid_utf8(text), text).when(column.isNotNull(), _refused(column, "UTF-8 text"))
+
+
+def _bool_of(column: Column) -> Column:
+    one = F.when(column == F.unhex(F.lit("01")), True).when(column == F.unhex(F.lit("00")), False)
+    return one.when(column.isNotNull(), _refused(column, "a boolean: it must be one byte, 0 or 1"))
+
+
+def _bytes_of_bool(column: Column) -> Column:
+    return F.when(column, F.unhex(F.lit("01"))).when(~column, F.unhex(F.lit("00")))
+
+
+def _refused(column: Column, what: str) -> Column:
+    """Ends the query as a `SerdeError` does."""
+    shown = F.regexp_replace(F.hex(F.substring(column, 1, 40)), "(..)", r"\\x$1")
+    return F.raise_error(F.concat(F.lit("kstreams.errors.SerdeError: b'"), shown, F.lit(f"' is not {what}")))
+
+
+def _same(column: Column) -> Column:
+    return column
+
+
+_CATALYST: dict[type, _Codec] = {
+    IntSerde: _Codec(_int_of, bytes_of_int),
+    StringSerde: _Codec(_text_of, lambda column: column.cast("binary")),
+    BoolSerde: _Codec(_bool_of, _bytes_of_bool),
+    BytesSerde: _Codec(_same, _same),
+}
+"""By serde; the others work in Arrow."""
+
+
+def _decoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+    try:
+        return serde.decode_column(column)
+    except pa.ArrowException:
+        return pa.array(serde.decode_rows(column), serde.arrow_type)  # the rows tell which value it is
+
+
+def _encoded(serde: Serde[Any], column: pa.Array) -> pa.Array:
+    return serde.encode_column(column)
