@@ -36,7 +36,7 @@ def test_values_are_what_they_are_natively(spark: Any, tmp_path: Path, kind: typ
     assert [value for _, value, _ in app.rows("out")] == VALUES[kind]
 
 
-@pytest.mark.parametrize("kind, raw", [(int, b"abc"), (str, b"a\xff"), (bool, b"\x02"), (bool, b""), (float, b"1")])
+@pytest.mark.parametrize(("kind", "raw"), [(int, b"abc"), (str, b"a\xff"), (bool, b"\x02"), (bool, b""), (float, b"1")])
 def test_bytes_of_no_such_value_end_the_run_and_are_shown(spark: Any, tmp_path: Path, kind: type, raw: bytes) -> None:
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=kind).filter(~ks.value.is_null()).map_values(ks.value, value=kind).to("out")
@@ -44,7 +44,8 @@ def test_bytes_of_no_such_value_end_the_run_and_are_shown(spark: Any, tmp_path: 
     app.create("in", partitions=1).write([Row("in", "k", raw, 1)])
     with pytest.raises(SerdeError) as error:
         app.run()
-    assert "\n" not in str(error.value) and "SQLSTATE" not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "SQLSTATE" not in str(error.value)
 
 
 def test_bad_bytes_are_shown_as_natively(spark: Any, tmp_path: Path) -> None:
