@@ -313,6 +313,14 @@ _USED = (
         "goes on, with time, level, application, thread and task; `json`: the same as one JSON object per line.",
         own=True,
     ),
+    Key(
+        "trace.records",
+        choice("none", "sampled", "all"),
+        "none",
+        "Records that are traced through the operators by OpenTelemetry. `sampled`: those whose headers carry a "
+        "sampled trace (`traceparent`); `all`: others begin one, if the sampler of the program says so.",
+        own=True,
+    ),
     Key("log.summary.interval.ms", duration(-1), 120_000, "Time between summary lines in the log; 0 or less: none."),
     Key(
         "task.timeout.ms",

@@ -31,6 +31,8 @@ class TaskSettings:
         Rows that a batch must have to be processed in columns.
     log_summary_interval_ms : int
         Least time between two log lines that count dropped records.
+    trace_records : str
+        `none`, `sampled` or `all`: which records are traced through the operators.
     async_concurrency, async_timeout_ms : int
         Most calls of an async function at once, and how long each may take, where an operator does not say so.
     app_configs : mapping of str to object
@@ -52,6 +54,7 @@ class TaskSettings:
     most_ahead_ms: int
     columns_min_rows: int
     log_summary_interval_ms: int
+    trace_records: str
     async_concurrency: int
     async_timeout_ms: int
     app_configs: Mapping[str, Any]
@@ -69,6 +72,7 @@ class TaskSettings:
             most_ahead_ms=config["max.timestamp.ahead"],
             columns_min_rows=config["columns.min.rows"],
             log_summary_interval_ms=config["log.summary.interval.ms"],
+            trace_records=config["trace.records"],
             async_concurrency=config["async.concurrency"],
             async_timeout_ms=config["async.timeout.ms"],
             app_configs=dict(config),

@@ -14,6 +14,7 @@ from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
+from kstreams.processor.context.tracing import Tracing
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.topology.barriers import barriers
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, SubTopology, TopologyNode
@@ -26,12 +27,13 @@ def bind(
     outputs: OutputBuffers,
     registrations: Registrations,
     code: OperatorCode,
+    tracing: Tracing | None = None,
 ) -> Mapping[str, Forward]:
     """The closure of every node by name; that of a source passes records to its children.
 
     Children are called in order of declaration, each with its whole subtree before the next.
     """
-    return _Closures(sub_topology, context, outputs, registrations, code)
+    return _Closures(sub_topology, context, outputs, registrations, code, tracing)
 
 
 class _Closures(dict[str, Forward]):
@@ -44,7 +46,9 @@ class _Closures(dict[str, Forward]):
         outputs: OutputBuffers,
         registrations: Registrations,
         code: OperatorCode,
+        tracing: Tracing | None,
     ) -> None:
+        self._tracing, self._nodes = tracing, {node.name: node for node in sub_topology.nodes}
         self._context, self._outputs, self._registrations, self._code = context, outputs, registrations, code
         self._children = children_of(sub_topology)
         held_back, waits = registrations.held_back, barriers(sub_topology)
@@ -59,7 +63,8 @@ class _Closures(dict[str, Forward]):
             below = {child: self[child] for child in self._children[node.name]}
             connected = node.stores if isinstance(node, ProcessorNode) else ()
             bound = OperatorContext(node.name, self._context, below, self._registrations, self._code, connected)
-            self[node.name] = self._after_barrier(node.name, _closure(node, bound, self._outputs, self._code))
+            closure = self._after_barrier(node.name, _closure(node, bound, self._outputs, self._code))
+            self[node.name] = self._traced(node.name, closure)
         else:
             links = (Link(node.name, statement), *self._rest(node.name))
             let_pass = self._barriers.get(node.name)
@@ -78,17 +83,23 @@ class _Closures(dict[str, Forward]):
         return process
 
     def _rest(self, name: str) -> tuple[Link, ...]:
-        """What follows a simple step: the chain of its only child, or a call of all its children."""
+        """What follows a simple step: the chain of its only child, or a call of all its children.
+
+        With traces each is a closure of its own, which may have a span.
+        """
         children = self._children[name]
         if not children:
             return ()
-        if len(children) == 1 and children[0] in self._chains:
+        if len(children) == 1 and children[0] in self._chains and self._tracing is None:
             return self._chains[children[0]]
         return (Link(name, passing_on(forward_to_all([self[child] for child in children]))),)
 
     def __missing__(self, name: str) -> Forward:
-        closure = self[name] = self._code.chained(self._chains[name])
+        closure = self[name] = self._traced(name, self._code.chained(self._chains[name]))
         return closure
+
+    def _traced(self, name: str, closure: Forward) -> Forward:
+        return closure if self._tracing is None else self._tracing.traced(self._nodes[name], closure)
 
 
 def children_of(sub_topology: SubTopology) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.context.errors.failures import Failures
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.context.task_punctuations import TaskPunctuations
+from kstreams.processor.context.tracing import Tracing
 from kstreams.processor.task.operator_errors import sending_meanwhile
 from kstreams.processor.task.outputs import OutputBuffers
 from kstreams.processor.task.parameters import ResumePoint, TaskResources
@@ -47,6 +48,15 @@ def open_context(
         send_if_many=sending_meanwhile(outputs.send_if_many),
     )
     return context, outputs
+
+
+def tracing_of(context: TaskContext) -> Tracing | None:
+    """What makes spans of a task, where `trace.records` asks for them."""
+    application = context.application
+    records = application.settings.trace_records
+    if records == "none":
+        return None
+    return Tracing(context.current, application.id, context.task_id, begins=records == "all")
 
 
 def _failures(sub_topology: SubTopology, task_id: str, application: Application, resources: TaskResources) -> Failures:

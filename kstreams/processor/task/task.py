@@ -23,7 +23,7 @@ from kstreams.processor.task.columns.region import Region, RegionParts, live_reg
 from kstreams.processor.task.inputs import TaskInputs, TopicInput
 from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.interrupt import Interrupt
-from kstreams.processor.task.opening import open_context
+from kstreams.processor.task.opening import open_context, tracing_of
 from kstreams.processor.task.operator_errors import OperatorErrors
 from kstreams.processor.task.parameters import START, ResumePoint, TaskResources
 from kstreams.processor.task.record_loop import RecordLoop
@@ -70,7 +70,8 @@ class Task:
         code = OperatorCode(context.failures, context.current)
         self._errors = OperatorErrors(str(self.id), sub_topology, context.current, code)
         self._registrations = registrations = Registrations(resume.metadata)
-        forwards = bind(sub_topology, context, outputs, registrations, code)
+        tracing = tracing_of(context)
+        forwards = bind(sub_topology, context, outputs, registrations, code, tracing)
         context.punctuations.end_of_init()
         self._inputs = TaskInputs(sub_topology.sources, forwards, context, resume.metadata)
         parts = RegionParts(sub_topology, context, outputs, registrations.column_handles, forwards)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -69,9 +70,11 @@ class Region:
         self._current = task.context.current
         self._paths = [(target, _live(target, plan.source, task)) for target in plan.targets]
         self._dropped = [expr for target in plan.targets for expr in target.view.dropped]
-        self._takes_headers = all(live.takes_headers for _, live in self._paths)
+        settings = task.context.application.settings
+        is_traced = settings.trace_records != "none"
+        self._takes_headers = not is_traced and all(live.takes_headers for _, live in self._paths)
         self._early_filter = EarlyFilter() if plan.only_filters else None
-        self._min_rows = task.context.application.settings.columns_min_rows
+        self._min_rows = sys.maxsize if settings.trace_records == "all" else settings.columns_min_rows
 
     def process(self, batch: Batch) -> bool:
         """Process a whole batch; False when it must go the record path, with nothing done yet but `complete`."""
