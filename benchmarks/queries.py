@@ -35,21 +35,21 @@ _PAUSE_S = 0.002  # between two questions of one asker
 def run() -> dict[str, float]:
     """How long look-ups and scans take, idle and busy, and which part of its rate a busy thread keeps."""
     with tempfile.TemporaryDirectory(prefix="kstreams-queries-") as folder:
-        _fill(Path(folder) / "log")
+        fill(Path(folder) / "log")
         settings = {"application.id": "queries", "log.dir": f"{folder}/log", "state.dir": f"{folder}/state"}
         with ks.KafkaStreams(topology(), settings) as streams:
             streams.start()
-            _wait(lambda: streams.state is State.RUNNING and _processed(streams) >= KEYS)
+            wait(lambda: streams.state is State.RUNNING and processed(streams) >= KEYS)
             sleep(1)
             figures = _idle(streams)
-            _feed(Path(folder) / "log")
+            feed(Path(folder) / "log")
             return figures | _busy(streams)
 
 
 def topology() -> ks.Topology:
     """The table that is read, and the count that keeps the thread busy."""
     builder = ks.StreamsBuilder()
-    builder.table("rows", key=str, value=int, materialized="rows")
+    builder.table("rows", key=str, value=int, materialized=ks.Materialized("rows", queryable=True))
     counted = builder.stream("events", key=str, value=int).filter(lambda _, number: number >= 0)
     counted.group_by_key().count(materialized="counts")
     return builder.build()
@@ -67,7 +67,7 @@ def _idle(streams: KafkaStreams) -> dict[str, float]:
 
 
 def _busy(streams: KafkaStreams) -> dict[str, float]:
-    _wait(lambda: _processed(streams) > KEYS)
+    wait(lambda: processed(streams) > KEYS)
     committed, current = streams.store("rows", isolation="read_committed"), streams.store("rows")
     alone = _rate(streams, lambda: sleep(0.1))[0]
     figures = {"records a second, nobody asks": alone}
@@ -92,13 +92,13 @@ def _rate(streams: KafkaStreams, ask: Callable[[], Any]) -> tuple[float, list[fl
             sleep(_PAUSE_S)
             times.append(_took(lambda _: ask(), None))
 
-    asker, before, start = threading.Thread(target=asking), _processed(streams), perf_counter()
+    asker, before, start = threading.Thread(target=asking), processed(streams), perf_counter()
     asker.start()
     sleep(WINDOW_S)
-    processed, seconds = _processed(streams) - before, perf_counter() - start
+    done, seconds = processed(streams) - before, perf_counter() - start
     stopping.set()
     asker.join()
-    return processed / seconds, times
+    return done / seconds, times
 
 
 def _percentiles(name: str, times: list[float]) -> dict[str, float]:
@@ -116,23 +116,23 @@ def _keys(count: int) -> list[str]:
     return random.Random(7).choices(_SOME, k=count)
 
 
-def _processed(streams: KafkaStreams) -> int:
+def processed(streams: KafkaStreams) -> int:
     return streams.progress().records_in
 
 
-def _wait(condition: Callable[[], bool]) -> None:
+def wait(condition: Callable[[], bool]) -> None:
     while not condition():
         sleep(0.05)
 
 
-def _fill(log: Path) -> None:
+def fill(log: Path) -> None:
     numbers = np.arange(KEYS)
     write(log, "rows", _encoded(str, [f"k{number:07}" for number in numbers]), _encoded(int, numbers), numbers)
     with open_log(log) as home, home.admin() as admin:
         admin.create_topic("events", 1)
 
 
-def _feed(log: Path) -> None:
+def feed(log: Path) -> None:
     """Enough for the thread to be busy until the end."""
     keys = _encoded(str, [f"e{number % COUNTED}" for number in range(50_000)])
     values, times = _encoded(int, range(50_000)), np.arange(50_000)

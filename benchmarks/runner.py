@@ -19,7 +19,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PLAIN = "plain loop"
-_UNIT = re.compile(r" \([A-Za-z]+\)(?:,|$)")
+_UNIT = re.compile(r" \([A-Za-z/]+\)(?:,|$)")
 
 
 def main() -> None:

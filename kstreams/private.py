@@ -87,3 +87,8 @@ def refuse_link(path: Path) -> None:
 
 def _refused(path: str) -> OSError:
     return OSError(errno.ELOOP, "a symbolic link is in the place of a file or folder; put that itself there", path)
+
+
+def is_private(path: Path) -> bool:
+    """Whether nobody but its owner may read or write a file."""
+    return not path.stat().st_mode & 0o077

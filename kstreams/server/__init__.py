@@ -8,7 +8,7 @@ try:
     from kstreams.server.limits import Limits
     from kstreams.server.serving import Server
 except ModuleNotFoundError as error:
-    if error.name not in ("starlette", "uvicorn"):
+    if error.name not in ("starlette", "uvicorn", "httptools"):
         raise
     raise EngineUnavailableError(
         "the server of queries needs Starlette and uvicorn: install them with `pip install 'kstreams-dsl[server]'`"

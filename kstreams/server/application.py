@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from kstreams.errors import ConfigError
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.application_routes import ApplicationRoutes
 from kstreams.server.asking import Asking
@@ -24,15 +20,37 @@ from kstreams.server.openapi import openapi
 from kstreams.server.operation_routes import OperationRoutes
 from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
-from kstreams.server.question import refuse_unknown
-from kstreams.server.refusal import Refusal
+from kstreams.server.question import Questions
 from kstreams.server.store_routes import StoreRoutes
-
-logger = logging.getLogger(__name__)
+from kstreams.server.web.key_answers import KeyAnswers
+from kstreams.server.web.readers import Readers, readers_in
+from kstreams.server.web.router import Router
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
-_LEAST_TOKEN = 16
 _DEFAULT_LIMITS = Limits()
+
+
+class QueryApplication:
+    """What answers queries, as an ASGI application.
+
+    Parameters
+    ----------
+    guard : Guard
+    routes : sequence of Endpoint
+    asking : Asking
+    key_answers : KeyAnswers
+    """
+
+    def __init__(self, guard: Guard, routes: Sequence[Endpoint], asking: Asking, key_answers: KeyAnswers) -> None:
+        self._guard, self.routes, self._asking, self.key_answers = guard, tuple(routes), asking, key_answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._guard(scope, receive, send)
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._asking.close()
 
 
 def application(
@@ -42,14 +60,15 @@ def application(
     hosts: Collection[str] = HOSTS,
     limits: Limits = _DEFAULT_LIMITS,
     further: Sequence[Endpoint] = (),
-) -> Starlette:
+) -> QueryApplication:
     """The queries of a running application, to be mounted in an ASGI application or run by an ASGI server.
 
     Parameters
     ----------
     streams : KafkaStreams
     token : str
-        What each request has to bring, as `Authorization: Bearer TOKEN`; at least 16 characters.
+        What each request has to bring, as `Authorization: Bearer TOKEN`; at least 16 characters. Those of
+        `server.readers.file` read some stores.
     hosts : collection of str
         The names by which the server may be addressed, without ports.
     limits : Limits
@@ -58,12 +77,12 @@ def application(
 
     Returns
     -------
-    Starlette
+    QueryApplication
 
     Raises
     ------
     ConfigError
-        When the token is too short.
+        When a token is too short, or `server.readers.file` is not as it should be.
 
     Examples
     --------
@@ -72,23 +91,17 @@ def application(
     >>> [route.path for route in application(streams, token="a-secret-that-is-long").routes][:2]
     ['/v1/stores', '/v1/stores/{store}']
     """
-    if len(token) < _LEAST_TOKEN or not token.isascii():
-        raise ConfigError(f"the token of the server needs at least {_LEAST_TOKEN} characters, all of them ASCII")
+    readers = Readers(token, readers_in(streams.config["server.readers.file"]))
     certificate = streams.config["server.tls.certificate"]
     asking = Asking(streams, Peers(token, certificate), limits)
-    groups = StoreRoutes(asking), ApplicationRoutes(asking), OperationRoutes(asking)
+    questions = Questions(streams.topology, limits)
+    groups = StoreRoutes(asking, questions), ApplicationRoutes(asking), OperationRoutes(asking)
     endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *further]
     stores = sorted(name for name, store in streams.topology.stores.items() if store.queryable)
     endpoints.append(_document(endpoints, stores))
-    made = Starlette(
-        routes=[_route(endpoint) for endpoint in endpoints],
-        exception_handlers={Refusal: _refused, HTTPException: _not_found, Exception: _failed},
-    )
-    made.router.redirect_slashes = False
     open_paths = [endpoint.path for endpoint in endpoints if endpoint.is_open]
-    made.add_middleware(Guard, token=token, hosts=hosts, open_paths=open_paths, limits=limits)
-    made.state.asking = asking
-    return made
+    guard = Guard(Router(endpoints), readers, hosts, open_paths, limits)
+    return QueryApplication(guard, endpoints, asking, KeyAnswers(guard, questions, asking))
 
 
 def _document(endpoints: Sequence[Endpoint], stores: Sequence[str]) -> Endpoint:
@@ -98,32 +111,3 @@ def _document(endpoints: Sequence[Endpoint], stores: Sequence[str]) -> Endpoint:
     document = Endpoint("/v1/openapi.json", "This document.", answer)
     content = msgspec.json.encode(openapi([*endpoints, document], version("kstreams-dsl"), stores))
     return document
-
-
-def _route(endpoint: Endpoint) -> Route:
-    route = Route(endpoint.path, _checked(endpoint), methods=["GET"])
-    route.methods = {"GET"}  # without HEAD, which Starlette adds
-    return route
-
-
-def _checked(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        refuse_unknown(request, endpoint.parameters)
-        return await endpoint.answer(request)
-
-    return answer
-
-
-def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    return error.response()
-
-
-def _not_found(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    return Refusal(status, "there is no such route" if status == 404 else "only GET is known here").response()
-
-
-def _failed(request: Request, error: Exception) -> Response:
-    logger.error("a request failed", exc_info=error)
-    return Refusal(500, "the question failed; the log of the application says why").response()

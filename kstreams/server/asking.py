@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kstreams.errors import StateError
 from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
@@ -13,9 +14,10 @@ from kstreams.server.limits import Limits
 from kstreams.server.page import Page
 from kstreams.server.peers import Peers
 from kstreams.server.question import Cursor, Question
-from kstreams.server.readings import CountQuery, Identity, Row, RowsQuery, identity
+from kstreams.server.readings import READINGS, CountQuery, Identity, Row, RowsQuery, identity
 from kstreams.server.refusal import Refusal, moving
 from kstreams.server.work import Work
+from kstreams.state.api import StoreBuilder
 from kstreams.state.queries import FailureReason, QueryResult, StateQuery
 from kstreams.state.read_only_store import Position
 
@@ -55,6 +57,30 @@ class Asking:
         self.work.close()
         self._waits.close()
 
+    def at_once(self, question: Question) -> Page | None:
+        """The page of a key, where that needs neither a wait nor another instance."""
+        key = question.asked.key
+        return None if key is None or question.given else self.key_at_once(question.store, key)
+
+    def key_at_once(self, store: StoreBuilder, key: Any) -> Page | None:
+        """The same for a key of a store, asked for without parameters."""
+        reading = READINGS.get(store.kind.name)
+        if reading is None or not reading.is_point:
+            return None
+        try:
+            answers = self.streams.committed_at_once(store.name, key, lambda found: found.get(key))
+        except StateError:
+            return None
+        if answers is None:
+            return None
+        rows, position, instances = list[Row](), dict[str, int](), dict[str, str]()
+        for number, (value, offsets) in answers.items():
+            if value is not None:
+                rows.append(reading.row(store, key, value))
+            position |= position_text(offsets)
+            instances[str(number)] = self.instance
+        return Page(rows, position, instances, "committed")
+
     async def page(self, question: Question) -> Page:
         """The rows of a question, up to its limit.
 
@@ -67,6 +93,17 @@ class Asking:
         if question.asked.key is not None:
             return await self._of_key(question, holders)
         return await self._scan(question, holders)
+
+    async def pages(self, questions: Sequence[Question]) -> Page:
+        """The rows of several questions as one page, which stands for what all of them stand for."""
+        found = _no_rows(questions[0])
+        for question in questions:
+            page = self.at_once(question) or await self.page(question)
+            found.rows += page.rows
+            found.instances |= page.instances
+            for source, offset in page.position.items():
+                found.position[source] = min(offset, found.position.get(source, offset))
+        return found
 
     async def count(self, question: Question) -> dict[str, object]:
         """Roughly how many entries the partitions of a store have that are in this process."""

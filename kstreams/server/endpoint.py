@@ -21,12 +21,15 @@ class QueryParameter:
         One sentence for the OpenAPI document.
     values : tuple of str
         All that it may be; empty: anything of its kind.
+    is_repeated : bool
+        Whether it may be given several times.
     """
 
     name: str
     kind: str
     about: str
     values: tuple[str, ...] = ()
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Endpoint:
         All others are refused.
     media_types : tuple of str
         Of its answers.
+    is_of_stores : bool
+        Whether it tells of stores alone: readers who may read some of them may ask.
     is_open : bool
         Whether it answers without the token: for what tells nothing but that the process lives.
     """
@@ -53,4 +58,5 @@ class Endpoint:
     answer: Callable[[Request], Awaitable[Response]]
     parameters: tuple[QueryParameter, ...] = ()
     media_types: tuple[str, ...] = ("application/json",)
+    is_of_stores: bool = False
     is_open: bool = False

@@ -1,17 +1,20 @@
-"""`Guard`: lets through only requests that are addressed to this server, are small, and bring the token."""
+"""`Guard`: lets through only requests that are addressed to this server, are small, and bring a token."""
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Collection
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kstreams.server.limits import Limits
 from kstreams.server.refusal import Refusal
+from kstreams.server.web.readers import NOBODY, Reader, Readers
 
-_ALWAYS = (
+Headers = list[tuple[bytes, bytes]]
+READER = "kstreams.reader"
+"""Where a scope has who asks."""
+
+ALWAYS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -19,24 +22,24 @@ _ALWAYS = (
 
 
 class Guard:
-    """Stands before the router, so that nobody without the token learns which routes and stores there are.
+    """Stands before the router, so that nobody without a token learns which routes and stores there are.
 
     Parameters
     ----------
     app : ASGIApp
-    token : str
+    readers : Readers
     hosts : collection of str
         What `Host` may name, without the port: a page of another site that had its own name resolved to this machine
         would send that name.
     open_paths : collection of str
-        Answered without the token.
+        Answered without a token.
     limits : Limits
     """
 
     def __init__(
-        self, app: ASGIApp, token: str, hosts: Collection[str], open_paths: Collection[str], limits: Limits
+        self, app: ASGIApp, readers: Readers, hosts: Collection[str], open_paths: Collection[str], limits: Limits
     ) -> None:
-        self._app, self._token, self._limits = app, token.encode(), limits
+        self._app, self._readers, self._limits = app, readers, limits
         self._hosts, self._open = frozenset(host.lower() for host in hosts), frozenset(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,36 +47,60 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_ALWAYS]
+                message["headers"] = [*message["headers"], *ALWAYS]
             await send(message)
 
         if scope["type"] != "http":
             return
         try:
-            self._check(scope)
+            given = self.checked(scope["headers"], len(scope.get("raw_path") or b"") + len(scope["query_string"]))
+            scope[READER] = self.reader(given, scope["path"].removeprefix(scope.get("root_path", "")))
         except Refusal as refusal:
             await refusal.response()(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)
 
-    def _check(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        if _host(headers.get("host", "")) not in self._hosts:
-            raise Refusal(403, "this server does not go by that name")
-        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self._limits.target_bytes:
-            raise Refusal(414, "the address is too long")
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > self._limits.header_bytes:
-            raise Refusal(431, "the headers are too long")
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            raise Refusal(413, "requests have no body here")
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if path not in self._open and not self._brings_token(headers):
-            raise Refusal(401, "the token is missing or wrong")
+    def checked(self, headers: Headers, target_bytes: int) -> dict[bytes, bytes]:
+        """Headers by name.
 
-    def _brings_token(self, headers: Headers) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        is_right = hmac.compare_digest(given.strip().encode(), self._token)
-        return is_right and scheme.lower() == "bearer"
+        Raises
+        ------
+        Refusal
+            When the request is for another server, too large, or has a body.
+        """
+        given = _by_name(headers)
+        if _host(given.get(b"host", b"").decode("latin-1")) not in self._hosts:
+            raise Refusal(403, "this server does not go by that name")
+        if target_bytes > self._limits.target_bytes:
+            raise Refusal(414, "the address is too long")
+        if sum(map(len, given)) + sum(map(len, given.values())) > self._limits.header_bytes:
+            raise Refusal(431, "the headers are too long")
+        if given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given:
+            raise Refusal(413, "requests have no body here")
+        return given
+
+    def reader(self, given: dict[bytes, bytes], path: str) -> Reader:
+        """Who asks.
+
+        Raises
+        ------
+        Refusal
+            When the token is missing or wrong.
+        """
+        found = self._readers.of(given.get(b"authorization", b""))
+        if found is not None:
+            return found
+        if path in self._open:
+            return NOBODY
+        raise Refusal(401, "the token is missing or wrong")
+
+
+def _by_name(pairs: Headers) -> dict[bytes, bytes]:
+    """By name; those that come several times as one, so that nothing of them is passed over."""
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    return {name: b", ".join(value for other, value in pairs if other == name) for name in found}
 
 
 def _host(header: str) -> str:

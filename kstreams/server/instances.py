@@ -17,7 +17,7 @@ import msgspec
 
 from kstreams.config import Config
 from kstreams.errors import ConfigError, StateError
-from kstreams.private import private_file, private_folder, write_private
+from kstreams.private import is_private, private_file, private_folder, write_private
 from kstreams.runtime.native.state.locks import state_folder
 
 _FOLDER = ".server"
@@ -98,7 +98,7 @@ class Instances:
         if self._config["server.token.file"] is not None:
             if not self.token_file.exists():
                 raise ConfigError(f"there is no file {self.token_file} (server.token.file): write a token into it")
-            if self.token_file.stat().st_mode & 0o077:
+            if not is_private(self.token_file):
                 raise ConfigError(f"others may read {self.token_file} (server.token.file): chmod 600 it")
             return self.token()
         if not self.running() or not self.token_file.exists():

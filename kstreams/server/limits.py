@@ -14,7 +14,7 @@ class Limits:
     concurrency : int
         Questions that are answered at a time; more are told to come again.
     connections : int
-        Open at a time.
+        Open at a time; as many again are told that there are too many, and further ones are closed at once.
     watches : int
         Watched questions at a time.
     page_rows : int
@@ -25,8 +25,12 @@ class Limits:
         Longest headers of a request together.
     deadline_s : float
         Longest time for an answer.
+    header_s : float
+        From when a connection is there, or its next request begins, until the headers of the request are.
+    idle_s : int
+        For how long a connection is kept between two requests.
     write_s : float
-        For how long an event waits for its reader, who is then cut off.
+        For how long an event or a part of an answer waits for its reader, who is then cut off.
     look_s : float
         Time between two looks at what is watched.
     """
@@ -38,5 +42,7 @@ class Limits:
     target_bytes: int = 8_192
     header_bytes: int = 16_384
     deadline_s: float = 10.0
+    header_s: float = 10.0
+    idle_s: int = 30
     write_s: float = 5.0
     look_s: float = 0.1

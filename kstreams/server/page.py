@@ -39,7 +39,7 @@ class Page(msgspec.Struct):
 
 def as_response(page: Page, request: Request) -> Response:
     """The form that the request accepts."""
-    if ARROW in request.headers.get("accept", ""):
+    if ARROW in dict(request.scope["headers"]).get(b"accept", b"").decode("latin-1"):
         return Response(arrow_stream(page), media_type=ARROW)
     return Response(msgspec.json.encode(page, enc_hook=str), media_type=JSON)
 

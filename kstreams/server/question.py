@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from kstreams.errors import SerdeError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.local_stores import Isolation
+from kstreams.serdes import Serde
 from kstreams.serdes.plain_forms import from_json, from_text
 from kstreams.server.endpoint import QueryParameter
+from kstreams.server.guard import READER
 from kstreams.server.limits import Limits
 from kstreams.server.readings import READINGS, Asked, Identity, StoreReading
 from kstreams.server.refusal import Refusal
+from kstreams.server.web.readers import Reader
 from kstreams.state.api import StoreBuilder
 
 _ISOLATIONS: Mapping[str, Isolation] = {"committed": "read_committed", "current": "read_uncommitted"}
 _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
-_PAGE_ROWS = 100
+_PAGE_ROWS, _KNOWN = 100, 256
 
 HOW = (
     QueryParameter(
@@ -50,6 +55,7 @@ KEYS = (
     QueryParameter("high", "string", "Last key, included."),
     QueryParameter("prefix", "string", "Only keys that begin so."),
 )
+SOME_KEYS = QueryParameter("key", "string", "A key; may be given many times.", is_repeated=True)
 ONE_KEY = QueryParameter("key", "string", "Only this key.")
 _OWN_NAMES = {"from": "from_ms", "to": "to_ms", "as_of": "as_of_ms", "order": "descending"}
 
@@ -73,8 +79,7 @@ class Cursor(msgspec.Struct, frozen=True):
             raise Refusal(400, "`cursor` is none that a page gave as `next`") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A request of rows.
 
     Parameters
@@ -91,9 +96,9 @@ class Question:
     cursor : Cursor or None
     is_local : bool
         Whether no other instance is asked.
-    path : str
     given : mapping of str to str
         The parameters as they were given.
+    path : str
     """
 
     store: StoreBuilder
@@ -106,8 +111,8 @@ class Question:
     limit: int
     cursor: Cursor | None
     is_local: bool
-    path: str
     given: Mapping[str, str]
+    path: str = ""
 
     def of_partition(self, number: int, after: Identity | None, most: int) -> dict[str, str]:
         """The parameters with which another instance is asked for rows of one of its partitions."""
@@ -115,31 +120,76 @@ class Question:
         own = {"partition": str(number), "limit": str(most), "local": "true", **cursor}
         return {**{name: text for name, text in self.given.items() if name != "cursor"}, **own}
 
-
-def store_asked(request: Request, topology: Topology) -> StoreBuilder:
-    """The store in the path; one that is not declared queryable is as if it were not there."""
-    found = topology.stores.get(request.path_params["store"])
-    if found is None or not found.queryable:
-        raise Refusal(404, "there is no such store, or it is not declared queryable")
-    return found
+    def of_key(self, text: str) -> Question:
+        """The same of a key, as it stands in an address."""
+        key = _key(self.store, text)
+        return msgspec.structs.replace(self, asked=self.asked._replace(key=key))
 
 
-def question_of(request: Request, store: StoreBuilder, limits: Limits) -> Question:
-    """What a request asks of a store; raises Refusal where that makes no sense."""
-    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    return read_question(store, request.query_params, limits, request.path_params.get("key"), path)
+class Questions:
+    """Reads requests, and remembers what the last few hundred sets of parameters meant.
+
+    Parameters
+    ----------
+    topology : Topology
+    limits : Limits
+    """
+
+    def __init__(self, topology: Topology, limits: Limits) -> None:
+        self._topology, self._limits = topology, limits
+        self._read = lru_cache(_KNOWN)(self._parameters)
+
+    def store(self, request: Request) -> StoreBuilder:
+        """The store in the path."""
+        return self._store(request.path_params["store"], request.scope[READER])
+
+    def of(self, request: Request) -> Question:
+        """What a request asks of the store in its path; raises Refusal where that makes no sense."""
+        store, scope = self.store(request), request.scope
+        key, path = request.path_params.get("key"), scope["path"].removeprefix(scope.get("root_path", ""))
+        question = self._read(store.name, scope["query_string"], key is not None)
+        return msgspec.structs.replace(question if key is None else question.of_key(key), path=path)
+
+    def key(self, name: str, key: str, reader: Reader) -> tuple[StoreBuilder, Any]:
+        """The store of a name and a key of it; raises Refusal where there is none."""
+        store = self._store(name, reader)
+        return store, _key(store, key)
+
+    def of_keys(self, request: Request, keys: Sequence[str]) -> list[Question]:
+        """The question of each of several keys of the store in the path."""
+        store = self.store(request)
+        if not READINGS[store.kind.name].is_point:
+            raise Refusal(400, f"a {store.kind.name} store is asked key by key")
+        given = request.query_params.multi_items()
+        read = self._read(store.name, urlencode([each for each in given if each[0] != "key"]).encode(), True)
+        place = f"/v1/stores/{store.name}/keys/"
+        return [msgspec.structs.replace(read.of_key(key), path=place + key) for key in keys]
+
+    def _store(self, name: str, reader: Reader) -> StoreBuilder:
+        """One that is not declared queryable, or not for a reader, is as if it were not there."""
+        found = self._topology.stores.get(name)
+        if found is None or not (found.queryable and reader.may_read(name)):
+            raise Refusal(404, "there is no such store, or it is not declared queryable")
+        return found
+
+    def _parameters(self, store: str, query: bytes, has_key: bool) -> Question:
+        return _question(self._topology.stores[store], QueryParams(query), self._limits, has_key)
 
 
-def read_question(
-    store: StoreBuilder, given: Mapping[str, str], limits: Limits, key: str | None = None, path: str = ""
-) -> Question:
-    """What parameters ask of a store; a key in the path goes before one among them."""
+def read_question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, key: str | None = None) -> Question:
+    """What parameters ask of a store, or of a key of it; raises Refusal where that makes no sense."""
+    found = _question(store, given, limits, key is not None)
+    return found if key is None else found.of_key(key)
+
+
+def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has_key: bool) -> Question:
+    """All but the key in the path."""
     reading = READINGS.get(store.kind.name)
     if reading is None:
         raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
     cursor = Cursor.of(given["cursor"]) if "cursor" in given else None
     if cursor is not None and cursor.after is not None:
-        _key(store, lambda serde: from_json(serde, cursor.after[0] if cursor.after else None))
+        _key(store, cursor.after[0] if cursor.after else None, from_json)
     isolation = _word(given, "isolation", _ISOLATIONS, "committed")
     if isolation == "read_committed" and store.store != "rocksdb":
         raise Refusal(400, "the store is kept in memory, where nothing says what is committed: ask isolation=current")
@@ -147,7 +197,7 @@ def read_question(
     return Question(
         store,
         reading,
-        _asked(given, given.get("key") if key is None else key, store, reading),
+        _asked(given, store, reading, has_key),
         isolation,
         _number(given, "partition", None, 0, 2**31),
         _word(given, "stale", _FLAGS, "false"),
@@ -155,7 +205,6 @@ def read_question(
         _number(given, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
         cursor,
         _word(given, "local", _FLAGS, "false"),
-        path,
         dict(given),
     )
 
@@ -163,22 +212,18 @@ def read_question(
 def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> None:
     """Raise Refusal for a parameter that a route does not have, or that is given twice."""
     names = [name for name, _ in request.query_params.multi_items()]
-    known = {parameter.name for parameter in parameters}
-    if any(name not in known or names.count(name) > 1 for name in names):
+    known = {parameter.name: parameter.is_repeated for parameter in parameters}
+    if any(name not in known or (names.count(name) > 1 and not known[name]) for name in names):
         raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(known)) or 'none'}")
 
 
-def _asked(given: Mapping[str, str], key: str | None, store: StoreBuilder, reading: StoreReading) -> Asked:
-    texts = {"key": key, **{name: given.get(name) for name in ("low", "high", "prefix")}}
-    keys = {
-        name: _key(store, lambda serde, text=text: from_text(serde, text))
-        for name, text in texts.items()
-        if text is not None
-    }
+def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading, has_key: bool) -> Asked:
+    texts = {name: given.get(name) for name in ("key", "low", "high", "prefix")}
+    keys = {name: _key(store, text) for name, text in texts.items() if text is not None}
     times = {_OWN_NAMES[name]: _number(given, name, None, -(2**62), 2**62) for name in ("from", "to", "as_of")}
     asked = Asked(**keys, **times, descending=_word(given, "order", _ORDERS, "ascending"))
     meant = {*keys, *(name for name, value in times.items() if value is not None)} - {"key"}
-    if not meant <= reading.allowed or (key is None and reading.scan is None):
+    if not meant <= reading.allowed or not (has_key or "key" in keys or reading.scan):
         raise Refusal(400, f"a {store.kind.name} store cannot be asked so")
     if "as_of_ms" in meant and meant & {"from_ms", "to_ms"}:
         raise Refusal(400, "`as_of` and `from` or `to` exclude each other")
@@ -187,11 +232,11 @@ def _asked(given: Mapping[str, str], key: str | None, store: StoreBuilder, readi
     return asked
 
 
-def _key(store: StoreBuilder, read: Any) -> Any:
+def _key(store: StoreBuilder, given: Any, read: Callable[[Serde[Any], Any], Any] = from_text) -> Any:
     if store.key is None:
         raise Refusal(400, "the keys of this store have no type that could be read from text")
     try:
-        return read(store.key)
+        return read(store.key, given)
     except (SerdeError, msgspec.ValidationError, ValueError):
         raise Refusal(400, "the key cannot be read as one of this store") from None
 

@@ -52,12 +52,15 @@ class StoreReading(NamedTuple):
         `(builder, key, value)`: an entry as a row.
     allowed : frozenset of str
         The parts of `Asked` that mean something to it.
+    is_point : bool
+        Whether a key has at most one entry, so that it is found in some microseconds.
     """
 
     by_key: Callable[[Any, Asked, Identity | None], Iterable[Entry]]
     scan: Callable[[Any, Asked, Identity | None], Iterable[Entry]] | None
     row: Callable[[StoreBuilder, Any, Any], Row]
     allowed: frozenset[str]
+    is_point: bool = False
 
 
 def _value(store: Any, asked: Asked, after: Identity | None) -> list[Entry]:
@@ -173,7 +176,7 @@ def identity(row: Mapping[str, Any]) -> Identity:
     return [row[name] for name in ("key", "window_start", "window_end", "valid_from") if name in row]
 
 
-_KEY_VALUE = StoreReading(_value, _key_values, _key_value_row, frozenset({"low", "high", "prefix", "descending"}))
+_KEY_VALUE = StoreReading(_value, _key_values, _key_value_row, frozenset({"low", "high", "prefix", "descending"}), True)
 _TIMES = frozenset({"from_ms", "to_ms", "as_of_ms", "descending"})
 _WINDOW = StoreReading(_windows_of_key, _windows, _windowed_row, _TIMES | {"low", "high"})
 READINGS: Mapping[str, StoreReading] = {

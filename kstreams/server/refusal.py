@@ -30,6 +30,8 @@ class Refusal(Exception):
             headers["WWW-Authenticate"] = "Bearer"
         elif self.status == 405:
             headers["Allow"] = "GET"
+        elif self.status == 413:
+            headers["Connection"] = "close"  # whatever the body is, nobody reads it
         return Response(msgspec.json.encode({"error": self.reason}), self.status, headers, "application/json")
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 
@@ -14,10 +15,11 @@ from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.server.application import HOSTS, application
+from kstreams.server.application import HOSTS, QueryApplication, application
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.instances import Instance, Instances
 from kstreams.server.limits import Limits
+from kstreams.server.web.connection import HttpConnection
 
 _EVERY_ADDRESS = ("0.0.0.0", "[::]", "::")
 _STOP_S = 5.0
@@ -89,13 +91,14 @@ class Server:
             finally:
                 server.should_exit = True
                 thread.join(_STOP_S)
-                app.state.asking.close()
+                app.close()
 
-    def _settings(self, app: object) -> uvicorn.Config:
+    def _settings(self, app: QueryApplication) -> uvicorn.Config:
         certificate, key = self.config["server.tls.certificate"], self.config["server.tls.key"]
         return uvicorn.Config(
-            app,  # type: ignore[arg-type]
-            http="h11",
+            app,
+            http=partial(HttpConnection, self._limits, app.key_answers),  # type: ignore[arg-type]
+            loop="auto",
             ws="none",
             lifespan="off",
             log_config=None,
@@ -103,7 +106,7 @@ class Server:
             server_header=False,
             proxy_headers=False,
             limit_concurrency=self._limits.connections,
-            h11_max_incomplete_event_size=self._limits.header_bytes,
+            timeout_keep_alive=self._limits.idle_s,
             timeout_graceful_shutdown=1,
             ssl_certfile=certificate,
             ssl_keyfile=key,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from kstreams.serdes import Serde, type_name
 from kstreams.server.asking import Asking
 from kstreams.server.endpoint import Endpoint
+from kstreams.server.guard import READER
 from kstreams.server.page import ARROW, JSON, as_response
-from kstreams.server.question import HOW, KEYS, ONE_KEY, PAGES, TIMES, question_of, store_asked
+from kstreams.server.question import HOW, KEYS, ONE_KEY, PAGES, SOME_KEYS, TIMES, Questions
 from kstreams.server.refusal import Refusal, moving
 from kstreams.server.watching import EVENTS, Watch
 from kstreams.state.api import StoreBuilder
@@ -26,19 +28,21 @@ class StoreRoutes:
     Parameters
     ----------
     asking : Asking
+    questions : Questions
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking, self._watches = asking, 0
+    def __init__(self, asking: Asking, questions: Questions) -> None:
+        self._asking, self._questions, self._watches = asking, questions, 0
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The routes as data."""
         store, both = "/v1/stores/{store}", (JSON, ARROW)
         key, rows = (*HOW, *PAGES, *TIMES), (*HOW, *PAGES, *TIMES, *KEYS)
         watched = tuple(each for each in (*rows, ONE_KEY) if each.name not in ("cursor", "local"))
-        return (
+        found = (
             Endpoint("/v1/stores", "The stores that may be asked, and their types.", self.stores),
             Endpoint(store, "A store, and which instance has each partition of it.", self.store),
+            Endpoint(f"{store}/keys", "The rows of several keys.", self.keys, (*HOW, SOME_KEYS), both),
             Endpoint(f"{store}/keys/{{key:path}}", "The rows of a key.", self.rows, key, both),
             Endpoint(
                 f"{store}/rows", "The rows of a range, a prefix, a time, or all, in pages.", self.rows, rows, both
@@ -46,15 +50,17 @@ class StoreRoutes:
             Endpoint(f"{store}/count", "Roughly how many entries are in this instance.", self.count, HOW),
             Endpoint(f"{store}/watch", "Rows as they change with commits.", self.watch, watched, (EVENTS,)),
         )
+        return tuple(dataclasses.replace(each, is_of_stores=True) for each in found)
 
     async def stores(self, request: Request) -> Response:
         """All that are declared queryable."""
-        found = [_described(store) for store in self._asking.streams.topology.stores.values() if store.queryable]
+        reader, known = request.scope[READER], self._asking.streams.topology.stores.values()
+        found = [_described(store) for store in known if store.queryable and reader.may_read(store.name)]
         return _json({"stores": sorted(found, key=lambda store: str(store["name"]))})
 
     async def store(self, request: Request) -> Response:
         """One of them."""
-        store = store_asked(request, self._asking.streams.topology)
+        store = self._questions.store(request)
         holders = await self._asking.work.do(lambda: self._asking.streams.holders(store.name), 1.0)
         places = [
             {"partition": number, "active": _text(each.active), "standbys": [str(host) for host in each.standbys]}
@@ -64,23 +70,27 @@ class StoreRoutes:
 
     async def rows(self, request: Request) -> Response:
         """A page."""
-        store = store_asked(request, self._asking.streams.topology)
-        return as_response(await self._asking.page(question_of(request, store, self._asking.limits)), request)
+        question = self._questions.of(request)
+        return as_response(self._asking.at_once(question) or await self._asking.page(question), request)
+
+    async def keys(self, request: Request) -> Response:
+        """The rows of keys, in the order in which they are asked for."""
+        keys = request.query_params.getlist("key")
+        if not 0 < len(keys) <= self._asking.limits.page_rows:
+            raise Refusal(400, f"`key` is to be given from once to {self._asking.limits.page_rows} times")
+        return as_response(await self._asking.pages(self._questions.of_keys(request, keys)), request)
 
     async def count(self, request: Request) -> Response:
         """A number."""
-        store = store_asked(request, self._asking.streams.topology)
-        question = question_of(request, store, self._asking.limits)
-        return _json({**await self._asking.count(question), "instance": self._asking.instance})
+        return _json({**await self._asking.count(self._questions.of(request)), "instance": self._asking.instance})
 
     async def watch(self, request: Request) -> Response:
         """Events, of no more rows than a page has."""
         limits = self._asking.limits
         if self._watches >= limits.watches:
             raise moving("too many questions are watched: ask again")
-        store = store_asked(request, self._asking.streams.topology)
-        question = question_of(request, store, limits)
-        if "limit" not in request.query_params:
+        question = self._questions.of(request)
+        if "limit" not in question.given:
             question = replace(question, limit=limits.page_rows)
         self._watches += 1
         try:

@@ -46,6 +46,7 @@ class Watch(Response):
         self._first, self._limits = first, asking.limits
         self._known: dict[bytes, Row] = {}
         self._position: dict[str, int] = {}
+        self._has_left = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader goes, or is too slow."""
@@ -55,6 +56,7 @@ class Watch(Response):
             sending = asyncio.ensure_future(self._send_all(send, self._limits))
             leaving = asyncio.ensure_future(_left(receive))
             _, pending = await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            self._has_left = True
             for task in pending:
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
@@ -63,7 +65,7 @@ class Watch(Response):
 
     async def _send_all(self, send: Send, limits: Limits) -> None:
         page: Page | None = self._first
-        while True:
+        while not self._has_left:  # Python 3.11 can lose a cancellation in `wait_for`
             if page is not None and (events := self.events(page)):
                 message = {"type": "http.response.body", "body": events, "more_body": True}
                 await asyncio.wait_for(send(message), limits.write_s)

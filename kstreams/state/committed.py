@@ -137,12 +137,28 @@ class CommittedViews:
             if self._view is not None:
                 return self._lend(self._view)
         with self._bytes, self._known:
-            if self._closed:
-                raise StateError(self._closed)
-            if self._view is None:
-                families = {name: family.view(self._let_work) for name, family in self._families.items()}
-                self._view = CommittedView(families, self._builders, self._position)
-            return self._lend(self._view)
+            return self._lend(self._made())
+
+    def acquire_at_once(self) -> CommittedView | None:
+        """As `acquire`; None while a commit is being written."""
+        with self._known:
+            if self._view is not None:
+                return self._lend(self._view)
+        if not self._bytes.acquire(blocking=False):
+            return None
+        try:
+            with self._known:
+                return self._lend(self._made())
+        finally:
+            self._bytes.release()
+
+    def _made(self) -> CommittedView:
+        if self._closed:
+            raise StateError(self._closed)
+        if self._view is None:
+            families = {name: family.view(self._let_work) for name, family in self._families.items()}
+            self._view = CommittedView(families, self._builders, self._position)
+        return self._view
 
     def give_back(self, view: CommittedView) -> None:
         """Read no more from a view."""

@@ -14,6 +14,7 @@ import kstreams as ks
 from kstreams.errors import StateError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.state.queries import KeyQuery
 from kstreams.state.read_only_store import ReadOnlySessionStore, ReadOnlyVersionedStore, ReadOnlyWindowStore
 from tests.native.world import WAIT_S, World, until
 
@@ -183,3 +184,21 @@ def test_no_answer_goes_back_or_is_of_no_prefix_while_tasks_move(tmp_path: Path,
             asker.join()
     assert wrong == []
     assert len(answers) > 20
+
+
+def test_a_key_is_looked_up_without_a_wait_where_all_is_here(world: World) -> None:
+    def found(streams: KafkaStreams, key: str) -> Any:
+        return streams.committed_at_once("counts", key, lambda store: store.get(key))
+
+    streams = world.streams(counts())
+    assert found(streams, "k3") is None
+    with running(streams):
+        until(lambda: sum(value.value for _, value in streams.store("counts", isolation="read_committed").all()) == 100)
+        ((number, answer),) = found(streams, "k3").items()
+        typed = streams.query("counts", KeyQuery("k3"), partitions=[number], isolation="read_committed")
+        assert (answer.value.value, answer.position) == (typed.only_value, typed.position)
+        nobody = found(streams, "nobody")
+        assert {each: answer.value for each, answer in nobody.items()} == dict.fromkeys(range(4))
+    assert found(streams, "k3") is None
+    with running(world.streams(counts("memory"), application_id="memory")) as in_memory:
+        assert found(in_memory, "k3") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -34,6 +35,20 @@ class Client:
 
     def connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(self.host.host, self.host.port, timeout=WAIT_S)
+
+    def raw(self, buffer_bytes: int | None = None) -> socket.socket:
+        """A socket that is connected, with so small a buffer for what it has not read."""
+        made = socket.socket()
+        made.settimeout(WAIT_S)
+        if buffer_bytes is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+        made.connect(self.host)
+        return made
+
+    def request(self, target: str, *headers: str) -> bytes:
+        """The bytes of a request."""
+        lines = (f"GET {target} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {self.token}", *headers, "", "")
+        return "\r\n".join(lines).encode()
 
     def ask(self, target: str, method: str = "GET", **headers: str) -> Answer:
         """Headers have underscores for dashes; without `Authorization` the right token is sent."""

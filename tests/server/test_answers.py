@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pyarrow as pa
 import pytest
@@ -34,6 +36,33 @@ def test_a_key_is_looked_up(client: Client) -> None:
 def test_a_key_may_hold_any_character(client: Client) -> None:
     assert client.rows(f"{STORES}/names/keys/a%2Fb%20c") == [{"key": "a/b c", "value": "slash", "timestamp": 1}]
     assert client.rows(f"{STORES}/names/keys/a/b%20c") == client.rows(f"{STORES}/names/rows")
+
+
+def test_a_key_has_one_answer_whichever_way_it_goes(client: Client) -> None:
+    """Without parameters it is answered at once, with some it goes through the router."""
+    for key in ("k3", "nobody"):
+        at_once, routed = (client.ask(f"{STORES}/counts/keys/{key}{rest}") for rest in ("", "?isolation=committed"))
+        assert at_once.json() == routed.json()
+        headers = [{name: text for name, text in each.headers.items() if name != "date"} for each in (at_once, routed)]
+        assert headers[0] == headers[1]
+
+
+def test_requests_on_one_connection_are_answered_in_their_order(client: Client) -> None:
+    targets = [f"{STORES}/counts/keys/k{number}{rest}" for number in range(10) for rest in ("", "?limit=1")]
+    with client.raw() as connection:
+        connection.sendall(b"".join(map(client.request, targets)))
+        answered = b""
+        while answered.count(b'"next":null}') < len(targets):
+            answered += connection.recv(65_536)
+    assert re.findall(rb'"key":"(k\d)"', answered) == [b"k%d" % (number // 2) for number in range(20)]
+
+
+def test_several_keys_are_looked_up_in_one_request(client: Client) -> None:
+    page = client.ask(f"{STORES}/counts/keys?key=k3&key=nobody&key=k1").json()
+    assert [(row["key"], row["value"]) for row in page["rows"]] == [("k3", 10), ("k1", 10)]
+    assert page["rows"] == client.rows(f"{STORES}/counts/keys?key=k3&key=nobody&key=k1&isolation=current")
+    assert page["next"] is None
+    assert page["position"] == client.ask(f"{STORES}/counts/rows").json()["position"]
 
 
 def test_ranges_and_prefixes_are_read_over_all_partitions(client: Client) -> None:
@@ -123,7 +152,8 @@ def test_stores_counts_lags_and_state_are_told(client: Client) -> None:
         "counts/rows?unknown=1", "counts/rows?limit=1&limit=2", "counts/keys/k?prefix=k", "versions/rows",
         "windows/rows?as_of=1&from=2", "counts/rows?isolation=dirty", "counts/rows?stale=1",
         "counts/rows?timeout_ms=0", "sessions/count", "windows/rows?from=99999999999999999999999",
-        "counts/rows?limit=%D9%A3",
+        "counts/rows?limit=%D9%A3", "counts/keys", "windows/keys?key=k3", "counts/keys?key=k3&limit=1",
+        "counts/keys?" + "&".join(["key=k"] * 51),
     ],
 )  # fmt: skip
 def test_a_question_that_makes_no_sense_is_refused(client: Client, target: str) -> None:

@@ -52,10 +52,10 @@ def test_a_task_that_hangs_costs_a_deadline_and_its_place_and_no_more(world: Wor
             world.write("in", [("a", "hang", 2)])
             assert hangs.wait(WAIT_S)
             assert client.ask(f"{target}?isolation=current&timeout_ms=100").status == 504
-            assert client.rows(target)[0]["value"] == "1"
             until(lambda: client.ask(f"{target}?isolation=current&timeout_ms=100").status == 503)
-            refused = client.ask(target)
+            refused = client.ask("/v1/stores/last/rows")
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+            assert client.rows(target)[0]["value"] == "1"  # what is committed needs no task and no thread
         finally:
             goes_on.set()
         until(lambda: [row["value"] for row in client.rows(target)] == ["hang"])
@@ -164,3 +164,70 @@ def test_connections_are_counted(world: World) -> None:
                 idle.enter_context(socket.create_connection(client.host, timeout=WAIT_S))
             until(lambda: client.ask("/v1/status").status == 503)
         until(lambda: client.ask("/v1/status").status == 200)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /v1/status HTTP/1.1\r\nHost: local", b"\r\n"])
+def test_who_does_not_ask_in_time_is_cut_off(world: World, begun: bytes) -> None:
+    """Nothing, a part of the headers, or a line that is no request yet."""
+    with served(world, last_values(), Limits(header_s=0.2)) as (client, _), client.raw() as slow:
+        slow.sendall(begun)
+        assert slow.recv(1) == b""
+
+
+def test_who_sends_headers_drop_by_drop_is_cut_off(world: World) -> None:
+    with served(world, last_values(), Limits(header_s=0.5)) as (client, _), client.raw() as slow:
+        slow.sendall(b"GET /v1/status HTTP/1.1\r\n")
+
+        def is_cut_off() -> bool:
+            try:
+                slow.sendall(b"X: 1\r\n")
+            except OSError:
+                return True
+            return False
+
+        until(is_cut_off)
+
+
+def test_headers_without_end_are_not_kept(world: World) -> None:
+    with served(world, last_values()) as (client, _), client.raw() as greedy:
+        greedy.sendall(b"GET /v1/status HTTP/1.1\r\n")
+        with pytest.raises(ConnectionError):
+            greedy.sendall(b"X: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n" * 1_000_000)
+
+
+@pytest.mark.parametrize("after", [b"", b"\r\n"])
+def test_an_idle_connection_is_closed(world: World, after: bytes) -> None:
+    with served(world, last_values(), Limits(idle_s=1, header_s=1.0)) as (client, _), client.raw() as idle:
+        idle.sendall(client.request("/v1/status"))
+        assert idle.recv(15) == b"HTTP/1.1 200 OK"
+        idle.sendall(after)
+        while idle.recv(65_536):
+            pass
+
+
+def test_a_body_ends_the_connection(world: World) -> None:
+    with served(world, last_values()) as (client, _), client.raw() as asker:
+        asker.sendall(client.request("/v1/status", "Content-Length: 1000000000"))
+        answer = asker.recv(65_536)
+        assert answer.startswith(b"HTTP/1.1 413")
+        while asker.recv(65_536):
+            pass
+
+
+def test_a_page_that_nobody_reads_is_given_up(world: World) -> None:
+    """It is larger than what the system buffers for a socket."""
+    world.write("in", [(f"k{number}", "x" * 900_000, number) for number in range(16)])
+    with served(world, last_values(), Limits(write_s=0.2, connections=2)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 19)
+        with client.raw(4_096) as slow:
+            slow.sendall(client.request("/v1/stores/last/rows"))
+            assert slow.recv(12) == b"HTTP/1.1 200"
+            until(lambda: client.ask("/v1/status").status == 200)
+
+
+def test_far_too_many_connections_are_closed_at_once(world: World) -> None:
+    with served(world, last_values(), Limits(connections=2)) as (client, _), ExitStack() as kept:
+        many = [kept.enter_context(client.raw()) for _ in range(5)]
+        assert many[-1].recv(1) == b""
+        many[0].sendall(client.request("/v1/status"))
+        assert many[0].recv(12) == b"HTTP/1.1 503"

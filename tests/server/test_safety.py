@@ -18,7 +18,7 @@ from tests.native.world import World
 from tests.server.conftest import every_kind
 from tests.server.served import Client, served
 
-METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW")
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT")
 HEALTH = ("/health/live", "/health/ready")
 DATA = (b"kafka_streams", b"k3", b"slash", b"timestamp", b"RUNNING", b'rows":', b"openapi")
 
@@ -107,6 +107,7 @@ def test_what_is_no_http_harms_nobody(client: Client) -> None:
         with socket.create_connection(client.host, timeout=10) as connection:
             connection.sendall(garbage)
             assert b"RUNNING" not in connection.recv(4096)
+    assert client.ask("/v1/status", "BREW").status == 400
     assert client.ask("/v1/status").status == 200
 
 

@@ -35,6 +35,9 @@ _PAUSE_S, _GIVE_UP_S = 1.0, 300.0  # after an error of the topics that may pass;
 _COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
 
 
+Known = tuple[dict[TaskId, str], dict[str, ProcessState]]
+
+
 class SliceKeeper(Protocol):
     """What knows how far the writers of repartition topics are."""
 
@@ -114,6 +117,7 @@ class GroupMember:
         self._process, self._told = process, process
         self._id, self._version, self._is_lost = "", 0, False
         self._members, self._members_of, self._asked_s = frozenset[str](), -1, 0.0
+        self._known: tuple[Assignment, list[ProcessState], Known] = Assignment(), [], ({}, {})
         self._final: tuple[int, Mapping[TaskId, bool], Mapping[str, ProcessState]] | None = None  # nothing follows from
         self._stopped = threading.Event()
         with ExitStack() as opening:
@@ -145,10 +149,18 @@ class GroupMember:
         with self._turn:
             self._process = msgspec.structs.replace(self._process, capacity=threads)
 
-    def known(self) -> tuple[dict[TaskId, str], dict[str, ProcessState]]:
-        """The member that runs each task, or may begin to; and what each member has told last."""
-        states = {state.member: state for state in list(self._topic.states.values())}
-        return owners(self._topic.latest, states), states
+    def known(self) -> Known:
+        """The member that runs each task, or may begin to; and what each member has told last.
+
+        It is the same object as long as nothing has changed.
+        """
+        latest, told = self._topic.latest, list(self._topic.states.values())
+        seen_latest, seen_told, known = self._known
+        if latest is not seen_latest or told != seen_told:
+            states = {state.member: state for state in told}
+            known = owners(latest, states), states
+            self._known = latest, told, known
+        return known
 
     def shut_down_others(self) -> None:
         """Ask all other processes of the application to stop."""

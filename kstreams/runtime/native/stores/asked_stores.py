@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar, overload
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.local_stores import Isolation, LocalStores, stored
+from kstreams.runtime.native.stores.at_once import LookUpsAtOnce
 from kstreams.runtime.native.stores.metadata import (
     HostInfo,
     KeyQueryMetadata,
@@ -22,7 +23,7 @@ from kstreams.runtime.native.stores.metadata import (
 )
 from kstreams.runtime.native.stores.places import StorePlaces
 from kstreams.state.queries import StateQuery, StateQueryResult
-from kstreams.state.read_only_store import Position, ReadOnlyKeyValueStore, ReadOnlyStore
+from kstreams.state.read_only_store import Answer, Position, ReadOnlyKeyValueStore, ReadOnlyStore
 from kstreams.state.tables.sql import answer
 
 View = TypeVar("View", bound=ReadOnlyStore)
@@ -39,6 +40,7 @@ class AskedStores:
 
     def __init__(self, topology: Topology, client: Client) -> None:
         self._topology, self._client = topology, client
+        self._at_once = LookUpsAtOnce(topology, client)
 
     @property
     def state(self) -> State:
@@ -182,6 +184,29 @@ class AskedStores:
         return StateQueryResult(
             local.query(builder, query, partitions, bound or {}, isolation, require_active=require_active)
         )
+
+    def committed_at_once(self, store: str, key: Any, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
+        """What the last commit says of a key, for callers that may not wait, such as an event loop.
+
+        Parameters
+        ----------
+        store : str
+        key : Any
+        question : callable
+            Gets the store of a partition, and is to be short.
+
+        Returns
+        -------
+        dict of int to Answer, or None
+            By partition, up to the first one whose answer is not None, beginning with that where the key should be.
+            None where it would take a wait: a partition is in another process, or is being committed.
+
+        Raises
+        ------
+        StateError
+            When stores have been closed since.
+        """
+        return self._at_once.ask(store, key, question) if self.state is State.RUNNING else None
 
     def _local_stores(self, *, stale: bool) -> LocalStores:
         job, manager, is_moving = self._client.job, self._client.manager, self.state is State.REBALANCING

@@ -1,0 +1,97 @@
+"""`LookUpsAtOnce`: committed values of keys, read by who asks, without a wait and without a look at every task.
+
+Which partitions are here is remembered as long as the tasks of the process and the assignment are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kstreams.murmur2 import partition_of
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.client import Client
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.stores.metadata import HostInfo
+from kstreams.runtime.native.stores.places import StorePlaces
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.serdes import Serde
+from kstreams.state.api import StoreBuilder
+from kstreams.state.committed import CommittedViews
+from kstreams.state.read_only_store import Answer
+
+
+class _Here(NamedTuple):
+    """The partitions of a store that are active in this process, of so many."""
+
+    partitions: Mapping[int, CommittedViews]
+    of: int
+    key: Serde[Any] | None
+
+    def order(self, key: Any) -> Sequence[int]:
+        """The partition where a key should be, and all others."""
+        if self.of == 1:
+            return tuple(self.partitions) or (0,)
+        home = 0 if self.key is None else partition_of(self.key.serialize(key), self.of)
+        return home, *(number for number in range(self.of) if number != home)
+
+
+class _Remembered(NamedTuple):
+    """What was found while these were so."""
+
+    job: Job | None
+    tasks: Sequence[Any]
+    known: Any
+    stores: dict[str, _Here]
+
+
+class LookUpsAtOnce:
+    """Looks up keys in the partitions of this process.
+
+    Parameters
+    ----------
+    topology : Topology
+    client : Client
+    """
+
+    def __init__(self, topology: Topology, client: Client) -> None:
+        self._topology, self._client = topology, client
+        self._remembered = _Remembered(None, (), None, {})
+
+    def ask(self, store: str, key: Any, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
+        """See `AskedStores.committed_at_once`."""
+        here, found = self._here(store), dict[int, Answer]()
+        for number in here.order(key):
+            views = here.partitions.get(number)
+            view = None if views is None else views.acquire_at_once()
+            if views is None or view is None:
+                return None
+            try:
+                found[number] = Answer(question(view.store(store)), view.position)
+            finally:
+                views.give_back(view)
+            if found[number].value is not None:
+                break
+        return found
+
+    def _here(self, store: str) -> _Here:
+        client, before = self._client, self._remembered
+        known = None if client.member is None else client.member.known()
+        tasks = [task for thread in client.threads for task in thread.tasks]
+        if known is not before.known or client.job is not before.job or tasks != before.tasks:
+            self._remembered = before = _Remembered(client.job, tasks, known, {})
+        if store not in before.stores:
+            before.stores[store] = self._found(self._topology.stores[store], tasks)
+        return before.stores[store]
+
+    def _found(self, store: StoreBuilder, tasks: Sequence[ActiveTask]) -> _Here:
+        job, manager = self._client.job, self._client.manager
+        if job is None or manager is None:
+            return _Here({}, 1, None)
+        holders = StorePlaces(job, manager, self._client.member, self._client.threads).holders(store)
+        views = {task.plan.partition: task.state.committed for task in tasks if store.name in task.state.stores}
+        if store.name in job.global_tables.committed:
+            views = {-1: job.global_tables.committed[store.name]}
+        own = HostInfo.of(job.config["application.server"] or "")
+        here = {n: each for n, each in views.items() if store.name in each and holders[n].active in (None, own)}
+        return _Here(here, len(holders), store.key)

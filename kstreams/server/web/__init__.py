@@ -1,0 +1,1 @@
+"""What stands between sockets and the answers of the server: connections, who reads what, and routes."""

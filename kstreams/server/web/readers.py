@@ -1,0 +1,109 @@
+"""`Readers`: who may read which stores. The token of the application reads all; others are named in a file."""
+
+from __future__ import annotations
+
+import hmac
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from kstreams.errors import ConfigError
+from kstreams.private import is_private
+
+LEAST_TOKEN = 16
+
+
+class Reader(NamedTuple):
+    """Somebody with a token.
+
+    Parameters
+    ----------
+    name : str
+    stores : frozenset of str or None
+        What it may read, of what is declared queryable; None: all, and what else the server tells.
+    """
+
+    name: str
+    stores: frozenset[str] | None
+
+    def may_read(self, store: str) -> bool:
+        """Whether it may know of a store.
+
+        Examples
+        --------
+        >>> Reader("reports", frozenset({"counts"})).may_read("totals")
+        False
+        """
+        return self.stores is None or store in self.stores
+
+
+OWNER, NOBODY = Reader("the server", None), Reader("nobody", frozenset())
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    token: str
+    stores: list[str]
+
+
+class Readers:
+    """Knows readers by their tokens.
+
+    Parameters
+    ----------
+    token : str
+        Of the owner.
+    others : mapping of str to Reader
+        By token.
+
+    Raises
+    ------
+    ConfigError
+        When a token is too short.
+    """
+
+    def __init__(self, token: str, others: Mapping[str, Reader]) -> None:
+        known = {**others, token: OWNER}
+        for each, reader in known.items():
+            if len(each) < LEAST_TOKEN or not each.isascii():
+                raise ConfigError(
+                    f"the token of {reader.name} needs at least {LEAST_TOKEN} characters, all of them ASCII"
+                )
+        if len(known) == len(others):
+            raise ConfigError(f"{others[token].name} has the token of the application: it needs one of its own")
+        self._known = [(each.encode(), reader) for each, reader in known.items()]
+
+    def of(self, authorization: bytes) -> Reader | None:
+        """Whose `Authorization` it is; all tokens are compared, each in constant time."""
+        scheme, _, given = authorization.partition(b" ")
+        found, text = None, given.strip()
+        for token, reader in self._known:
+            if hmac.compare_digest(text, token):
+                found = reader
+        return found if scheme.lower() == b"bearer" else None
+
+
+def readers_in(path: Path | None) -> dict[str, Reader]:
+    """The readers in a file (`server.readers.file`), by token: a table for each, with `token` and `stores`.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such file, others may read it, or it says something else.
+    """
+    if path is None:
+        return {}
+    if not path.exists():
+        raise ConfigError(f"there is no file {path} (server.readers.file)")
+    if not is_private(path):
+        raise ConfigError(f"others may read {path} (server.readers.file): chmod 600 it")
+    try:
+        entries = msgspec.convert(tomllib.loads(path.read_text()), dict[str, _Entry])
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} (server.readers.file) is no list of readers: {error}") from None
+    found = {each.token: Reader(name, frozenset(each.stores)) for name, each in entries.items()}
+    if len(found) < len(entries):
+        raise ConfigError(f"two readers in {path} (server.readers.file) have the same token")
+    return found

@@ -1,0 +1,114 @@
+"""`Router`: finds the endpoint of a request by the parts of its path, and makes what goes wrong an answer.
+
+Starlette's own tries one regular expression after the other behind three layers of middleware, which took longer than a
+look-up itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from kstreams.server.endpoint import Endpoint
+from kstreams.server.guard import READER
+from kstreams.server.question import refuse_unknown
+from kstreams.server.refusal import Refusal
+
+logger = logging.getLogger(__name__)
+
+
+class _Branch:
+    """The endpoints that begin with the same parts of a path."""
+
+    def __init__(self) -> None:
+        self.endpoint: Endpoint | None = None
+        self.words: dict[str, _Branch] = {}
+        self.named: tuple[str, _Branch] | None = None  # {name}
+        self.rest: tuple[str, Endpoint] | None = None  # {name:path}
+
+    def add(self, parts: list[str], endpoint: Endpoint) -> None:
+        if not parts:
+            self.endpoint = endpoint
+        elif parts[0].endswith(":path}"):
+            self.rest = parts[0][1 : -len(":path}")], endpoint
+        elif parts[0].startswith("{"):
+            self.named = self.named or (parts[0][1:-1], _Branch())
+            self.named[1].add(parts[1:], endpoint)
+        else:
+            self.words.setdefault(parts[0], _Branch()).add(parts[1:], endpoint)
+
+
+class Router:
+    """Answers GET requests as an ASGI application.
+
+    Parameters
+    ----------
+    endpoints : sequence of Endpoint
+        Their paths are made of words, `{name}` for one part that is not empty, and `{name:path}` for all that follows.
+
+    Examples
+    --------
+    >>> async def answer(request): ...
+    >>> router = Router([Endpoint("/v1/stores/{store}/keys/{key:path}", "The rows of a key.", answer)])
+    >>> router.find("/v1/stores/counts/keys/a/b")[1]
+    {'store': 'counts', 'key': 'a/b'}
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._root = _Branch()
+        for endpoint in endpoints:
+            self._root.add(endpoint.path.split("/")[1:], endpoint)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        scope = request.scope
+        try:
+            endpoint, scope["path_params"] = self.find(scope["path"].removeprefix(scope.get("root_path", "")))
+            if scope["method"] != "GET":
+                raise Refusal(405, "only GET is known here")
+            if not endpoint.is_open and not endpoint.is_of_stores and scope[READER].stores is not None:
+                raise Refusal(403, "this token is for some stores alone")
+            if scope["query_string"]:
+                refuse_unknown(request, endpoint.parameters)
+            return await endpoint.answer(request)
+        except Refusal as refusal:
+            return refusal.response()
+        except Exception as error:
+            logger.error("a request failed", exc_info=error)
+            return Refusal(500, "the question failed; the log of the application says why").response()
+
+    def find(self, path: str) -> tuple[Endpoint, dict[str, str]]:
+        """The endpoint of a path, and the parts of the path that have names.
+
+        Raises
+        ------
+        Refusal
+            When there is none.
+        """
+        parts, named, branch = path.split("/"), dict[str, str](), self._root
+        for number, part in enumerate(parts[1:], 1):
+            if (word := branch.words.get(part)) is not None:
+                branch = word
+            elif branch.rest is not None:
+                named[branch.rest[0]] = "/".join(parts[number:])
+                return branch.rest[1], named
+            elif branch.named is not None and part:
+                name, branch = branch.named
+                named[name] = part
+            else:
+                raise _no_route()
+        if branch.endpoint is None:
+            raise _no_route()
+        return branch.endpoint, named
+
+
+def _no_route() -> Refusal:
+    return Refusal(404, "there is no such route")
