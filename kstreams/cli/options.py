@@ -35,7 +35,7 @@ Settings = Annotated[
 
 
 def _kind(name: str | None) -> str | None:
-    from kstreams.cli.values import checked_kind
+    from kstreams.serdes.byte_kinds import checked_kind
 
     try:
         return name if name is None else checked_kind(name)

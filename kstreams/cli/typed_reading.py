@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams.batch import TopicPartition
-from kstreams.cli.values import AUTO, decoder, is_known
 from kstreams.errors import SerdeError
 from kstreams.log.topic_types import MIXED
+from kstreams.serdes.byte_kinds import AUTO, decoder, is_known
 
 Place = tuple[TopicPartition, int]
 Reader = Callable[[bytes | None, Place], Any]

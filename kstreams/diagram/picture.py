@@ -13,6 +13,7 @@ from kstreams.diagram.layers import Edge, Item
 CARD_HEIGHT, LABEL_SIZE, DETAIL_SIZE = 40.0, 12.5, 10.5
 _PADDING, _TITLE, _MARGIN = 18.0, 30.0, 12.0
 _LEAST_WIDTH, _SHELF = 96.0, 1_500.0
+_TITLE_BESIDE = "  12 tasks · 12 threads · 3 instances"  # what a page writes beside the title of a box
 
 
 class Placed(NamedTuple):
@@ -125,10 +126,11 @@ def _inside(box: Box) -> Picture:
         first=kinds["source"],
         last=kinds["sink"],
     )
-    cards = tuple(_placed(card, found.places[card.id]).moved(_PADDING, _TITLE) for card in box.cards)
-    wires = tuple(Drawn(each, tuple(found.routes[each.id])).moved(_PADDING, _TITLE) for each in box.wires)
-    width = 2 * round(max(found.width, text_width(box.title, LABEL_SIZE)) / 2) + 2 * _PADDING
-    height = found.height + _TITLE + _PADDING
+    title = text_width(box.title, LABEL_SIZE) + text_width(_TITLE_BESIDE, DETAIL_SIZE)
+    width = 2 * round(max(found.width, title) / 2) + 2 * _PADDING
+    height, left = found.height + _TITLE + _PADDING, (width - found.width) / 2
+    cards = tuple(_placed(card, found.places[card.id]).moved(left, _TITLE) for card in box.cards)
+    wires = tuple(Drawn(each, tuple(found.routes[each.id])).moved(left, _TITLE) for each in box.wires)
     return Picture((Placed(box, 0.0, 0.0, width, height),), cards, wires, width, height)
 
 

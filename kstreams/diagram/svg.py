@@ -6,15 +6,18 @@ Whoever shows it live finds each card by `data-id`, each wire by `data-wire`, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from itertools import pairwise
+from typing import TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
 from kstreams.diagram.cards import STORE_WIRE, TOPIC_WIRE, Box, Card, drawing_of
+from kstreams.diagram.meters import Meter, meters_of
 from kstreams.diagram.picture import Drawn, Picture, Placed, picture_of
 from kstreams.processor.topology.topology import Topology
 
+Meters: TypeAlias = Mapping[tuple[str, str], Meter]
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ROUND = {"topic": 20, "source": 6, "processor": 6, "sink": 6}
 
@@ -38,8 +41,8 @@ def as_svg(topology: Topology, title: str = "Topology") -> str:
     >>> print(as_svg(topology)[:4])
     <svg
     """
-    picture = picture_of(drawing_of(topology))
-    return "\n".join(_document(picture, title, _about(topology))) + "\n"
+    picture, meters = picture_of(drawing_of(topology)), meters_of(topology)
+    return "\n".join(_document(picture, meters, title, _about(topology))) + "\n"
 
 
 def _about(topology: Topology) -> str:
@@ -48,7 +51,7 @@ def _about(topology: Topology) -> str:
     return f"{len(parts)} sub-topologies with {nodes} nodes and {len(topology.stores)} stores"
 
 
-def _document(picture: Picture, title: str, about: str) -> Iterator[str]:
+def _document(picture: Picture, meters: Meters, title: str, about: str) -> Iterator[str]:
     width, height = (f"{length:.0f}" for length in (picture.width, picture.height))
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" width="{width}" height="{height}" '
@@ -64,19 +67,27 @@ def _document(picture: Picture, title: str, about: str) -> Iterator[str]:
         yield f'<g class="{kind}">'
         yield from parts
         yield "</g>"
-    yield '<g class="cards">'
+    yield '<g class="titles">'
+    yield from map(_title, picture.boxes)
+    yield '</g>\n<g class="cards">'
     yield from map(_card, picture.cards)
     yield '</g>\n<g class="rates" aria-hidden="true">'
-    yield from (_rate(drawn) for drawn in picture.wires if drawn.wire.kind != STORE_WIRE)
+    yield from (_rate(drawn, meters) for drawn in picture.wires if drawn.wire.kind != STORE_WIRE)
     yield "</g>\n</svg>"
 
 
 def _box(placed: Placed) -> str:
     assert isinstance(placed.what, Box)
+    return f'<rect class="box" data-box="{placed.what.number}" {_place(placed)} rx="10"/>'
+
+
+def _title(placed: Placed) -> str:
+    """What stands in a box, over the wires that lead into it."""
+    assert isinstance(placed.what, Box)
+    place = f'transform="translate({placed.left:g} {placed.top + 19:g})"'
     return (
-        f'<g class="box" data-box="{placed.what.number}"><rect {_place(placed)} rx="10"/>'
-        f'<text class="title" x="{placed.left + 14:g}" y="{placed.top + 19:g}">{_text(placed.what.title)}</text>'
-        f'<text class="live" x="{placed.left + placed.width - 14:g}" y="{placed.top + 19:g}"/></g>'
+        f'<g class="title" data-title="{placed.what.number}" {place}>'
+        f'<text x="14">{_text(placed.what.title)}</text><text class="live" x="{placed.width - 14:g}"/></g>'
     )
 
 
@@ -129,13 +140,15 @@ def _path(drawn: Drawn) -> str:
     return "".join(steps)
 
 
-def _rate(drawn: Drawn) -> str:
-    """An empty text where the number of a wire is to stand: beside its last curve."""
+def _rate(drawn: Drawn, meters: Meters) -> str:
+    """An empty text beside the last curve of a wire, for a number; `data-meter` says of which counter."""
     points = drawn.points
     (x, y), (to_x, to_y) = points[-3:-1] if drawn.wire.kind == TOPIC_WIRE else points[-2:]
-    return (
-        f'<text class="rate" data-rate={_quoted(drawn.wire.id)} x="{(x + to_x) / 2 + 5:g}" y="{(y + to_y) / 2 + 4:g}"/>'
-    )
+    ends = [end.partition(":")[2].rstrip("'") for end in (drawn.wire.source, drawn.wire.target)]
+    meter = meters.get((ends[0], ends[1]))
+    counted = "" if meter is None else f" data-meter={_quoted(str(meter))}"
+    place = f'x="{(x + to_x) / 2 + 5:g}" y="{(y + to_y) / 2 + 4:g}"'
+    return f'<text class="rate" data-rate={_quoted(drawn.wire.id)}{counted} {place}/>'
 
 
 def _place(placed: Placed) -> str:

@@ -22,6 +22,9 @@ from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
 from kstreams.server.question import Questions
 from kstreams.server.store_routes import StoreRoutes
+from kstreams.server.ui.activity_routes import ActivityRoutes
+from kstreams.server.ui.assets import page_files
+from kstreams.server.ui.topic_routes import TopicRoutes
 from kstreams.server.web.key_answers import KeyAnswers
 from kstreams.server.web.readers import Readers, readers_in
 from kstreams.server.web.router import Router
@@ -95,8 +98,9 @@ def application(
     certificate = streams.config["server.tls.certificate"]
     asking = Asking(streams, Peers(token, certificate), limits)
     questions = Questions(streams.topology, limits)
-    groups = StoreRoutes(asking, questions), ApplicationRoutes(asking), OperationRoutes(asking)
-    endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *further]
+    of_application = (ApplicationRoutes, OperationRoutes, ActivityRoutes, TopicRoutes)
+    groups = StoreRoutes(asking, questions), *(routes(asking) for routes in of_application)
+    endpoints = [*(endpoint for group in groups for endpoint in group.endpoints()), *page_files(), *further]
     stores = sorted(name for name, store in streams.topology.stores.items() if store.queryable)
     endpoints.append(_document(endpoints, stores))
     open_paths = [endpoint.path for endpoint in endpoints if endpoint.is_open]

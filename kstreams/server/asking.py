@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
@@ -80,6 +81,20 @@ class Asking:
             position |= position_text(offsets)
             instances[str(number)] = self.instance
         return Page(rows, position, instances, "committed")
+
+    async def others(self, target: str, seconds: float) -> dict[str, bytes | None]:
+        """What each other instance answers at an address, by instance; None where one gives no answer now."""
+        try:
+            hosts = await self.work.do(self.streams.metadata_for_all_streams_clients, seconds)
+        except StateError:
+            hosts = []
+        asked = [host for host in hosts if host != self.address]
+        answers = [self._waits.do(partial(self._peers.body, host, target, seconds), seconds + 1) for host in asked]
+        found = await asyncio.gather(*answers, return_exceptions=True)
+        return {
+            str(host): None if isinstance(each, BaseException) else each
+            for host, each in zip(asked, found, strict=True)
+        }
 
     async def page(self, question: Question) -> Page:
         """The rows of a question, up to its limit.

@@ -18,6 +18,7 @@ ALWAYS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'"),
     (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
 )
 
 
@@ -47,7 +48,8 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *ALWAYS]
+                own = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in ALWAYS if each[0] not in own)]
             await send(message)
 
         if scope["type"] != "http":

@@ -52,6 +52,22 @@ class Peers:
             raise Refusal(410, "the page before ended in a row that is gone") if status == 410 else moving()
         return msgspec.json.decode(body, type=Page)
 
+    def body(self, host: HostInfo, target: str, seconds: float) -> bytes:
+        """What another instance answers for itself alone.
+
+        Raises
+        ------
+        Refusal
+            When it refuses, or cannot be reached.
+        """
+        try:
+            with self.asked(host, target, {"local": "true"}, seconds) as answer:
+                if answer.status == 200:
+                    return answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            logger.info("%s does not answer: %s", host, error)
+        raise moving("another instance does not answer: ask again")
+
     @contextmanager
     def asked(
         self, host: HostInfo, target: str, parameters: Mapping[str, str], seconds: float | None

@@ -199,10 +199,10 @@ def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has
         reading,
         _asked(given, store, reading, has_key),
         isolation,
-        _number(given, "partition", None, 0, 2**31),
+        whole_number(given, "partition", None, 0, 2**31),
         _word(given, "stale", _FLAGS, "false"),
-        (_number(given, "timeout_ms", longest, 1, longest) or longest) / 1000,
-        _number(given, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
+        (whole_number(given, "timeout_ms", longest, 1, longest) or longest) / 1000,
+        whole_number(given, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
         cursor,
         _word(given, "local", _FLAGS, "false"),
         dict(given),
@@ -220,7 +220,7 @@ def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> 
 def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading, has_key: bool) -> Asked:
     texts = {name: given.get(name) for name in ("key", "low", "high", "prefix")}
     keys = {name: _key(store, text) for name, text in texts.items() if text is not None}
-    times = {_OWN_NAMES[name]: _number(given, name, None, -(2**62), 2**62) for name in ("from", "to", "as_of")}
+    times = {_OWN_NAMES[name]: whole_number(given, name, None, -(2**62), 2**62) for name in ("from", "to", "as_of")}
     asked = Asked(**keys, **times, descending=_word(given, "order", _ORDERS, "ascending"))
     meant = {*keys, *(name for name, value in times.items() if value is not None)} - {"key"}
     if not meant <= reading.allowed or not (has_key or "key" in keys or reading.scan):
@@ -248,7 +248,8 @@ def _word(given: Mapping[str, str], name: str, words: Mapping[str, Any], default
     return words[word]
 
 
-def _number(given: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int | None:
+def whole_number(given: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int | None:
+    """A parameter that is a whole number within bounds, or what holds without it; raises Refusal for any other one."""
     text = given.get(name)
     if text is None:
         return default

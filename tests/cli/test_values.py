@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstreams.cli.values import decoder, encode_json, encoder
 from kstreams.errors import SerdeError
+from kstreams.serdes.byte_kinds import decoder, encode_json, encoder
 
 auto = decoder("auto")
 

@@ -32,7 +32,7 @@ def test_each_topic_node_and_store_has_a_card_and_each_wire_a_place_for_its_numb
     assert set(attributes(root, "data-rate")) == {
         name for name, each in wires.items() if not (each.get("data-to") or "").startswith("store:")
     }
-    assert attributes(root, "data-box") == ["0", "1"]
+    assert attributes(root, "data-box") == attributes(root, "data-title") == ["0", "1"]
 
 
 def test_a_circle_of_topics_is_drawn_too() -> None:

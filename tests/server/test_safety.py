@@ -14,12 +14,14 @@ from kstreams.errors import ConfigError
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server, application
 from kstreams.server.instances import Instances
+from kstreams.server.ui.assets import page_files
 from tests.native.world import World
 from tests.server.conftest import every_kind
 from tests.server.served import Client, served
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT")
 HEALTH = ("/health/live", "/health/ready")
+PAGE = tuple(endpoint.path for endpoint in page_files())
 DATA = (b"kafka_streams", b"k3", b"slash", b"timestamp", b"RUNNING", b'rows":', b"openapi")
 
 
@@ -28,7 +30,8 @@ def targets(world: World, token: str) -> list[str]:
     routes = application(KafkaStreams(every_kind(), world.settings), token).routes
     assert len(routes) > 8
     paths = [route.path for route in routes]  # type: ignore[attr-defined]
-    return [path.replace("{store}", "counts").replace("{key:path}", "k3") for path in paths if path not in HEALTH]
+    asked = [path for path in paths if path not in (*HEALTH, *PAGE)]
+    return [path.replace("{store}", "counts").replace("{key:path}", "k3").replace("{topic}", "in") for path in asked]
 
 
 def credentials(token: str) -> dict[str, str]:
@@ -44,6 +47,15 @@ def test_nobody_without_the_token_gets_data(client: Client, world: World) -> Non
         answer = client.ask(target, method, Authorization=given)
         assert answer.status == 401, (target, method, kind, answer)
         assert not any(word in answer.body for word in DATA)
+
+
+def test_the_page_is_open_and_has_no_data(client: Client) -> None:
+    for target, method in itertools.product(PAGE, METHODS):
+        answer = client.ask(target, method, Authorization="")
+        assert answer.status == (200 if method == "GET" else 405), (target, method, answer)
+        assert client.token.encode() not in answer.body
+        assert not any(word in answer.body for word in (b"kafka_streams", b"k3", b"slash", b"openapi", b"counts-"))
+    assert client.ask("/ui?x=1", Authorization="").status == 400
 
 
 def test_health_is_told_without_the_token_and_nothing_beside_it(client: Client) -> None:

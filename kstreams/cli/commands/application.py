@@ -24,6 +24,7 @@ from kstreams.cli.commands.state import state
 from kstreams.cli.commands.submit import submit
 from kstreams.cli.commands.topics import topics
 from kstreams.cli.commands.topology import topology
+from kstreams.cli.commands.ui import ui
 
 PACKAGE = "kstreams-dsl"
 
@@ -38,7 +39,7 @@ def application() -> typer.Typer:
         help="Kafka Streams for Python, on a native engine and on Spark.",
     )
     app.callback()(_options)
-    running = (query, stores, ps, status, lag)
+    running = (ui, query, stores, ps, status, lag)
     for command in (run, reset, submit, topology, explain, check, produce, consume, sql, *running, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")

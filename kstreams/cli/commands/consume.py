@@ -15,11 +15,11 @@ from kstreams.cli.home import open_home
 from kstreams.cli.options import AsJson, KeyType, LogDir, TopicName, ValueType
 from kstreams.cli.output import json_line, reader_is_gone
 from kstreams.cli.typed_reading import Reader, reader_of
-from kstreams.cli.values import AUTO, decoder
 from kstreams.errors import KStreamsError, UnknownTopicError
 from kstreams.log.api import Consumer, Log, TopicDescription
 from kstreams.log.topic_types import types_of
 from kstreams.record import Headers
+from kstreams.serdes.byte_kinds import AUTO, decoder
 
 POLL_SECONDS = 0.5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,11 +13,11 @@ import typer
 
 from kstreams.cli.home import open_home
 from kstreams.cli.options import KeyType, LogDir, TopicName, ValueType
-from kstreams.cli.values import AUTO, HEX, RAW, encode_json, encoder
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.log.api import Admin, Producer
 from kstreams.log.topic_types import MIXED, TopicTypes, holds_records, note_types, types_of
 from kstreams.record import Headers
+from kstreams.serdes.byte_kinds import AUTO, HEX, RAW, encode_json, encoder
 
 _LATEST_MS = 2**63 - 1
 

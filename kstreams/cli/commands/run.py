@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -116,8 +117,21 @@ def _served(app: App, address: str | None) -> tuple[App, Callable[[Any], Abstrac
     def tell(token: str) -> None:
         shown = f"the token in {Instances(server.config).token_file}" if lines.are_kept() else f"the token {token}"
         lines.tell(f"queries at {server.url} with {shown}")
+        place = server.url.removesuffix("/v1")
+        lines.tell(f"page at {page_address(place, None if lines.are_kept() else token)}")
 
     return replace(app, config=server.config), partial(server.serving, on_start=tell)
+
+
+def page_address(place: str, token: str | None) -> str:
+    """Where a browser finds the page of a server; what stands behind the `#` stays in the browser.
+
+    Examples
+    --------
+    >>> page_address("http://127.0.0.1:8080", "secret")
+    'http://127.0.0.1:8080/ui#token=secret'
+    """
+    return f"{place}/ui" if token is None else f"{place}/ui#{urlencode({'token': token})}"
 
 
 def _beginning(app: App, engine: EngineName, ends: bool, workers: int) -> str:

@@ -247,6 +247,13 @@ class AskedStores:
             for host in sorted(active.keys() | standby.keys())
         ]
 
+    def metadata_for_all_streams_clients(self) -> list[HostInfo]:
+        """Where the processes of the application answer. Kafka Streams: `metadataForAllStreamsClients`.
+
+        Those count that have told it (`application.server`), this one among them.
+        """
+        return sorted(self._places().hosts())
+
     def holders(self, store: str) -> dict[int, PartitionHolders]:
         """Who has each partition of a store, by number; -1 for a global store, which all have."""
         return self._places().holders(stored(self._topology, store))

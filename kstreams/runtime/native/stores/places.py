@@ -58,6 +58,12 @@ class StorePlaces:
         active = servers.get(owners.get(plan.id, ""))
         return PartitionHolders(active, tuple(sorted(host for host in others if host is not None)))
 
+    def hosts(self) -> set[HostInfo]:
+        """Where processes of the application answer, as far as they have told."""
+        told = [] if self.member is None else [state.server for state in self.member.known()[1].values()]
+        found = (HostInfo.of(each) for each in (*told, self.job.config["application.server"] or ""))
+        return {host for host in found if host is not None}
+
     def local_lags(self) -> dict[str, dict[int, LagInfo]]:
         """How far the stores of this process are in their changelogs, by store and partition."""
         tasks = [task for thread in self.threads for task in list(thread.tasks)]

@@ -1,4 +1,4 @@
-"""How the bytes of a topic are shown, and how text from the command line becomes bytes."""
+"""How the bytes of a topic are shown, and how text from a command line becomes bytes."""
 
 from __future__ import annotations
 

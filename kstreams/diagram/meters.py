@@ -1,0 +1,94 @@
+"""`meters_of`: which counter tells how many records pass a wire, where one tells it exactly.
+
+Sources count what they read, and writers what they write. What lies behind a source and passes every record on, or
+before a sink, has the same number; what leaves a filter, an aggregation or a join is not counted by anybody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from kstreams.processor.context.chain import StatementOperator
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, parents_of
+from kstreams.processor.topology.topology import Topology
+
+
+class Meter(NamedTuple):
+    """A counter: what source `of` has read, or what was written to topic `of`."""
+
+    kind: str
+    of: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.of}"
+
+
+def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
+    """The counters of wires, by the names of their ends: of nodes, and of topics before a source or behind a sink.
+
+    Examples
+    --------
+    >>> topology = Topology().add_source("in", "words", key=str, value=str)
+    >>> for ends, meter in meters_of(topology.add_sink("out", "copy", "in", key=str, value=str)).items():
+    ...     print(ends, meter)
+    ('words', 'in') read:in
+    ('in', 'out') read:in
+    ('out', 'copy') written:copy
+    """
+    nodes = topology.nodes
+    running = [node for part in topology.sub_topologies if not part.is_global for node in part.nodes]
+    leaving = _leaving(topology)
+    entering = _entering(topology)
+    found: dict[tuple[str, str], Meter] = {}
+    for node in running:
+        if isinstance(node, SourceNode) and len(node.topics) == 1:
+            found[node.topics[0], node.name] = Meter("read", node.name)
+        for parent in parents_of(nodes[node.name]):
+            meter = leaving.get(parent) or entering.get(node.name)
+            if meter is not None:
+                found[parent, node.name] = meter
+        if node.name in entering and isinstance(node, SinkNode) and isinstance(node.topic, str):
+            found[node.name, node.topic] = entering[node.name]
+    return found
+
+
+def _leaving(topology: Topology) -> dict[str, Meter]:
+    """By node: the counter of what it forwards."""
+    found: dict[str, Meter] = {}
+    for node in topology.nodes.values():  # parents before children
+        if isinstance(node, SourceNode):
+            found[node.name] = Meter("read", node.name)
+        elif _passes_all(node) and len(node.parents) == 1 and node.parents[0] in found:
+            found[node.name] = found[node.parents[0]]
+    return found
+
+
+def _entering(topology: Topology) -> dict[str, Meter]:
+    """By node with one parent: the counter of what it gets."""
+    sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
+    internal = {topic.name for topic in topology.internal_topics}
+    writers = Counter(sink.topic for sink in sinks)
+    found = {
+        sink.name: Meter("written", sink.topic)
+        for sink in sinks
+        if isinstance(sink.topic, str) and writers[sink.topic] == 1 and sink.topic not in internal
+    }
+    for node in reversed(list(topology.nodes.values())):
+        children = [child.name for child in topology.children(node.name)]
+        known = next((found[child] for child in children if child in found and _has_one_parent(topology, child)), None)
+        if _passes_all(node) and known is not None:
+            found[node.name] = known
+    return {name: meter for name, meter in found.items() if _has_one_parent(topology, name)}
+
+
+def _has_one_parent(topology: Topology, name: str) -> bool:
+    return len(parents_of(topology.nodes[name])) == 1
+
+
+def _passes_all(node: object) -> bool:
+    """Whether it forwards one record for each that it gets: no statement of it ends the way of a record."""
+    if not isinstance(node, ProcessorNode) or not isinstance(node.operator, StatementOperator):
+        return False
+    text = node.operator.statement().text
+    return "return" not in text and "{dropped}" not in text

@@ -1,0 +1,189 @@
+"""`InstanceActivity`: what one process of an application does now; whoever shows its counters makes rates of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from time import monotonic
+
+import msgspec
+
+from kstreams.runtime.metrics.catalogue import CONSUMER, NODE, STATE, TASK, TOPIC, UPDATER, MetricName
+from kstreams.runtime.native.streams import KafkaStreams
+
+
+class ThreadActivity(msgspec.Struct, frozen=True):
+    """A stream thread and its tasks."""
+
+    name: str
+    state: str
+    tasks: list[str]
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """How much of something there was since its task or thread began.
+
+    Parameters
+    ----------
+    kind : {"read", "written", "dropped"}
+    of : str
+        The source that read, the topic that was written, the operator that dropped.
+    by : str
+        The task, or the thread that wrote.
+    count : int
+    reason : str
+        Why records were dropped.
+    """
+
+    kind: str
+    of: str
+    by: str
+    count: int
+    reason: str = ""
+
+
+class PartitionLag(msgspec.Struct, frozen=True):
+    """Records of an input partition that are not processed yet."""
+
+    topic: str
+    partition: int
+    lag: int
+
+
+class Restore(msgspec.Struct, frozen=True):
+    """Changelog records that a store still lacks."""
+
+    task: str
+    store: str
+    remaining: int
+
+
+class TaskFigures(msgspec.Struct, frozen=True):
+    """A task: its stream time (ms; -1 before the first record), and the size of its stores on disk, in bytes."""
+
+    task: str
+    stream_time: int
+    bytes_on_disk: int
+
+
+class StoreExtent(msgspec.Struct, frozen=True):
+    """A store of a task on disk: how many rows, and how many bytes are in use, as RocksDB estimates."""
+
+    store: str
+    task: str
+    rows: int
+    bytes: int
+
+
+class InstanceActivity(msgspec.Struct, frozen=True):
+    """One process.
+
+    Parameters
+    ----------
+    instance : str
+    pid : int
+    state : str
+    seconds : float
+        Of its own clock, which only goes forward: differences of counters are over differences of this.
+    threads : list of ThreadActivity
+    counts : list of Counted
+    lags : list of PartitionLag
+    restores : list of Restore
+    tasks : list of TaskFigures
+    stores : list of StoreExtent
+    ratios : dict of str to float
+        By operator: which part of its thread's time it takes (with `metrics.recording.level=DEBUG`).
+    failed_threads : int
+    """
+
+    instance: str
+    pid: int
+    state: str
+    seconds: float
+    threads: list[ThreadActivity]
+    counts: list[Counted]
+    lags: list[PartitionLag]
+    restores: list[Restore]
+    tasks: list[TaskFigures]
+    stores: list[StoreExtent]
+    ratios: dict[str, float]
+    failed_threads: int
+
+
+def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
+    """What this process does now."""
+    threads = [
+        ThreadActivity(thread.name, thread.state.value, [task.task_id for task in thread.tasks])
+        for thread in streams.metadata_for_local_threads()
+    ]
+    found = _ByName(streams.metrics())
+    failed = found.all("stream-metrics", "failed-stream-threads")
+    return InstanceActivity(
+        instance,
+        os.getpid(),
+        streams.state.value,
+        monotonic(),
+        threads,
+        [*_read(found), *_written(found), *_dropped(found)],
+        [
+            PartitionLag(tags["topic"], int(tags["partition"]), int(lag))
+            for tags, lag in found.all(CONSUMER, "records-lag")
+        ],
+        [
+            Restore(tags["task-id"], tags["store"], int(left))
+            for tags, left in found.all(UPDATER, "restore-remaining-records-total")
+            if left
+        ],
+        _tasks(found),
+        _sizes(found),
+        {tags["processor-node-id"]: ratio for tags, ratio in found.all(NODE, "active-ratio")},
+        int(failed[0][1]) if failed else 0,
+    )
+
+
+class _ByName:
+    """Metrics by group and name, with their tags."""
+
+    def __init__(self, metrics: Mapping[MetricName, float | str]) -> None:
+        self._found: dict[tuple[str, str], list[tuple[dict[str, str], float]]] = {}
+        for name, value in metrics.items():
+            if not isinstance(value, str):
+                self._found.setdefault(name[:2], []).append((dict(name.tags), value))
+
+    def all(self, group: str, name: str) -> list[tuple[dict[str, str], float]]:
+        return self._found.get((group, name), [])
+
+
+def _read(found: _ByName) -> list[Counted]:
+    return [
+        Counted("read", tags["processor-node-id"], tags["task-id"], int(count))
+        for tags, count in found.all(NODE, "process-total")
+    ]
+
+
+def _written(found: _ByName) -> list[Counted]:
+    return [
+        Counted("written", tags["topic-name"], tags["thread-id"], int(count))
+        for tags, count in found.all(TOPIC, "records-produced-total")
+    ]
+
+
+def _dropped(found: _ByName) -> list[Counted]:
+    return [
+        Counted("dropped", tags["processor-node-id"], tags["task-id"], int(count), tags["reason"])
+        for tags, count in found.all(NODE, "dropped-records-by-reason-total")
+    ]
+
+
+def _tasks(found: _ByName) -> list[TaskFigures]:
+    on_disk = {tags["task-id"]: int(size) for tags, size in found.all(STATE, "total-sst-files-size")}
+    times = found.all(TASK, "stream-time")
+    return [TaskFigures(tags["task-id"], int(time), on_disk.get(tags["task-id"], 0)) for tags, time in times]
+
+
+def _sizes(found: _ByName) -> list[StoreExtent]:
+    rows, used = (
+        {(tags["rocksdb-state-id"], tags["task-id"]): int(amount) for tags, amount in found.all(STATE, name)}
+        for name in ("estimate-num-keys", "estimate-live-data-size")
+    )
+    return [StoreExtent(*which, count, used.get(which, 0)) for which, count in sorted(rows.items())]

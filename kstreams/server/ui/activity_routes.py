@@ -1,0 +1,78 @@
+"""The routes of what an application does: its topology, as data and as a picture, and the activity of its processes."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kstreams.diagram.data import as_data
+from kstreams.diagram.svg import as_svg
+from kstreams.server.asking import Asking
+from kstreams.server.endpoint import Endpoint, QueryParameter
+from kstreams.server.page import JSON
+from kstreams.server.ui.activity import InstanceActivity, activity_of
+
+_SVG, _PEER_S = "image/svg+xml", 2.0
+_LOCAL = QueryParameter("local", "boolean", "Ask this instance alone.", ("true", "false"))
+
+
+class ActivityRoutes:
+    """Answers whoever shows the application.
+
+    Parameters
+    ----------
+    asking : Asking
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The routes as data."""
+        return (
+            Endpoint("/v1/topology", "Sub-topologies with their nodes, topics and stores.", self.topology),
+            Endpoint("/v1/topology.svg", "The topology as a picture.", self.picture, media_types=(_SVG,)),
+            Endpoint(
+                "/v1/activity", "What each instance does now: counters, tasks and lags.", self.activity, (_LOCAL,)
+            ),
+        )
+
+    async def topology(self, request: Request) -> Response:
+        """As `kstreams topology --json`."""
+        return _json({"application_id": self._name(), **as_data(self._asking.streams.topology)})
+
+    async def picture(self, request: Request) -> Response:
+        """As `kstreams topology --format svg`."""
+        topology, seconds = self._asking.streams.topology, self._asking.limits.deadline_s
+        text = await self._asking.work.do(lambda: as_svg(topology, f"Topology of {self._name()}"), seconds)
+        return Response(text, media_type=_SVG)
+
+    async def activity(self, request: Request) -> Response:
+        """Of this instance first, then of the others; one that does not answer is named with the state `SILENT`."""
+        asking = self._asking
+        own = await asking.work.do(lambda: activity_of(asking.streams, asking.instance), asking.limits.deadline_s)
+        found = [own]
+        if request.query_params.get("local") != "true":
+            answers = await asking.others("/v1/activity", min(_PEER_S, asking.limits.deadline_s))
+            found += [_other(instance, body) for instance, body in answers.items()]
+        return _json({"application_id": self._name(), "instances": found})
+
+    def _name(self) -> str:
+        return self._asking.streams.config.application_id
+
+
+def _other(instance: str, body: bytes | None) -> InstanceActivity:
+    """What another instance says of itself; nothing but its name where it says nothing."""
+    if body is None:
+        return InstanceActivity(instance, 0, "SILENT", 0.0, [], [], [], [], [], [], {}, 0)
+    [activity] = msgspec.json.decode(body, type=_Answer).instances
+    return activity
+
+
+class _Answer(msgspec.Struct):
+    instances: list[InstanceActivity]
+
+
+def _json(content: object) -> Response:
+    return Response(msgspec.json.encode(content, enc_hook=str), media_type=JSON)

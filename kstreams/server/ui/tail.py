@@ -1,0 +1,116 @@
+"""`Tail`: the last records of a topic, page after page, each for whoever comes back with where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from kstreams.batch import Batch, TopicPartition
+from kstreams.errors import SerdeError
+from kstreams.log.api import Consumer, Log
+from kstreams.log.topic_types import MIXED, types_of
+from kstreams.serdes.byte_kinds import AUTO, decoder, is_known
+
+Record = dict[str, Any]
+Ends = dict[int, int]
+_LONGEST, _POLL_S = 16_384, 0.2
+
+
+class TailPage(msgspec.Struct):
+    """Records, oldest first in each partition, and where the next page begins: an offset per partition."""
+
+    records: list[Record]
+    next: Ends
+    skipped: int
+    """How many were left out between the page before and this one."""
+
+
+class Tail:
+    """Reads the end of a topic.
+
+    Parameters
+    ----------
+    log : Log
+    topic : str
+        As it is called in the log.
+    most : int
+        Records of a page.
+    seconds : float
+        For how long to read.
+    """
+
+    def __init__(self, log: Log, topic: str, most: int, seconds: float) -> None:
+        self._log, self._topic, self._most, self._until = log, topic, most, monotonic() + seconds
+
+    def after(self, ends: Ends) -> TailPage:
+        """The records behind these offsets; of what is behind none of them, the last ones.
+
+        Raises
+        ------
+        UnknownTopicError
+            When there is no such topic.
+        """
+        with self._log.admin() as admin:
+            described = admin.describe_topic(self._topic)
+        members = [TopicPartition(self._topic, number) for number in range(described.partitions)]
+        types = types_of(described.config)
+        readers = _reader(types.key), _reader(types.value)
+        with self._log.consumer() as consumer:
+            consumer.assign(members)
+            skipped = self._begin(consumer, members, ends)
+            records = [record for batch in self._batches(consumer, members) for record in _records(batch, readers)]
+            return TailPage(records, {each.partition: consumer.position(each) for each in members}, skipped)
+
+    def _begin(self, consumer: Consumer, members: list[TopicPartition], ends: Ends) -> int:
+        """Go to where the page begins; how many records are left out before it."""
+        consumer.seek_to_beginning(members)
+        first = {member: consumer.position(member) for member in members}
+        last, share, skipped = consumer.end_offsets(members), max(1, self._most // len(members)), 0
+        for member in members:
+            earliest = max(first[member], last[member] - share)
+            wanted = ends.get(member.partition, earliest)
+            begin = max(earliest, min(wanted, last[member]))
+            skipped += begin - wanted if wanted < begin else 0
+            consumer.seek(member, begin)
+        return skipped
+
+    def _batches(self, consumer: Consumer, members: list[TopicPartition]) -> Iterator[Batch]:
+        """Batches up to where the topic ended when it began, as far as they come in time."""
+        ends, left = consumer.end_offsets(members), self._most
+        while left > 0 and monotonic() < self._until:
+            if all(consumer.position(member) >= end for member, end in ends.items()):
+                return
+            for batch in consumer.poll(_POLL_S, left):
+                left -= len(batch.offsets)
+                yield batch
+
+
+def _reader(noted: str | None) -> Callable[[bytes | None], Any]:
+    """Reads bytes by the type that the topic notes; what is not of it is guessed."""
+    guess = decoder(AUTO)
+    read = guess if noted in (None, MIXED) or not is_known(noted or "") else decoder(noted or AUTO)
+
+    def value(data: bytes | None) -> Any:
+        if data is not None and len(data) > _LONGEST:
+            return {"bytes": len(data)}
+        try:
+            return read(data)
+        except SerdeError:
+            return guess(data)
+
+    return value
+
+
+def _records(batch: Batch, readers: tuple[Callable[[bytes | None], Any], ...]) -> Iterator[Record]:
+    read_key, read_value = readers
+    for offset, row in zip(batch.offsets.tolist(), batch.rows(), strict=True):
+        yield {
+            "partition": batch.source.partition,
+            "offset": offset,
+            "timestamp": row.timestamp,
+            "key": read_key(row.key),
+            "value": read_value(row.value),
+        }

@@ -1,0 +1,189 @@
+"""What somebody sees who looks at an application in a browser. Pictures are kept in `build/pages`."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from kstreams.runtime.native.lifecycle import State
+from tests.native.world import World, tasks_of, until
+from tests.page.browser import Browser
+from tests.page.conftest import Orders, shop
+from tests.server.served import Client, served
+
+pytestmark = pytest.mark.slow
+
+COUNTED = """
+    const ask = window.fetch;
+    window.polls = 0;
+    window.fetch = (...all) => { window.polls += 1; return ask(...all); };
+"""
+READ = "[data-rate='topic:orders>node:KSTREAM-SOURCE-0000000003']"
+
+
+def address(client: Client) -> str:
+    return f"http://{client.host}/ui"
+
+
+def number(text: str) -> float:
+    found = re.search(r"[\d.,]+", text)
+    return float(found.group().replace(",", "")) if found else 0.0
+
+
+def test_a_reader_logs_in_sees_rates_looks_a_key_up_and_logs_out(page: Browser, world: World) -> None:
+    with served(world, shop(), num_stream_threads=2) as (client, _), Orders(world) as orders:
+        page.open(address(client))
+        page.write("#token", "wrong-token")
+        page.click("#login-form button")
+        page.until(lambda: "wrong" in page.text("#login-error"))
+        assert page.all(".card") == []
+
+        page.write("#token", client.token)
+        page.picture("login")
+        page.click("#login-form button")
+        page.find("[data-id='topic:orders']")
+        assert client.token not in page.driver.current_url + page.driver.page_source
+        page.until(lambda: number(page.text(READ)) > 0 and number(page.text("#total-out")) > 0)
+        page.until(lambda: page.text("[data-title='0'] .live") == "4 tasks · 2 threads")
+        page.picture("overview")
+
+        page.find("[data-id='node:KSTREAM-FILTER-0000000004']").click()
+        page.until(lambda: "StreamThread" in page.text(".selected"))
+        page.until(lambda: number(page.text(READ)) > 0)
+        page.picture("chosen")
+
+        page.click("#tab-tail")
+        page.until(lambda: any("coffee" in text for text in page.texts("#tail td")))
+        assert page.texts("#topic-name option") == ["orders"]
+        newest = page.text("#tail tbody tr")
+        page.until(lambda: page.text("#tail tbody tr") != newest)
+        page.picture("tail")
+        orders.end()
+        _look_up(page, client)
+
+        page.click("#logout")
+        page.find("#token")
+        assert page.all(".card") == []
+        assert page.driver.execute_script("return sessionStorage.length") == 0
+        page.driver.refresh()
+        page.find("#token")
+        # The one thing that the console may tell is the refusal of the wrong token.
+        assert all("401" in each for each in page.complaints())
+
+
+def _look_up(page: Browser, client: Client) -> None:
+    until(lambda: sum(each["lag"] for each in client.ask("/v1/activity").json()["instances"][0]["lags"]) == 0)
+    [row] = client.rows("/v1/stores/orders-per-customer/keys/c7")
+    page.click("#tab-stores")
+    page.driver.execute_script("arguments[0].scrollIntoView()", page.find("#store-name"))
+    _choose(page, "orders-per-customer")
+    page.write("#ask-key", "c7")
+    page.click("#ask")
+    page.until(lambda: page.texts("#stores td")[:2] == ["c7", str(row["value"])])
+    page.picture("store")
+
+    page.find("#ask-key").clear()
+    page.write("#ask-prefix", "c1")
+    page.click("#ask")
+    page.until(lambda: len(page.texts("#stores tbody tr")) == 11)
+
+    _choose(page, "items-by-time")
+    page.write("#ask-key", "tea")
+    page.write("#ask-as_of", "15000")
+    page.click("#ask")
+    page.until(lambda: page.texts("#stores td")[2:4] == ["1970-01-01 00:00:10", "1970-01-01 00:00:20"])
+    page.find("#ask-key").clear()
+    page.find("#ask-as_of").clear()
+    page.write("#ask-from", "1970-01-01T00:00:00Z")
+    page.click("#ask")
+    page.until(lambda: "tea" in page.texts("#stores td"))
+    page.picture("windows")
+
+
+def _choose(page: Browser, store: str) -> None:
+    field = page.find("#store-name")
+    [option] = [each for each in field.find_elements(By.TAG_NAME, "option") if each.text == store]
+    option.click()
+    page.until(lambda: page.find("#ask-key").get_attribute("value") == "")
+
+
+def test_an_address_with_the_token_logs_in_and_keeps_none_of_it(page: Browser, world: World) -> None:
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.find("[data-id='topic:orders']")
+        assert page.driver.current_url == address(client)
+        page.driver.refresh()
+        page.find("[data-id='topic:orders']")
+        assert page.complaints() == []
+
+
+def test_a_rebalance_is_followed(page: Browser, world: World) -> None:
+    with ExitStack() as first, ExitStack() as second, Orders(world):
+        one, streams = first.enter_context(served(world, shop()))
+        page.open(f"{address(one)}#token={one.token}")
+        page.until(lambda: page.text("[data-title='0'] .live") == "4 tasks · 1 thread")
+
+        other, others = second.enter_context(served(world, shop()))
+        until(lambda: 0 < len(tasks_of(others)) < 8)
+        page.until(lambda: "2 instances" in page.text("[data-title='0'] .live"))
+        page.until(lambda: page.text("#state") == "RUNNING · 2 instances")
+        page.until(lambda: number(page.text(READ)) > 0)
+        assert str(other.host) in page.text("#overview")
+        page.picture("two-instances")
+
+        second.close()
+        page.until(lambda: page.text("[data-title='0'] .live") == "4 tasks · 1 thread")
+        page.until(lambda: number(page.text(READ)) > 0)
+        assert streams.state is State.RUNNING
+
+
+def test_when_the_instance_ends_the_page_names_another_one(page: Browser, world: World) -> None:
+    with ExitStack() as first, ExitStack() as second:
+        one, _ = first.enter_context(served(world, shop()))
+        other, _ = second.enter_context(served(world, shop()))
+        page.open(f"{address(one)}#token={one.token}")
+        page.until(lambda: page.text("#state") == "RUNNING · 2 instances")
+        first.close()
+        page.click("#notice a")
+        page.until(lambda: page.driver.current_url == address(other))
+        page.until(lambda: page.text("#state") == "RUNNING")
+
+
+def test_everything_is_reached_by_keyboard_and_dark_is_dark(page: Browser, world: World) -> None:
+    with served(world, shop()) as (client, _), Orders(world):
+        page.dark()
+        page.open(f"{address(client)}#token={client.token}")
+        card = page.find("[data-id='store:orders-per-customer']")
+        page.driver.execute_script("arguments[0].focus()", card)
+        card.send_keys(Keys.ENTER)
+        page.until(lambda: page.text(".selected .title") == "orders-per-customer")
+        assert card.get_attribute("aria-pressed") == "true"
+        page.until(lambda: number(page.text(READ)) > 0)
+        page.picture("dark")
+        page.find("#tab-overview").send_keys(Keys.ARROW_RIGHT)
+        page.find("#ask-key").send_keys("tea", Keys.ENTER)
+        page.until(lambda: page.texts("#stores td")[:1] == ["tea"])
+        page.picture("dark-store")
+        unnamed = page.driver.execute_script(
+            "return [...document.querySelectorAll('button, input, select')].filter((each) => "
+            "!each.textContent && !each.labels?.length && !each.ariaLabel).length"
+        )
+        assert unnamed == 0
+
+
+def test_a_page_that_nobody_sees_asks_nothing(page: Browser, world: World) -> None:
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.until(lambda: page.text("#state") == "RUNNING")
+        page.driver.execute_script("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+        page.driver.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
+        page.driver.execute_script(COUNTED)
+        page.driver.execute_async_script("setTimeout(arguments[0], 6000)")  # longer than the slowest poll
+        assert page.driver.execute_script("return window.polls") == 0
+        page.driver.execute_script("Object.defineProperty(document, 'hidden', {value: false, configurable: true});"
+                                   "document.dispatchEvent(new Event('visibilitychange'))")  # fmt: skip
+        page.until(lambda: page.driver.execute_script("return window.polls") > 0)
