@@ -66,7 +66,7 @@ class TaskFigures(msgspec.Struct, frozen=True):
     bytes_on_disk: int
 
 
-class StoreExtent(msgspec.Struct, frozen=True):
+class StoreFigures(msgspec.Struct, frozen=True):
     """A store of a task on disk: how many rows, and how many bytes are in use, as RocksDB estimates."""
 
     store: str
@@ -90,7 +90,7 @@ class InstanceActivity(msgspec.Struct, frozen=True):
     lags : list of PartitionLag
     restores : list of Restore
     tasks : list of TaskFigures
-    stores : list of StoreExtent
+    stores : list of StoreFigures
     ratios : dict of str to float
         By operator: which part of its thread's time it takes (with `metrics.recording.level=DEBUG`).
     failed_threads : int
@@ -105,7 +105,7 @@ class InstanceActivity(msgspec.Struct, frozen=True):
     lags: list[PartitionLag]
     restores: list[Restore]
     tasks: list[TaskFigures]
-    stores: list[StoreExtent]
+    stores: list[StoreFigures]
     ratios: dict[str, float]
     failed_threads: int
 
@@ -181,9 +181,9 @@ def _tasks(found: _ByName) -> list[TaskFigures]:
     return [TaskFigures(tags["task-id"], int(time), on_disk.get(tags["task-id"], 0)) for tags, time in times]
 
 
-def _sizes(found: _ByName) -> list[StoreExtent]:
+def _sizes(found: _ByName) -> list[StoreFigures]:
     rows, used = (
         {(tags["rocksdb-state-id"], tags["task-id"]): int(amount) for tags, amount in found.all(STATE, name)}
         for name in ("estimate-num-keys", "estimate-live-data-size")
     )
-    return [StoreExtent(*which, count, used.get(which, 0)) for which, count in sorted(rows.items())]
+    return [StoreFigures(*which, count, used.get(which, 0)) for which, count in sorted(rows.items())]
