@@ -6,8 +6,8 @@ import logging
 import shutil
 import tempfile
 from pathlib import Path
-from time import process_time
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,13 @@ def write(folder: Path, topic: str, keys: pa.Array, values: pa.Array, timestamps
             producer.send_batch(Batch(TopicPartition(topic, 0), offsets, *columns))
 
 
+class Spent(NamedTuple):
+    """Seconds that a run took: of CPU in all its threads, and by the clock."""
+
+    cpu: float
+    wall: float
+
+
 def rate(topology: Topology, log: Path, count: int, **settings: Any) -> float:
     """Records a second of CPU time of a whole application: it reads, keeps state, writes, commits.
 
@@ -46,6 +53,11 @@ def rate(topology: Topology, log: Path, count: int, **settings: Any) -> float:
     settings
         Of the configuration, with underscores.
     """
+    return count / spent(topology, log, **settings).cpu
+
+
+def spent(topology: Topology, log: Path, **settings: Any) -> Spent:
+    """What the same costs."""
     logging.getLogger("kstreams").setLevel(logging.ERROR)
     folder = Path(tempfile.mkdtemp(dir=log.parent))
     try:
@@ -53,8 +65,8 @@ def rate(topology: Topology, log: Path, count: int, **settings: Any) -> float:
         config = Config.of(
             {"log.dir": str(folder / "log"), "state.dir": str(folder / "state"), "application.id": "bench"}, **settings
         )
-        start = process_time()
+        cpu, wall = process_time(), perf_counter()
         run(topology, config, until_end=True)
-        return count / (process_time() - start)
+        return Spent(process_time() - cpu, perf_counter() - wall)
     finally:
         shutil.rmtree(folder)

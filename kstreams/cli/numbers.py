@@ -1,6 +1,8 @@
-"""`counted`: a number with what it counts."""
+"""Numbers with what they count, for people: `counted`, `size`."""
 
 from __future__ import annotations
+
+from math import log
 
 
 def counted(number: int, what: str) -> str:
@@ -12,3 +14,17 @@ def counted(number: int, what: str) -> str:
     ('1 record', '2,000 records')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def size(number: float) -> str:
+    """So many bytes.
+
+    Examples
+    --------
+    >>> size(0), size(2_500), size(5 * 1024**3)
+    ('0 B', '2.4 KiB', '5.0 GiB')
+    """
+    if number < 1024:
+        return f"{number:.0f} B"
+    power = min(int(log(number, 1024)), 3)
+    return f"{number / 1024**power:,.1f} {('KiB', 'MiB', 'GiB')[power - 1]}"

@@ -5,11 +5,22 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
+from kstreams.cli.numbers import counted, size
 from kstreams.clock import Clock, SystemClock
 
 LINE_EVERY_MS = 5_000
+
+
+class Extent(Protocol):
+    """How much a store holds, roughly."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 
 class Counts(Protocol):
@@ -23,6 +34,10 @@ class Counts(Protocol):
     def dropped(self) -> Mapping[tuple[str, str], int]: ...
     @property
     def lag(self) -> int: ...
+    @property
+    def stores(self) -> Mapping[str, Extent]: ...
+    @property
+    def stream_time(self) -> int: ...
 
 
 class ProgressLine:
@@ -54,11 +69,11 @@ class ProgressLine:
         self.shown_ms, self.shown_in = now_ms, progress.records_in
         state = _counts(progress), progress.lag
         if self.in_place or state != self.printed:
-            self._write(f"{state[0]}, {rate:,.0f}/s, lag {state[1]:,}")
+            self._write(f"{state[0]}, {rate:,.0f}/s, lag {state[1]:,}{_reached(progress)}")
         self.printed = state
 
     def finish(self) -> None:
-        """The closing line, and one for each operator and reason that dropped records; nothing if none was shown."""
+        """The closing line, and one for each reason that dropped records and each store; nothing if none was shown."""
         if self.seen is None:
             return
         seconds = (self.clock.now_ms() - self.start_ms) / 1000
@@ -66,6 +81,8 @@ class ProgressLine:
         self.in_place = False
         for (operator, reason), count in sorted(self.seen.dropped.items()):
             self._write(f"  {count:,} dropped by {operator}: {reason}")
+        for store, extent in sorted(self.seen.stores.items()):
+            self._write(f"  {store} holds about {counted(extent.rows, 'row')}, {size(extent.bytes)}")
 
     def _write(self, text: str) -> None:
         try:
@@ -73,6 +90,13 @@ class ProgressLine:
             self.stream.flush()
         except OSError:  # nobody reads it any more: no reason to stop the application
             self.in_place, self.stream = False, io.StringIO()
+
+
+def _reached(progress: Counts) -> str:
+    """How far the slowest task is in time."""
+    if progress.stream_time < 0:
+        return ""
+    return f", at {datetime.fromtimestamp(progress.stream_time / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _counts(progress: Counts) -> str:

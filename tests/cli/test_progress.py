@@ -10,11 +10,18 @@ import pytest
 from kstreams.cli.progress import LINE_EVERY_MS, ProgressLine
 
 
+class Extent(NamedTuple):
+    rows: int
+    bytes: int
+
+
 class Counts(NamedTuple):
     records_in: int
     lag: int = 0
     records_out: dict[str, int] = {}
     dropped: dict[tuple[str, str], int] = {}
+    stores: dict[str, Extent] = {}
+    stream_time: int = -1
 
 
 class HandClock:
@@ -60,3 +67,17 @@ def test_a_pipe_that_nobody_reads_stops_nothing():
     clock.now = LINE_EVERY_MS
     progress.show(Counts(1))
     progress.finish()
+
+
+def test_it_says_how_far_time_is(line):
+    assert line(Counts(1, stream_time=1_700_000_000_000))[-1].endswith(", lag 0, at 2023-11-14 22:13:20")
+
+
+def test_the_last_lines_say_what_was_dropped_and_what_stores_hold(line):
+    line(Counts(3, dropped={("COUNT", "late"): 1}, stores={"counts": Extent(1_000, 2_500), "none": Extent(1, 0)}))
+    line.progress.finish()
+    assert line()[-3:] == [
+        "  1 dropped by COUNT: late",
+        "  counts holds about 1,000 rows, 2.4 KiB",
+        "  none holds about 1 row, 0 B",
+    ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import UnknownTopicError
 from kstreams.log.api import Admin
+from kstreams.runtime.native.metrics.task_sensors import StoreExtent
+from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 
@@ -36,6 +38,10 @@ class Progress:
         How often the stores of a task were found damaged and were rebuilt from their changelogs.
     reassigned : int
         How often a task was given to this process that it had had before.
+    stores : mapping of str to StoreExtent
+        By store: how much it holds in the tasks of this process together, as of their last commits.
+    stream_time : int
+        The lowest stream time (ms) of the tasks that have one; else -1.
     """
 
     records_in: int
@@ -47,6 +53,8 @@ class Progress:
     stalls: int
     rebuilt: int = 0
     reassigned: int = 0
+    stores: Mapping[str, StoreExtent] = field(default_factory=dict)
+    stream_time: int = -1
 
 
 def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
@@ -62,6 +70,8 @@ def with_former(now: Progress, former: Iterable[Progress]) -> Progress:
             now.stalls + before.stalls,
             now.rebuilt,
             now.reassigned,
+            now.stores,
+            now.stream_time,
         )
     return now
 
@@ -85,7 +95,17 @@ def progress_of(threads: Iterable[StreamThread], admin: Admin | None, restored: 
         restored,
         sum(thread.stall_detector.stalls for thread in threads),
         rebuilt,
+        stores=_stores(tasks),
+        stream_time=min((task.task.stream_time for task in tasks if task.task.stream_time >= 0), default=-1),
     )
+
+
+def _stores(tasks: Iterable[ActiveTask]) -> dict[str, StoreExtent]:
+    found: dict[str, StoreExtent] = {}
+    for store, extent in (item for task in tasks for item in task.sensors.extents.items()):
+        known = found.get(store, StoreExtent(0, 0))
+        found[store] = StoreExtent(known.rows + extent.rows, known.bytes + extent.bytes)
+    return found
 
 
 def _lag(positions: Mapping[TopicPartition, int], admin: Admin) -> int:

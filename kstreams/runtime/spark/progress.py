@@ -27,6 +27,8 @@ class SparkProgress:
         Records that exist and are not processed yet.
     stores : mapping of str to StoreSize
         By store: how much it holds in all tasks together.
+    stream_time : int
+        The lowest stream time (ms) of the tasks that have one, which stands in for a watermark; else -1.
     """
 
     records_in: int = 0
@@ -35,6 +37,7 @@ class SparkProgress:
     commits: int = 0
     lag: int = 0
     stores: dict[str, StoreSize] = field(default_factory=dict)
+    stream_time: int = -1
 
 
 OnProgress = Callable[[SparkProgress], None]

@@ -212,6 +212,7 @@ class SparkRunner:
     def _done(self, reports: list[TaskReport]) -> None:
         """A step of tasks is done: Spark is told of it too."""
         self.progress.stores = self.sensors.of_stores()
+        self.progress.stream_time = min(self.sensors.stream_times.values(), default=-1)
         self._count(reports)
         self._watch.done(reports, self.progress)
 

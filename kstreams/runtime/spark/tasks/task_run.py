@@ -214,7 +214,15 @@ class _Run:
 
 
 def _sizes(state: TaskState, changes: Mapping[str, Changes]) -> dict[str, StoreSize]:
-    return {name: StoreSize(*state.estimated_size(name), len(changes.get(name, ()))) for name in state.stores}
+    return {name: _size(*state.estimated_size(name), changes.get(name)) for name in state.stores}
+
+
+def _size(rows: int, num_bytes: int, changed: Changes | None) -> StoreSize:
+    """What is on disk does not have the changes yet, of which some may be new rows."""
+    if changed is None:
+        return StoreSize(rows, num_bytes, 0)
+    put = len(changed) - changed.values.null_count
+    return StoreSize(max(rows, put), num_bytes, len(changed))
 
 
 def _global_stores(program: Program, step: Step) -> dict[str, StateStore]:

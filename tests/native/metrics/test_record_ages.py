@@ -1,0 +1,30 @@
+"""Ages of records: extremes are exact, means nearly; also of times that no sum of 64 bits can hold."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pyarrow as pa
+import pytest
+
+from kstreams.runtime.metrics.activity import SampleWindows
+from kstreams.runtime.native.metrics.record_ages import RecordAges
+
+
+@pytest.mark.parametrize("times", [[5, 1, 9], [2**62, 2**62 + 4_096], [-3, 2**61, 2**61, 2**61, 2**61]])
+def test_ages_are_those_of_all_records(times: list[int]) -> None:
+    ages = RecordAges(SampleWindows(30, 2))
+    ages.seen("in", pa.array(times, pa.int64()), now_ms=10)
+    found, now = ages.by_topic["in"], monotonic()
+    assert (found.lowest(now), found.highest(now)) == (10 - max(times), 10 - min(times))
+    assert found.average(now) == pytest.approx(10 - sum(times) / len(times))
+    assert ages.last_ms["in"] == times[-1]
+
+
+def test_extremes_are_those_of_all_records_and_the_mean_is_near() -> None:
+    ages = RecordAges(SampleWindows(30, 2))
+    times = [*range(25_000), 10**6, *range(25_000)]
+    ages.seen("in", pa.array(times, pa.int64()), now_ms=10**6)
+    found, now = ages.by_topic["in"], monotonic()
+    assert (found.lowest(now), found.highest(now)) == (0, 10**6)
+    assert found.average(now) == pytest.approx(10**6 - 12_500, rel=0.01)
