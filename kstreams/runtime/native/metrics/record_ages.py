@@ -9,11 +9,14 @@ import pyarrow as pa
 from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.metrics.samples import Samples
 
-_SUMMED = 1_000  # of more rows at once, evenly spaced ones give the mean: it is to cost next to nothing
+_LOOKED_AT = 1_000
+"""Of more records at once, as many evenly spaced ones stand for all: it is to cost next to nothing."""
 
 
 class RecordAges:
     """The ages of the records of each topic that a task reads, or writes; and the time of the last one.
+
+    They are those of all records where no more than 1,000 come at once, else of evenly spaced ones.
 
     Examples
     --------
@@ -35,8 +38,8 @@ class RecordAges:
         """Records of a topic are processed or written now."""
         if topic not in self.by_topic:
             self.by_topic[topic] = self._windows.samples()
-        times = timestamps.to_numpy()
+        times, count = timestamps.to_numpy(), len(timestamps)
         self.last_ms[topic] = int(times[-1])
-        count, first, last = len(times), int(times.min()), int(times.max())
-        mean = float(times[:: count // _SUMMED + 1].mean())
-        self.by_topic[topic].record_many(count, count * (now_ms - mean), now_ms - last, now_ms - first, monotonic())
+        times = times[:: count // _LOOKED_AT + 1]
+        total, extremes = count * (now_ms - float(times.mean())), (now_ms - int(times.max()), now_ms - int(times.min()))
+        self.by_topic[topic].record_many(count, total, *extremes, monotonic())
