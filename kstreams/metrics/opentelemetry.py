@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from time import monotonic
+from typing import TypeAlias
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from kstreams.metrics.measured import MeasuredApplication
 from kstreams.metrics.names import exported_name, labels_of
 from kstreams.runtime.metrics.catalogue import TEMPLATES, MetricKind, MetricName
+
+Measurement: TypeAlias = tuple[MetricName, float | str]
 
 _FRESH_S = 0.5  # one collection asks every instrument
 
@@ -51,12 +54,15 @@ class _Latest:
 
     def __init__(self, application: MeasuredApplication) -> None:
         self._application, self._until = application, 0.0
-        self._found: Mapping[MetricName, float | str] = {}
+        self._found: dict[tuple[str, str], list[Measurement]] = {}
 
-    def of(self, group: str, name: str) -> Iterator[tuple[MetricName, float | str]]:
+    def of(self, group: str, name: str) -> list[Measurement]:
         if monotonic() > self._until:
-            self._found, self._until = self._application.metrics(), monotonic() + _FRESH_S
-        return ((metric, value) for metric, value in self._found.items() if metric[:2] == (group, name))
+            found: dict[tuple[str, str], list[Measurement]] = {}
+            for metric, value in self._application.metrics().items():
+                found.setdefault((metric.group, metric.name), []).append((metric, value))
+            self._found, self._until = found, monotonic() + _FRESH_S
+        return self._found.get((group, name), [])
 
 
 def _callback(latest: _Latest, group: str, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -131,16 +131,15 @@ class Client:
             if not threads:
                 self._end()
 
-    def progress(self) -> Progress:
-        """Counters since the start, and the lag; after the end, as they were then."""
+    def progress(self, *, with_lag: bool = True) -> Progress:
+        """Counters since the start, and the lag, for which the home of topics is asked; after the end, as then."""
         with self._change:
-            if self._final_progress is not None:
-                return self._final_progress
-            return self._count()
+            return self._final_progress or self._count(with_lag)
 
-    def _count(self) -> Progress:
+    def _count(self, with_lag: bool = True) -> Progress:
         job, restored = self.job, sum(restore.restored for restore in self.restores.values())
-        now = progress_of(self.threads, job.admin, restored, job.rebuilds.count) if job else progress_of([], None)
+        asked = job.admin if job and with_lag else None
+        now = progress_of(self.threads, asked, restored, job.rebuilds.count) if job else progress_of([], None)
         reassigned = job.handovers.again if job else 0
         return with_former(dataclasses.replace(now, reassigned=reassigned), self._former)
 

@@ -56,7 +56,7 @@ def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
 
 
 def _of_client(client: Client, application_id: str, threads: Iterable[StreamThread]) -> Found:
-    progress = client.progress()
+    progress = client.progress(with_lag=False)
     yield MetricName(CLIENT, "version"), version(PACKAGE)
     yield MetricName(CLIENT, "application-id"), application_id
     yield MetricName(CLIENT, "state"), client.life.state.value

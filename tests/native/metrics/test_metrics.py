@@ -207,6 +207,18 @@ def test_opentelemetry_reads_the_same_values(streams: KafkaStreams) -> None:
     assert len(found) == len(TEMPLATES)
 
 
+def test_a_scrape_asks_the_home_of_topics_once(streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, asked = streams._client.job, list[Any]()
+    assert job is not None
+    ask = job.admin.end_offsets
+    monkeypatch.setattr(job.admin, "end_offsets", lambda sources: asked.append(sources) or ask(sources), raising=False)
+    registry = CollectorRegistry()
+    registry.register(PrometheusCollector(streams))
+    asked.clear()
+    generate_latest(registry)
+    assert [len(sources) for sources in asked] == [1]
+
+
 def test_counters_never_go_back_while_threads_record(world: World) -> None:
     world.create("in", 2)
     builder = ks.StreamsBuilder()
