@@ -21,9 +21,9 @@ import uvicorn
 
 import kstreams as ks
 from benchmarks.http_client import Answered, Load, another_process
-from benchmarks.queries import KEYS, feed, fill, processed, topology, wait
+from benchmarks.queries import KEYS, feed, fill, processed, topology, wait, wait_for_all
 from kstreams.config import Config
-from kstreams.runtime.native.lifecycle import State
+from kstreams.garbage_collection import infrequent_garbage_collection
 from kstreams.server import Server
 
 SECONDS, QUIET_S = 4.0, 1.0
@@ -37,7 +37,11 @@ _TOGETHER = [
 
 def run() -> dict[str, float]:
     """Look-ups a second and their times, and which part of its rate a busy thread keeps."""
-    with another_process() as ask, tempfile.TemporaryDirectory(prefix="kstreams-http-") as folder:
+    with (
+        infrequent_garbage_collection(),
+        another_process() as ask,
+        tempfile.TemporaryDirectory(prefix="kstreams-http-") as folder,
+    ):
         with _bare() as address:
             before, load = process_time(), Load(address, requests("a" * 43), 16, SECONDS)
             alone = ask(load).result()
@@ -45,10 +49,11 @@ def run() -> dict[str, float]:
             figures["uvicorn alone, CPU of an answer (us)"] = _each_us(before, alone)
         fill(Path(folder) / "log")
         settings = {"application.id": "queries", "log.dir": f"{folder}/log", "state.dir": f"{folder}/state"}
+        settings["commit.interval.ms"] = "100"  # what is committed is behind by as much
         server, tokens = Server("127.0.0.1:0", Config.of(settings)), list[str]()
         with ks.KafkaStreams(topology(), server.config) as streams, server.serving(streams, tokens.append):
             streams.start()
-            wait(lambda: streams.state is State.RUNNING and processed(streams) >= KEYS)
+            wait_for_all(streams)
             sleep(QUIET_S)
 
             def asked(connections: int, rate: float | None = None, targets: list[str] = _TARGETS) -> Future[Answered]:

@@ -39,8 +39,7 @@ def run() -> dict[str, float]:
         settings = {"application.id": "queries", "log.dir": f"{folder}/log", "state.dir": f"{folder}/state"}
         with ks.KafkaStreams(topology(), settings) as streams:
             streams.start()
-            wait(lambda: streams.state is State.RUNNING and processed(streams) >= KEYS)
-            sleep(1)
+            wait_for_all(streams)
             figures = _idle(streams)
             feed(Path(folder) / "log")
             return figures | _busy(streams)
@@ -114,6 +113,12 @@ def _took(call: Callable[[Any], Any], argument: Any) -> float:
 
 def _keys(count: int) -> list[str]:
     return random.Random(7).choices(_SOME, k=count)
+
+
+def wait_for_all(streams: KafkaStreams) -> None:
+    """Wait until all rows are committed."""
+    wait(lambda: streams.state is State.RUNNING and processed(streams) >= KEYS)
+    wait(lambda: streams.store("rows", isolation="read_committed").get(f"k{KEYS - 1:07}") is not None)
 
 
 def processed(streams: KafkaStreams) -> int:

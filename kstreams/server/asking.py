@@ -12,18 +12,19 @@ from kstreams.errors import StateError
 from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.limits import Limits
-from kstreams.server.page import Page
+from kstreams.server.page import EntryCount, Page
 from kstreams.server.peers import Peers
 from kstreams.server.question import Cursor, Question
 from kstreams.server.readings import READINGS, CountQuery, Identity, Row, RowsQuery, identity
 from kstreams.server.refusal import Refusal, moving
-from kstreams.server.work import Work
+from kstreams.server.work import OneAtATime, Work
 from kstreams.state.api import StoreBuilder
 from kstreams.state.queries import FailureReason, QueryResult, StateQuery
 from kstreams.state.read_only_store import Position
 
 logger = logging.getLogger(__name__)
 
+_OF_ONE_KEY = frozenset({"key", "limit"})  # parameters that change nothing of its answer
 _ISOLATION_NAMES = {"read_committed": "committed", "read_uncommitted": "current"}
 
 
@@ -52,6 +53,7 @@ class Asking:
         self.address, self.instance = HostInfo.of(address), address or "this process"
         # Apart, so that instances that wait for each other have threads left to answer.
         self.work, self._waits = Work(limits.concurrency), Work(limits.concurrency)
+        self._scans = OneAtATime(self.work, lambda: streams.is_busy)
 
     def close(self) -> None:
         """Answer no more."""
@@ -61,7 +63,9 @@ class Asking:
     def at_once(self, question: Question) -> Page | None:
         """The page of a key, where that needs neither a wait nor another instance."""
         key = question.asked.key
-        return None if key is None or question.given else self.key_at_once(question.store, key)
+        return (
+            None if key is None or not question.given.keys() <= _OF_ONE_KEY else self.key_at_once(question.store, key)
+        )
 
     def key_at_once(self, store: StoreBuilder, key: Any) -> Page | None:
         """The same for a key of a store, asked for without parameters."""
@@ -104,7 +108,7 @@ class Asking:
         Refusal
             When a partition gives none now, or there is no such.
         """
-        holders = await self._holders(question)
+        holders = self._holders(question)
         if question.asked.key is not None:
             return await self._of_key(question, holders)
         return await self._scan(question, holders)
@@ -120,19 +124,46 @@ class Asking:
                 found.position[source] = min(offset, found.position.get(source, offset))
         return found
 
-    async def count(self, question: Question) -> dict[str, object]:
-        """Roughly how many entries the partitions of a store have that are in this process."""
-        holders = await self._holders(question)
-        here = {number: each for number, each in holders.items() if self._host(question, each) is None}
-        found = [await self.work.do(partial(self._local, question, CountQuery(), n), question.seconds) for n in here]
-        position = {source: offset for each in found for source, offset in position_text(each.position).items()}
-        return {"count": sum(each.value for each in found), "partitions": list(here), "position": position}
+    async def count(self, question: Question) -> EntryCount:
+        """How many entries a store has; of all its partitions, which are asked at once.
 
-    async def _holders(self, question: Question) -> dict[int, PartitionHolders]:
+        Raises
+        ------
+        Refusal
+            When a partition gives no answer now, or the store does not know how many it has.
+        """
+        holders = self._holders(question)
+        found = await asyncio.gather(*(self._counted(question, number, each) for number, each in holders.items()))
+        instances = {number: name for each in found for number, name in each.instances.items()}
+        position = {source: offset for each in found for source, offset in each.position.items()}
+        return EntryCount(
+            sum(each.count for each in found), any(each.is_estimate for each in found), instances, position
+        )
+
+    async def _counted(self, question: Question, number: int, holders: PartitionHolders) -> EntryCount:
+        host = self._host(question, holders)
+        if host is not None:
+            asked = host, question.path, question.of_partition_alone(number), question.seconds, EntryCount
+            return await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
+        here = await self.work.do(partial(self._local, question, CountQuery(), number), question.seconds)
+        is_estimate = question.store.store == "rocksdb"
+        return EntryCount(here.value, is_estimate, {str(number): self.instance}, position_text(here.position))
+
+    def holders(self, store: str) -> dict[int, PartitionHolders]:
+        """Who has each partition of a store.
+
+        Raises
+        ------
+        Refusal
+            While the application does not run.
+        """
         try:
-            found = await self.work.do(lambda: self.streams.holders(question.store.name), question.seconds)
+            return self.streams.holders(store)
         except StateError as error:
-            raise _not_now(question.store.name, error) from None
+            raise _not_now(store, error) from None
+
+    def _holders(self, question: Question) -> dict[int, PartitionHolders]:
+        found = self.holders(question.store.name)
         if question.partition is None:
             return found
         if question.partition not in found:
@@ -182,9 +213,11 @@ class Asking:
     ) -> PartitionRows:
         host = self._host(question, holders)
         if host is None:
-            return await self.work.do(partial(self._local_rows, question, number, after, most), question.seconds)
-        asked = host, question.path, question.of_partition(number, after, most), question.seconds
-        page = await self._waits.do(partial(self._peers.page, *asked), question.seconds)
+            find = partial(self._local_rows, question, number, after, most)
+            ask = self.work.do if question.asked.key is not None else self._scans.do
+            return await ask(find, question.seconds)
+        asked = host, question.path, question.of_partition(number, after, most), question.seconds, Page
+        page = await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
         return PartitionRows(
             page.rows, page.position, page.instances.get(str(number), str(host)), page.next is not None
         )

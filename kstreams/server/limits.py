@@ -32,7 +32,7 @@ class Limits:
     write_s : float
         For how long an event or a part of an answer waits for its reader, who is then cut off.
     look_s : float
-        Time between two looks at what is watched.
+        Shortest time between two looks at what is watched: after a commit here, or where another instance commits.
     """
 
     concurrency: int = 16

@@ -37,6 +37,24 @@ class Page(msgspec.Struct):
     next: str | None = None
 
 
+class EntryCount(msgspec.Struct):
+    """How many entries a store has.
+
+    Parameters
+    ----------
+    count : int
+    is_estimate : bool
+        Whether it is roughly so many: RocksDB counts each change of a key until it merges them.
+    instances, position
+        As of a `Page`.
+    """
+
+    count: int
+    is_estimate: bool
+    instances: dict[str, str]
+    position: dict[str, int]
+
+
 def as_response(page: Page, request: Request) -> Response:
     """The form that the request accepts."""
     if ARROW in dict(request.scope["headers"]).get(b"accept", b"").decode("latin-1"):

@@ -8,14 +8,15 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from kstreams.runtime.native.stores.metadata import HostInfo
-from kstreams.server.page import Page
 from kstreams.server.refusal import Refusal, moving
 
+Kind = TypeVar("Kind")
 logger = logging.getLogger(__name__)
 
 
@@ -33,8 +34,10 @@ class Peers:
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "*/*"}
         self._tls = None if certificate is None else _trusting(certificate)
 
-    def page(self, host: HostInfo, path: str, parameters: Mapping[str, str], seconds: float) -> Page:
-        """Rows that another instance has.
+    def answer(
+        self, host: HostInfo, path: str, parameters: Mapping[str, str], seconds: float, kind: type[Kind]
+    ) -> Kind:
+        """What another instance answers, as an object of this kind.
 
         Raises
         ------
@@ -50,7 +53,7 @@ class Peers:
         if status != 200:
             logger.info("%s refuses %s: %s", host, path, body[:200])
             raise Refusal(410, "the page before ended in a row that is gone") if status == 410 else moving()
-        return msgspec.json.decode(body, type=Page)
+        return msgspec.json.decode(body, type=kind)
 
     def body(self, host: HostInfo, target: str, seconds: float) -> bytes:
         """What another instance answers for itself alone.

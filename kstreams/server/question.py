@@ -120,6 +120,10 @@ class Question(msgspec.Struct, frozen=True):
         own = {"partition": str(number), "limit": str(most), "local": "true", **cursor}
         return {**{name: text for name, text in self.given.items() if name != "cursor"}, **own}
 
+    def of_partition_alone(self, number: int) -> dict[str, str]:
+        """The parameters with which another instance is asked about one of its partitions, where there are no rows."""
+        return {**self.given, "partition": str(number), "local": "true"}
+
     def of_key(self, text: str) -> Question:
         """The same of a key, as it stands in an address."""
         key = _key(self.store, text)

@@ -47,7 +47,7 @@ class StoreRoutes:
             Endpoint(
                 f"{store}/rows", "The rows of a range, a prefix, a time, or all, in pages.", self.rows, rows, both
             ),
-            Endpoint(f"{store}/count", "Roughly how many entries are in this instance.", self.count, HOW),
+            Endpoint(f"{store}/count", "How many entries there are, or roughly so many.", self.count, HOW),
             Endpoint(f"{store}/watch", "Rows as they change with commits.", self.watch, watched, (EVENTS,)),
         )
         return tuple(dataclasses.replace(each, is_of_stores=True) for each in found)
@@ -61,7 +61,7 @@ class StoreRoutes:
     async def store(self, request: Request) -> Response:
         """One of them."""
         store = self._questions.store(request)
-        holders = await self._asking.work.do(lambda: self._asking.streams.holders(store.name), 1.0)
+        holders = self._asking.holders(store.name)
         places = [
             {"partition": number, "active": _text(each.active), "standbys": [str(host) for host in each.standbys]}
             for number, each in holders.items()
@@ -82,7 +82,8 @@ class StoreRoutes:
 
     async def count(self, request: Request) -> Response:
         """A number."""
-        return _json({**await self._asking.count(self._questions.of(request)), "instance": self._asking.instance})
+        count = await self._asking.count(self._questions.of(request))
+        return Response(msgspec.json.encode(count), media_type=JSON)
 
     async def watch(self, request: Request) -> Response:
         """Events, of no more rows than a page has."""
@@ -94,7 +95,7 @@ class StoreRoutes:
             question = replace(question, limit=limits.page_rows)
         self._watches += 1
         try:
-            first = await self._asking.page(question)
+            first = self._asking.at_once(question) or await self._asking.page(question)
             if first.next is not None:
                 raise Refusal(400, f"more than {question.limit} rows are watched: name a key or a shorter range")
         except BaseException:

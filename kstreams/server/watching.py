@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,10 +23,11 @@ from kstreams.server.refusal import Refusal
 logger = logging.getLogger(__name__)
 
 EVENTS = "text/event-stream"
+_LONGEST_S = 2.0  # without a commit, after which it is looked whether there is an answer still
 
 
 class Watch(Response):
-    """Looks again and again, and sends what differs: `row` for a new or changed row, `gone` for one that is no more.
+    """Looks after each commit, and sends what differs: `row` for a new or changed row, `gone` for one that is no more.
 
     Nothing is kept for a reader but the rows that it has: what changes while it reads slowly comes as one change, and
     one that does not take an event in time is cut off.
@@ -64,18 +67,26 @@ class Watch(Response):
             self._on_end()
 
     async def _send_all(self, send: Send, limits: Limits) -> None:
-        page: Page | None = self._first
+        loop, woken, name = asyncio.get_running_loop(), asyncio.Event(), self._question.store.name
+        await self._tell(self._first, send, limits)
         while not self._has_left:  # Python 3.11 can lose a cancellation in `wait_for`
-            if page is not None and (events := self.events(page)):
-                message = {"type": "http.response.body", "body": events, "more_body": True}
-                await asyncio.wait_for(send(message), limits.write_s)
-            await asyncio.sleep(limits.look_s)
-            page = await self._look()
+            woken.clear()
+            looked = loop.time()
+            with self._asking.streams.woken(name, partial(_wake, loop, woken)) as is_whole:
+                await self._tell(await self._look(), send, limits)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(woken.wait(), _LONGEST_S if is_whole else limits.look_s)
+            await asyncio.sleep(looked + limits.look_s - loop.time())
+
+    async def _tell(self, page: Page | None, send: Send, limits: Limits) -> None:
+        if page is not None and (events := self.events(page)):
+            message = {"type": "http.response.body", "body": events, "more_body": True}
+            await asyncio.wait_for(send(message), limits.write_s)
 
     async def _look(self) -> Page | None:
         """The rows now; None while nobody has them."""
         try:
-            return await self._asking.page(self._question)
+            return self._asking.at_once(self._question) or await self._asking.page(self._question)
         except Refusal as refusal:
             logger.debug("a watch of %s goes on later: %s", self._question.store.name, refusal)
             return None
@@ -100,3 +111,9 @@ async def _left(receive: Receive) -> None:
     """Wait until the reader has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _wake(loop: asyncio.AbstractEventLoop, woken: asyncio.Event) -> None:
+    """For the thread that commits, which the end of the loop is not to end."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(woken.set)

@@ -1,15 +1,21 @@
-"""`Work`: questions that threads answer, so many at a time and each within its deadline."""
+"""`Work`: questions that threads answer, so many at a time and each within its deadline; scans in single file."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import thread_time
 from typing import TypeVar
 
 from kstreams.server.refusal import Refusal
 
 Result = TypeVar("Result")
+_RESTS, _LONGEST_REST_S = (
+    5,
+    0.2,
+)  # all scans together take at most a sixth of the time, and their JSON about as much less
 
 
 class Work:
@@ -51,6 +57,50 @@ class Work:
 
     def _free(self) -> None:
         self._busy -= 1
+
+
+class OneAtATime:
+    """Lets one long question after the other be answered, with rests in between while the application is busy.
+
+    Several at once would leave the stream threads little of the interpreter, however long each of them rests.
+
+    Parameters
+    ----------
+    work : Work
+    is_busy : callable
+    """
+
+    def __init__(self, work: Work, is_busy: Callable[[], bool]) -> None:
+        self._work, self._is_busy = work, is_busy
+        self._turn = asyncio.Lock()
+
+    async def do(self, question: Callable[[], Result], seconds: float) -> Result:
+        """As `Work.do`; the time until its turn counts.
+
+        Raises
+        ------
+        Refusal
+            When it takes longer than so many seconds.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        try:
+            await asyncio.wait_for(self._turn.acquire(), seconds)
+        except TimeoutError:
+            raise Refusal(503, "too much is read at a time: ask again", retry_after_s=1) from None
+        took_s = 0.0
+        try:
+            found, took_s = await self._work.do(partial(_timed, question), max(until - loop.time(), 0.001))
+        finally:
+            rest_s = min(_LONGEST_REST_S, took_s * _RESTS) if self._is_busy() else 0.0
+            loop.call_later(rest_s, self._turn.release)
+        return found
+
+
+def _timed(question: Callable[[], Result]) -> tuple[Result, float]:
+    """What a function returns, and the seconds of CPU time that it took."""
+    start = thread_time()
+    return question(), thread_time() - start
 
 
 def _unless_closed(loop: asyncio.AbstractEventLoop, then: Callable[[], None]) -> None:

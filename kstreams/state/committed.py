@@ -91,6 +91,8 @@ class CommittedViews:
     ----------
     rest : callable
         Called between parts of a scan with the seconds of CPU time of a part: the place to let the task work.
+    wakes : set of callable
+        Called, by who writes, when there is something new to be read, or nothing any more.
     """
 
     def __init__(self, builders: Sequence[StoreBuilder], families: Mapping[str, ViewableFamily]) -> None:
@@ -103,6 +105,7 @@ class CommittedViews:
         self._read: list[CommittedView] = []
         self._closed = ""
         self.rest: Callable[[float], None] = _go_on
+        self.wakes = set[Callable[[], None]]()
 
     def __contains__(self, store: str) -> bool:
         return store in self._builders
@@ -124,6 +127,7 @@ class CommittedViews:
             self._position = self._position if position is None else dict(position)
             with self._known:
                 self._retire()
+        self._wake()
 
     def acquire(self) -> CommittedView:
         """The view of the last commit, to be given back by `give_back`.
@@ -185,6 +189,11 @@ class CommittedViews:
             self._retire()
             for view in self._read:
                 view.release()
+        self._wake()
+
+    def _wake(self) -> None:
+        for wake in tuple(self.wakes):
+            wake()
 
     def _lend(self, view: CommittedView) -> CommittedView:
         if not view.readers:

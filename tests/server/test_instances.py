@@ -71,6 +71,16 @@ def test_any_instance_answers_for_any_key_and_for_ranges(pair: Pair) -> None:
         assert set.union(*helpers) == addresses
 
 
+def test_the_entries_of_all_instances_are_counted(pair: Pair) -> None:
+    for client, _ in pair:
+        count = client.ask(f"{COUNTS}/count").json()
+        assert set(count["instances"].values()) == {str(each.host) for each, _ in pair}
+        assert sorted(count["instances"]) == ["0", "1", "2", "3"]
+        assert (count["count"] >= 20, count["is_estimate"]) == (True, True)
+        parts = [client.ask(f"{COUNTS}/count?partition={number}").json()["count"] for number in range(4)]
+        assert sum(parts) == count["count"]
+
+
 def test_pages_go_on_from_instance_to_instance(pair: Pair) -> None:
     for client, _ in pair:
         keys, cursor = [], ""

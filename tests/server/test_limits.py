@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,26 @@ def test_a_key_and_a_prefix_are_watched_as_they_change(world: World) -> None:
             world.write("in", [("b", None, 3)])
             name, row = next(of_prefix)
             assert (name, row["key"]) == ("gone", "b")
+
+
+def test_a_watch_is_woken_by_commits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kstreams.server.watching._LONGEST_S", 3_600.0)
+    with served(world, last_values()) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
+        with watching(client, "/v1/stores/last/watch?key=a") as events:
+            assert next(events)[1]["value"] == "1"
+            for number in range(2, 12):
+                world.write("in", [("a", str(number), number)])
+                assert next(events)[1]["value"] == str(number)
+
+
+def test_scans_take_their_turns(world: World) -> None:
+    """One reads at a time, so that they take one place of those who answer; and each has its turn."""
+    with served(world, last_values(), Limits(concurrency=2)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
+        with ThreadPoolExecutor(16) as askers:
+            answers = list(askers.map(lambda _: client.ask("/v1/stores/last/rows"), range(64)))
+        assert {answer.status for answer in answers} == {200}
 
 
 def test_watches_are_counted_and_give_their_place_back(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, overload
 
 import pyarrow as pa
@@ -207,6 +208,27 @@ class AskedStores:
             When stores have been closed since.
         """
         return self._at_once.ask(store, key, question) if self.state is State.RUNNING else None
+
+    def woken(self, store: str, wake: Callable[[], None]) -> AbstractContextManager[bool]:
+        """Inside, be woken after each commit of a partition of a store that is here, and when one goes.
+
+        Parameters
+        ----------
+        store : str
+        wake : callable
+            Called by the thread that commits, which waits for it.
+
+        Returns
+        -------
+        context manager of bool
+            Whether all partitions are here, so that nothing of the store changes unnoticed.
+        """
+        return self._at_once.woken(store, wake)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a stream thread has records to process."""
+        return any(thread.is_busy for thread in self._client.threads)
 
     def _local_stores(self, *, stale: bool) -> LocalStores:
         job, manager, is_moving = self._client.job, self._client.manager, self.state is State.REBALANCING

@@ -5,7 +5,8 @@ Which partitions are here is remembered as long as the tasks of the process and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from kstreams.murmur2 import partition_of
@@ -73,6 +74,18 @@ class LookUpsAtOnce:
             if found[number].value is not None:
                 break
         return found
+
+    @contextmanager
+    def woken(self, store: str, wake: Callable[[], None]) -> Iterator[bool]:
+        """See `AskedStores.woken`."""
+        here = self._here(store)
+        for views in here.partitions.values():
+            views.wakes.add(wake)
+        try:
+            yield len(here.partitions) == here.of
+        finally:
+            for views in here.partitions.values():
+                views.wakes.discard(wake)
 
     def _here(self, store: str) -> _Here:
         client, before = self._client, self._remembered
