@@ -15,6 +15,7 @@ import kstreams as ks
 from tests.native.world import World
 from tests.page.browser import CHROMIUM, DRIVER, Browser, browser
 
+DAY = 86_400_000
 ITEMS = ("tea", "coffee", "milk", "bread")
 
 
@@ -25,7 +26,9 @@ def shop() -> ks.Topology:
     paid = orders.filter(lambda customer, order: order["amount"] > 5)
     per_customer = paid.group_by_key().count(ks.Materialized("orders-per-customer", queryable=True))
     per_customer.to_stream().to("order-counts", value=int)
-    per_item = paid.group_by(lambda customer, order: order["item"], key=str).windowed_by(ks.TimeWindows(size=10_000))
+    per_item = paid.group_by(lambda customer, order: order["item"], key=str).windowed_by(
+        ks.TimeWindows(size=10_000, grace=DAY)
+    )
     per_item.count(ks.Materialized("items-by-time", retention=10**9, queryable=True))
     paid.join(customers, lambda order, name: {**order, "name": name}, value=dict).to("named-orders")
     return builder.build()
@@ -37,12 +40,14 @@ class Orders:
     def __init__(self, world: World) -> None:
         self._world, self._stop = world, threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._last = -1
 
     def _run(self) -> None:
         with self._world.log() as log, log.producer() as producer:
             for number in count():
                 order: dict[str, Any] = {"item": ITEMS[number % 4], "amount": number % 40}
                 producer.send("orders", f"c{number % 50}".encode(), msgspec.json.encode(order), timestamp=number * 10)
+                self._last = number
                 if number % 40 == 0:
                     producer.flush()
                     if self._stop.wait(0.05):
@@ -59,6 +64,10 @@ class Orders:
         """Write no more."""
         self._stop.set()
         self._thread.join()
+
+    def paid_by(self, customer: int) -> int:
+        """How many orders of a customer were written that cost more than 5."""
+        return sum(number % 50 == customer and number % 40 > 5 for number in range(self._last + 1))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from kstreams.cli.commands.run import run
 from kstreams.cli.commands.sql import sql
 from kstreams.cli.commands.state import state
 from kstreams.cli.commands.submit import submit
+from kstreams.cli.commands.top import top
 from kstreams.cli.commands.topics import topics
 from kstreams.cli.commands.topology import topology
 from kstreams.cli.commands.ui import ui
@@ -39,7 +40,7 @@ def application() -> typer.Typer:
         help="Kafka Streams for Python, on a native engine and on Spark.",
     )
     app.callback()(_options)
-    running = (ui, query, stores, ps, status, lag)
+    running = (ui, top, query, stores, ps, status, lag)
     for command in (run, reset, submit, topology, explain, check, produce, consume, sql, *running, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")

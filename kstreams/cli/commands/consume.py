@@ -172,10 +172,11 @@ def _headers(headers: Headers) -> list[list[Any]]:
 
 def _line(row: dict[str, Any]) -> str:
     place = f"{row['partition']}@{row['offset']}"
-    return f"{_time(row['timestamp'])}\t{place}\t{_text(row['key'])}\t{_text(row['value'])}\n"
+    return f"{time_text(row['timestamp'])}\t{place}\t{_text(row['key'])}\t{_text(row['value'])}\n"
 
 
-def _time(timestamp_ms: int) -> str:
+def time_text(timestamp_ms: int) -> str:
+    """An event time as ISO 8601, or as a number where no calendar has it."""
     try:
         return (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except OverflowError:
@@ -186,5 +187,5 @@ def _text(value: Any) -> str:
     """A value in a line: text as it is, a windowed key as `key@start/end`, all else as JSON."""
     if isinstance(value, dict) and value.keys() == {"key", "window"} and isinstance(value["window"], dict):
         window = value["window"]
-        return f"{_text(value['key'])}@{_time(window['start_ms'])}/{_time(window['end_ms'])}"
+        return f"{_text(value['key'])}@{time_text(window['start_ms'])}/{time_text(window['end_ms'])}"
     return value if isinstance(value, str) else json_line(value).rstrip("\n")

@@ -1,0 +1,108 @@
+"""`kstreams top`: what a running application does, live in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kstreams.cli.activity_tables import Rates, Rows, tables
+from kstreams.cli.commands.query import StateDir
+from kstreams.cli.output import json_line
+from kstreams.cli.running import RunningApplication, require_running, settings_of_application
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+_HEADINGS = {
+    "per_second": "records/s",
+    "bytes_on_disk": "on disk",
+    "stream_time": "stream time",
+    "failed_threads": "failed",
+}
+
+
+def top(
+    application_id: Annotated[
+        str | None, typer.Argument(metavar="[APPLICATION]", help="Its id; default: the only one that answers.")
+    ] = None,
+    state_dir: StateDir = None,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each look.")] = False,
+    interval: Annotated[float, typer.Option(min=0.2, max=60.0, help="Seconds between two looks.")] = 1.0,
+) -> None:
+    """Show what the instances of an application do: records per second, lag, drops, tasks, stores, until Ctrl-C.
+
+    It is what the page of `kstreams ui` shows, without the graph. Rates are those between two looks.
+
+    Examples: `kstreams top`, `kstreams top shop --once --json`
+    """
+    application = require_running(settings_of_application(application_id, None, state_dir))
+    looks = _looks(application, interval)
+    if once or as_json or not sys.stdout.isatty():
+        for look in islice(looks, 1 if once else None):
+            _print(look, as_json)
+        return
+    from rich.live import Live
+
+    with Live(_drawn(next(looks)), screen=True, auto_refresh=False) as live:
+        for look in looks:
+            live.update(_drawn(look), refresh=True)
+
+
+def _looks(application: RunningApplication, interval: float) -> Iterator[dict[str, Any]]:
+    """What there is to see, again and again; the first has rates too."""
+    rates = Rates()
+    rates.of(application.ask("/v1/activity")["instances"])
+    while True:
+        sleep(interval)
+        answer = application.ask("/v1/activity")
+        yield {"application_id": answer["application_id"], **tables(answer["instances"], rates.of(answer["instances"]))}
+
+
+def _print(look: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json_line(look))
+    else:
+        from rich.console import Console
+
+        Console(file=sys.stdout).print(_drawn(look))
+    sys.stdout.flush()
+
+
+def _drawn(look: dict[str, Any]) -> Group:
+    from rich.console import Group
+    from rich.text import Text
+
+    title = Text(look["application_id"], style="bold")
+    return Group(title, *(_table(name, rows) for name, rows in look.items() if isinstance(rows, list) and rows))
+
+
+def _table(name: str, rows: Rows) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=name, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for heading in rows[0]:
+        is_number = any(isinstance(row[heading], int | float) for row in rows)
+        table.add_column(_HEADINGS.get(heading, heading), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(heading, value) for heading, value in row.items()))
+    return table
+
+
+def _cell(heading: str, value: Any) -> str:
+    if value is None or (heading == "stream_time" and value < 0):
+        return ""
+    if heading == "stream_time":
+        from kstreams.cli.commands.consume import time_text
+
+        return time_text(value)
+    if heading == "thread":
+        return str(value).rpartition("-StreamThread-")[2]
+    return f"{value:,}" if isinstance(value, int | float) and heading != "pid" else str(value)

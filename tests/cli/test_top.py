@@ -1,0 +1,97 @@
+"""`kstreams ui` and `kstreams top`: an application at work, on a page and in the terminal."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.cli.test_applications import COMMAND
+from tests.native.world import WAIT_S, until
+
+APP = """
+import kstreams as ks
+
+topology = ks.StreamsBuilder()
+visits = topology.stream("visits", key=str, value=str)
+visits.map_values(str.upper).to("loud", key=str, value=str)
+visits.group_by_key().count(ks.Materialized("counts", queryable=True))
+config = {"application.id": "visits", "commit.interval.ms": 50}
+"""
+
+
+@pytest.fixture
+def visits(kstreams: Any) -> Any:
+    (kstreams.folder / "app.py").write_text(APP)
+    for topic in ("visits", "loud"):
+        kstreams.ok("topics", "create", topic, "--partitions", "2")
+    kstreams.ok("produce", "visits", "-s", "=", stdin="anna=x\nben=y\nanna=z\n")
+    return kstreams
+
+
+@pytest.fixture
+def page(visits: Any) -> Iterator[str]:
+    """The address that `kstreams ui` prints when it starts the application, once that has done its work."""
+    with subprocess.Popen([COMMAND, "ui", "app.py"], cwd=visits.folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            lines = iter(process.stderr.readline, "")
+            address = next(line.removeprefix("page at ").strip() for line in lines if line.startswith("page at "))
+            until(lambda: written(visits) == 3)
+            yield address
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(WAIT_S) == 130
+
+
+def written(kstreams: Any) -> int:
+    found = kstreams("top", "--once", "--json", "--interval", "0.2")
+    topics = json.loads(found.out)["topics"] if found.out else []
+    return sum(topic["records"] or 0 for topic in topics if topic["topic"] == "loud")
+
+
+def test_ui_runs_the_application_and_tells_where_the_page_is(visits: Any, page: str) -> None:
+    place, _, token = page.partition("#token=")
+    assert place.endswith("/ui")
+    with urlopen(place, timeout=WAIT_S) as answer:
+        assert b"<title>kstreams</title>" in answer.read()
+    status = Request(place.replace("/ui", "/v1/status"), headers={"Authorization": f"Bearer {token}"})
+    with urlopen(status, timeout=WAIT_S) as answer:
+        assert json.loads(answer.read())["application_id"] == "visits"
+    # One that runs already goes on, and its page is named again.
+    assert visits.ok("ui", "app.py").out.strip() == page
+
+
+def test_top_shows_what_is_done_in_numbers(visits: Any, page: str) -> None:
+    look = json.loads(visits.ok("top", "visits", "--once", "--json", "--interval", "0.2").out)
+    assert look["application_id"] == "visits"
+    assert [(each["state"], each["tasks"]) for each in look["instances"]] == [("RUNNING", 2)]
+    assert [each["records"] for each in look["sources"]] == [3]
+    assert {each["topic"]: (each["lag"], each["records"]) for each in look["topics"]} == {
+        "visits": (0, None),
+        "loud": (None, 3),
+    }
+    assert [each["task"] for each in look["tasks"]] == ["0_0", "0_1"]
+    table = visits.ok("top", "--once", "--interval", "0.2").out
+    assert all(word in table for word in ("RUNNING", "loud", "0_1"))
+
+
+def test_top_goes_on_until_ctrl_c(visits: Any, page: str) -> None:
+    command = [COMMAND, "top", "--json", "--interval", "0.2"]
+    with subprocess.Popen(command, cwd=visits.folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        looks = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 130
+    assert {each["sources"][0]["per_second"] for each in looks} == {0.0}
+
+
+def test_top_of_what_does_not_run_says_how_to_start_it(visits: Any) -> None:
+    refused = visits("top", "visits")
+    assert refused.status == 1
+    assert "kstreams run --serve" in refused.err
