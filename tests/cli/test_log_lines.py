@@ -115,6 +115,17 @@ def test_lines_of_several_processes_are_objects_too(world: World) -> None:
     assert len({line["process"] for line in lines}) == 3
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_on_spark_tasks_write_such_lines_too(world: World) -> None:
+    world.write("orders", ORDERS)
+    said = run(world, "--once", "--engine", "spark", "--log-format", "json").stderr.splitlines()
+    assert not [line for line in said if "tiger" in line]
+    lines = as_json("\n".join(line for line in said if line.startswith("{")))
+    [first, _] = [line for line in lines if line["logger"] == "till"]
+    assert (first["application"], first["task"], first["extra"]) == ("shop", "0_0", {"order": "tea"})
+
+
 def test_what_a_program_of_its_own_logs_is_left_as_it_is(world: World) -> None:
     world.write("orders", ORDERS)
     program = """

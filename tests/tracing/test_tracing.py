@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,3 +202,9 @@ def test_the_native_engine_carries_traces_from_topic_to_topic(world: World, span
         until(lambda: "send shouts" in by_name(spans))
         until(lambda: running.progress().records_out["shouts"] == 2)
     assert {f"{span.context.trace_id:032x}" for span in spans.get_finished_spans() if span.context} == {TRACE}
+
+
+def test_without_opentelemetry_an_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(ks.errors.ConfigError, match=r"pip install 'kstreams-dsl\[metrics\]'"):
+        driver(shouts(), trace_records="sampled")

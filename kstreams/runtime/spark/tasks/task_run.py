@@ -43,6 +43,7 @@ from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, StateFiles, state_files
 from kstreams.runtime.spark.tasks.task_input import Feeds, in_order
+from kstreams.runtime.spark.tasks.worker_lines import write_lines
 from kstreams.state.api import Changes, StateStore, TaskState
 from kstreams.state.observed_times import observed_times
 
@@ -69,6 +70,7 @@ def tasks_in_arrow(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         logging.getLogger("kstreams.processor").setLevel(logging.ERROR)  # the driver reports what is dropped
         program: Program = unpack(packed)
+        write_lines(program.config)
         home = HomePlace.of(program.config)
         for partition, blocks in groupby(blocks_in(batches), lambda block: block.partition):
             given = TaskBlocks.of(held(blocks, local_folder(program.state_dir, str(partition))))
