@@ -31,6 +31,7 @@ _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS, _KNOWN = 100, 256
 
+LOCAL = QueryParameter("local", "boolean", "Ask this instance alone.")
 HOW = (
     QueryParameter(
         "isolation", "string", "As of the last commit (default), or all that is processed.", ("committed", "current")
@@ -38,7 +39,7 @@ HOW = (
     QueryParameter("partition", "integer", "Ask this partition alone."),
     QueryParameter("stale", "boolean", "Whether a standby may answer, which lags behind."),
     QueryParameter("timeout_ms", "integer", "For how long to wait for the answer."),
-    QueryParameter("local", "boolean", "Ask this instance alone."),
+    LOCAL,
 )
 PAGES = (
     QueryParameter("limit", "integer", "Greatest number of rows."),
@@ -208,7 +209,7 @@ def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has
         (whole_number(given, "timeout_ms", longest, 1, longest) or longest) / 1000,
         whole_number(given, "limit", min(_PAGE_ROWS, limits.page_rows), 1, limits.page_rows) or 1,
         cursor,
-        _word(given, "local", _FLAGS, "false"),
+        is_local(given),
         dict(given),
     )
 
@@ -219,6 +220,12 @@ def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> 
     known = {parameter.name: parameter.is_repeated for parameter in parameters}
     if any(name not in known or (names.count(name) > 1 and not known[name]) for name in names):
         raise Refusal(400, f"each of these parameters may be given once: {', '.join(sorted(known)) or 'none'}")
+
+
+def is_local(given: Mapping[str, str]) -> bool:
+    """What `LOCAL` says; raises Refusal where that makes no sense."""
+    found: bool = _word(given, LOCAL.name, _FLAGS, "false")
+    return found
 
 
 def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading, has_key: bool) -> Asked:

@@ -138,6 +138,21 @@ def _versions(store: Any, asked: Asked, after: Identity | None) -> Iterable[Entr
     return _behind(entries[::-1] if asked.descending else entries, after)
 
 
+def _versions_of_keys(store: Any, asked: Asked, after: Identity | None) -> Iterable[Entry]:
+    """Of each key the latest version, that of a time, or those between two times."""
+    is_one = asked.from_ms is None and asked.to_ms is None
+    when = LAST_MS if asked.as_of_ms is None else asked.as_of_ms
+    times = (when, when) if is_one else (asked.from_ms, asked.to_ms)
+    find = store.reverse_range if asked.descending else store.range
+    if after is None:
+        found: Iterable[Entry] = find(asked.low, asked.high, *times)
+        return found
+    last, since = from_json(store.builder.key, after[0]), after[1]
+    low, high = (asked.low, last) if asked.descending else (last, asked.high)
+    left = find(low, high, *times)
+    return (entry for entry in left if entry[0] != last or (not is_one and entry[1].timestamp > since))
+
+
 def _behind(entries: Iterable[Entry], after: Identity | None) -> Iterator[Entry]:
     """The entries behind a row, which has to be there still: else nobody knows where the next page begins."""
     left = iter(entries)
@@ -185,7 +200,7 @@ READINGS: Mapping[str, StoreReading] = {
     "window": _WINDOW,
     "timestamped-window": _WINDOW,
     "session": StoreReading(_sessions_of_key, _sessions, _windowed_row, _TIMES | {"low", "high"}),
-    "versioned": StoreReading(_versions, None, _version_row, _TIMES),
+    "versioned": StoreReading(_versions, _versions_of_keys, _version_row, _TIMES | {"low", "high"}),
 }
 """By kind of store; those of other kinds give no answers here."""
 

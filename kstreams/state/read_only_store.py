@@ -316,6 +316,18 @@ class ReadOnlyVersionedStore(ReadOnlyStore):
         """The versions of a key that held at some time from `from_ms` to `to_ms` (None for open), by time."""
         return self._scan_key("history", key, from_ms, to_ms)
 
+    def range(
+        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+    ) -> list[tuple[Any, VersionedRecord]]:
+        """(key, version) of the keys from `low` to `high`, both included and None for open: each as in `history`."""
+        return self._scan("range", low, high, from_ms, to_ms)
+
+    def reverse_range(
+        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+    ) -> list[tuple[Any, VersionedRecord]]:
+        """`range` with keys in descending order; the versions of a key ascend."""
+        return self._scan("reverse_range", low, high, from_ms, to_ms)
+
 
 class ReadOnlyBuffer(ReadOnlyStore):
     """A buffer of a suppression or a join."""

@@ -40,7 +40,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     for topic, partitions in (("in", 4), ("table", 1), ("names", 2)):
         made.create(topic, partitions)
     made.write("in", [(f"k{i % 10}", str(i), 1_000 * i) for i in range(100)])
-    made.write("table", [("a", "x", 10), ("a", "y", 20)])
+    made.write("table", [("a", "x", 10), ("b", "1", 10), ("b", "2", 15), ("a", "y", 20), ("c", "1", 30)])
     made.write("names", [("a/b c", "slash", 1)])
     return made
 
@@ -53,5 +53,5 @@ def client(world: World) -> Iterator[Client]:
         until(lambda: len(client.rows("/v1/stores/windows/rows?limit=50")) == 50)
         until(lambda: sum(row["value"] for row in client.rows("/v1/stores/counts/rows")) == 100)
         until(lambda: sum(row["value"] for row in client.rows("/v1/stores/sessions/rows")) == 100)
-        until(lambda: client.rows("/v1/stores/versions/keys/a?as_of=20") != [])
+        until(lambda: client.rows("/v1/stores/versions/keys/c?as_of=30") != [])
         yield client

@@ -9,12 +9,12 @@ from starlette.responses import Response
 from kstreams.diagram.data import as_data
 from kstreams.diagram.svg import as_svg
 from kstreams.server.asking import Asking
-from kstreams.server.endpoint import Endpoint, QueryParameter
+from kstreams.server.endpoint import Endpoint
 from kstreams.server.page import JSON
+from kstreams.server.question import LOCAL, is_local
 from kstreams.server.ui.activity import InstanceActivity, activity_of
 
 _SVG, _PEER_S = "image/svg+xml", 2.0
-_LOCAL = QueryParameter("local", "boolean", "Ask this instance alone.", ("true", "false"))
 
 
 class ActivityRoutes:
@@ -33,9 +33,7 @@ class ActivityRoutes:
         return (
             Endpoint("/v1/topology", "Sub-topologies with their nodes, topics and stores.", self.topology),
             Endpoint("/v1/topology.svg", "The topology as a picture.", self.picture, media_types=(_SVG,)),
-            Endpoint(
-                "/v1/activity", "What each instance does now: counters, tasks and lags.", self.activity, (_LOCAL,)
-            ),
+            Endpoint("/v1/activity", "What each instance does now: counters, tasks and lags.", self.activity, (LOCAL,)),
         )
 
     async def topology(self, request: Request) -> Response:
@@ -53,7 +51,7 @@ class ActivityRoutes:
         asking = self._asking
         own = await asking.work.do(lambda: activity_of(asking.streams, asking.instance), asking.limits.deadline_s)
         found = [own]
-        if request.query_params.get("local") != "true":
+        if not is_local(request.query_params):
             answers = await asking.others("/v1/activity", min(_PEER_S, asking.limits.deadline_s))
             found += [_other(instance, body) for instance, body in answers.items()]
         return _json({"application_id": self._name(), "instances": found})

@@ -159,10 +159,32 @@ class LiveVersionedStore(LiveStore):
 
         What ended before the history retention is gone.
         """
-        history: History = self._entries[self._key(key)] or []
+        return self._held(self._entries[self._key(key)] or [], from_ms, to_ms)
+
+    def range(
+        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+    ) -> Iterator[tuple[Any, VersionedRecord]]:
+        """(key, version) of the keys from `low` to `high`, in the order of serialized keys: each as in `history`."""
+        return self._range(low, high, from_ms, to_ms, reverse=False)
+
+    def reverse_range(
+        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+    ) -> Iterator[tuple[Any, VersionedRecord]]:
+        """`range` with keys in descending order; the versions of a key ascend."""
+        return self._range(low, high, from_ms, to_ms, reverse=True)
+
+    def _range(
+        self, low: Any, high: Any, from_ms: int | None, to_ms: int | None, *, reverse: bool
+    ) -> Iterator[tuple[Any, VersionedRecord]]:
+        key_of = self._keys.public
+        for live, history in self._entries.scan(*self._keys.span(low, high), reverse):
+            key = live if key_of is None else key_of(live)
+            yield from ((key, version) for version in self._held(history, from_ms, to_ms))
+
+    def _held(self, history: History, from_ms: int | None, to_ms: int | None) -> Iterator[VersionedRecord]:
         public, limit_ms = self._values.public, self._limit_ms()
-        ends = [timestamp for timestamp, _ in history[1:]]
-        for (timestamp, held), end in zip(history, [*ends, None], strict=True):
+        ends = [*(timestamp for timestamp, _ in history[1:]), None]
+        for (timestamp, held), end in zip(history, ends, strict=False):  # the latest has no end, nothing has no latest
             is_over = end is not None and (end <= limit_ms or (from_ms is not None and end <= from_ms))
             if held is not None and not is_over and (to_ms is None or timestamp <= to_ms):
                 yield VersionedRecord(held if public is None else public(held), timestamp, end)
