@@ -1,21 +1,22 @@
 """`meters_of`: which counter tells how many records pass a wire, where one tells it exactly.
 
 Sources count what they read, and writers what they write. What lies behind a source and passes every record on, or
-before a sink, has the same number; what leaves a filter, an aggregation or a join is not counted by anybody.
+before a sink, has the same number; what else leaves a filter, an aggregation or a join is not counted by anybody.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kstreams.processor.context.chain import StatementOperator
-from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, parents_of
+from kstreams.processor.topology.nodes import ProcessorNode, SinkNode, SourceNode, TopologyNode, parents_of
 from kstreams.processor.topology.topology import Topology
 
 
 class Meter(NamedTuple):
-    """A counter: what source `of` has read, or what was written to topic `of`."""
+    """A counter: what source `of` has `read`, what of that it has `passed` on, or what was `written` to topic `of`."""
 
     kind: str
     of: str
@@ -33,13 +34,13 @@ def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
     >>> for ends, meter in meters_of(topology.add_sink("out", "copy", "in", key=str, value=str)).items():
     ...     print(ends, meter)
     ('words', 'in') read:in
-    ('in', 'out') read:in
+    ('in', 'out') passed:in
     ('out', 'copy') written:copy
     """
     nodes = topology.nodes
     running = [node for part in topology.sub_topologies if not part.is_global for node in part.nodes]
-    leaving = _leaving(topology)
     entering = _entering(topology)
+    leaving = _leaving(topology, entering)
     found: dict[tuple[str, str], Meter] = {}
     for node in running:
         if isinstance(node, SourceNode) and len(node.topics) == 1:
@@ -53,14 +54,17 @@ def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
     return found
 
 
-def _leaving(topology: Topology) -> dict[str, Meter]:
-    """By node: the counter of what it forwards."""
+def _leaving(topology: Topology, entering: Mapping[str, Meter]) -> dict[str, Meter]:
+    """By node that forwards to all its children: the counter of what it forwards."""
     found: dict[str, Meter] = {}
     for node in topology.nodes.values():  # parents before children
+        known = next((entering[child.name] for child in topology.children(node.name) if child.name in entering), None)
         if isinstance(node, SourceNode):
-            found[node.name] = Meter("read", node.name)
-        elif _passes_all(node) and len(node.parents) == 1 and node.parents[0] in found:
-            found[node.name] = found[node.parents[0]]
+            found[node.name] = Meter("passed", node.name)
+        elif _passes_all(node) and len(parents_of(node)) == 1 and parents_of(node)[0] in found:
+            found[node.name] = found[parents_of(node)[0]]
+        elif _is_simple(node) and known is not None:
+            found[node.name] = known  # a sibling of the others is counted
     return found
 
 
@@ -86,7 +90,12 @@ def _has_one_parent(topology: Topology, name: str) -> bool:
     return len(parents_of(topology.nodes[name])) == 1
 
 
-def _passes_all(node: object) -> bool:
+def _is_simple(node: TopologyNode) -> bool:
+    """Whether it is one statement, which forwards to all its children or to none."""
+    return isinstance(node, ProcessorNode) and isinstance(node.operator, StatementOperator)
+
+
+def _passes_all(node: TopologyNode) -> bool:
     """Whether it forwards one record for each that it gets: no statement of it ends the way of a record."""
     if not isinstance(node, ProcessorNode) or not isinstance(node.operator, StatementOperator):
         return False

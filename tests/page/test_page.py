@@ -22,6 +22,21 @@ COUNTED = """
     window.polls = 0;
     window.fetch = (...all) => { window.polls += 1; return ask(...all); };
 """
+RATES = """
+    const done = arguments[0];
+    const at = (instance, seconds, count) => ({
+      instance, pid: 1, seconds, counts: [{ kind: "read", of: "in", by: "0_0", count, reason: "" }] });
+    import(new URL("ui/rates.js", location.href)).then(({ Rates }) => {
+      const rates = new Rates();
+      const polls = [
+        [at("a", 10, 100), at("b", 70, 0)],
+        [at("a", 12, 300), at("b", 71, 50)],
+        [at("a", 13, 20)],
+        [at("a", 14, 30), at("c", 1, 5000)],
+      ];
+      done(polls.map((instances) => rates.of(instances).get("read:in")));
+    }, (error) => done(String(error)));
+"""
 READ = "[data-rate='topic:orders>node:KSTREAM-SOURCE-0000000003']"
 
 
@@ -120,6 +135,14 @@ def test_an_address_with_the_token_logs_in_and_keeps_none_of_it(page: Browser, w
         page.driver.refresh()
         page.find("[data-id='topic:orders']")
         assert page.complaints() == []
+
+
+def test_rates_are_differences_over_the_clock_of_each_instance(page: Browser, world: World) -> None:
+    with served(world, shop()) as (client, _):
+        page.open(address(client))
+        page.find("#token")
+        # The second instance counts half as fast; the first began anew; one that is new has no rate yet.
+        assert page.driver.execute_async_script(RATES) == [0, 150, 0, 10]
 
 
 def test_a_rebalance_is_followed(page: Browser, world: World) -> None:

@@ -69,7 +69,7 @@ export class Graph {
 
   #wires(rates) {
     for (const place of this.#svg.querySelectorAll(".rate")) {
-      const passed = rates.get(place.dataset.meter) ?? 0;
+      const passed = passing(place.dataset.meter, rates);
       setText(place, passed > 0 ? rate(passed) : "");
       const wire = this.#svg.querySelector(`[data-wire="${CSS.escape(place.dataset.rate)}"]`);
       wire.classList.toggle("busy", passed > 0);
@@ -101,6 +101,13 @@ export class Graph {
       setText(box.querySelector(".live"), tasks ? parts.filter(Boolean).join(" · ") : "");
     }
   }
+}
+
+// What a source passes on is what it reads without what it drops.
+function passing(meter, rates) {
+  const source = meter?.startsWith("passed:") ? meter.slice("passed:".length) : null;
+  if (source === null) return rates.get(meter) ?? 0;
+  return Math.max(0, (rates.get(`read:${source}`) ?? 0) - (rates.get(`dropped:${source}`) ?? 0));
 }
 
 // Internal topics have the id of the application in front in the log, and none in the picture.

@@ -10,6 +10,7 @@ import { Tail } from "./tail.js";
 
 const EVERY_MS = 1_000;
 const QUIET_MS = 4_000;
+const READABLE = 0.65; // a larger graph is scrolled at first
 const QUIET_AFTER = 10; // polls in which nothing moves
 
 const graph = new Graph(byId("graph"), (card) => choose({ ...card }));
@@ -138,7 +139,8 @@ function fit(whole) {
   const place = byId("graph");
   const [width, height] = graph.size;
   const across = (place.clientWidth - 16) / width;
-  const part = Math.floor(100 * Math.min(1, across, whole ? (place.clientHeight - 16) / height : 1));
+  const least = whole ? (place.clientHeight - 16) / height : 1;
+  const part = Math.floor(100 * Math.max(whole ? 0 : READABLE, Math.min(1, across, least)));
   byId("zoom").value = part;
   graph.zoom(Number(byId("zoom").value) / 100);
 }

@@ -1,0 +1,58 @@
+"""Which counter tells how many records pass a wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kstreams as ks
+from kstreams.diagram.meters import meters_of
+
+TEXTS: dict[str, Any] = {"key": str, "value": str}
+
+
+def kinds(topology: ks.Topology) -> dict[tuple[str, str], str]:
+    return {ends: str(meter) for ends, meter in meters_of(topology).items()}
+
+
+def test_steps_that_pass_all_on_have_the_number_of_the_source_before_or_the_sink_behind() -> None:
+    builder = ks.StreamsBuilder()
+    read = builder.stream("in", **TEXTS, name="read").map_values(str.upper, value=str, name="upper")
+    read.filter(lambda key, value: True, name="kept").map_values(str.lower, value=str, name="lower").to(
+        "out", name="write"
+    )
+    assert kinds(builder.build()) == {
+        ("in", "read"): "read:read",
+        ("read", "upper"): "passed:read",
+        ("upper", "kept"): "passed:read",
+        ("kept", "lower"): "written:out",
+        ("lower", "write"): "written:out",
+        ("write", "out"): "written:out",
+    }
+
+
+def test_what_leaves_a_filter_is_known_for_all_its_children_when_one_of_them_is_counted() -> None:
+    builder = ks.StreamsBuilder()
+    kept = builder.stream("in", **TEXTS, name="read").filter(lambda key, value: True, name="kept")
+    kept.to("out", name="write")
+    kept.flat_map_values(str.split, value=str, name="words").to("words", name="tell")
+    found = kinds(builder.build())
+    assert found["kept", "write"] == found["kept", "words"] == "written:out"
+    assert found["words", "tell"] == "written:words"
+
+
+def test_branches_two_sinks_of_a_topic_and_merged_streams_are_not_guessed() -> None:
+    builder = ks.StreamsBuilder()
+    one, other = builder.stream("a", **TEXTS, name="a"), builder.stream("b", **TEXTS, name="b")
+    one.merge(other, name="both").flat_map_values(str.split, value=str, name="words").to("out", name="first")
+    one.filter(lambda key, value: True, name="kept").to("out", name="second")
+    found = kinds(builder.build())
+    assert ("both", "words") not in found
+    assert ("kept", "second") not in found
+    assert ("first", "out") not in found
+
+    split = ks.StreamsBuilder()
+    branches = split.stream("in", **TEXTS, name="read").split(name="choose-")
+    branches.branch(lambda key, value: value > "m", name="late").default_branch(name="early")["choose-late"].to("late")
+    found = kinds(split.build())
+    assert {ends for ends in found if ends[0] == "read"} == {("read", "choose-")}
+    assert all("passed" not in meter for ends, meter in found.items() if ends[0] != "read")
