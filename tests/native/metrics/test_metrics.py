@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from threading import Event
 from time import sleep, time
 from typing import Any
 
@@ -20,7 +21,7 @@ from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.native.world import World, until
+from tests.native.world import WAIT_S, World, until
 
 TEXTS = {"key": str, "value": str}
 ROWS = [("k", "a b", 1_000), (None, "c", 2_000), ("l", "a", 3_000)]
@@ -78,6 +79,7 @@ def streams(world: World) -> Iterator[KafkaStreams]:
     world.create("in")
     world.write("in", ROWS)
     settings: dict[str, Any] = {"commit_interval_ms": 20, "poll_ms": 5, "metrics_recording_level": "DEBUG"}
+    settings["metrics_sample_window_ms"] = 3_600_000  # so that nothing of it is over before a test looks
     with world.streams(topology(), **settings) as first:
         first.start(once=True)
         first.wait(60)
@@ -134,15 +136,28 @@ def test_the_age_of_records_goes_by_their_timestamps(streams: KafkaStreams) -> N
 
 
 def test_who_lags_lags_by_the_age_of_what_it_processed_last(world: World) -> None:
+    begun, go_on = Event(), Event()
+
+    def hold(key: str, value: str) -> bool:
+        if value == "held":
+            begun.set()
+            go_on.wait(WAIT_S)
+        return True
+
+    builder = ks.StreamsBuilder()
+    builder.stream("in", **TEXTS).filter(hold).to("out")
     world.create("in")
+    world.create("out")
     world.write("in", [("k", "a", 1_000)])
-    with world.streams(topology(), poll_ms=5) as running:
+    with world.streams(builder.build(), poll_ms=5) as running:
         running.start()
         until(lambda: running.progress().records_in == 1)
-        running.pause()
-        world.write("in", [("k", "a", 2_000)])
-        assert one(running, "consumer-fetch-manager-metrics", "records-lag", topic="in") == 1
+        world.write("in", [("k", "held", 2_000)])
+        assert begun.wait(WAIT_S)
+        lag = one(running, "consumer-fetch-manager-metrics", "records-lag", topic="in")
         age_ms = one(running, "consumer-fetch-manager-metrics", "records-lag-ms", topic="in")
+        go_on.set()
+    assert lag == 1
     assert age_ms == pytest.approx(time() * 1_000 - 1_000, rel=0.01)
 
 
@@ -151,6 +166,7 @@ def test_look_ups_that_live_values_answer_are_hits(world: World, build: Callable
     world.create("in")
     world.write("in", [("k", "a", 1_000), ("l", "a", 1_000)])
     settings: dict[str, Any] = {"poll_ms": 5, "metrics_recording_level": "DEBUG", "statestore_live_max_bytes": 0}
+    settings |= dict.fromkeys(("commit_interval_ms", "first_commit_interval_ms", "metrics_sample_window_ms"), 3_600_000)
     with world.streams(build(), **settings) as first:
         first.start(once=True)
         first.wait(60)

@@ -35,7 +35,8 @@ ROWS = [Row("lines", "a", "x", 5), Row("lines", "a", "x", 25), Row("lines", "a",
 @pytest.fixture(scope="module")
 def ended(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A run that has ended: three records read, of which one came too late, and two written."""
-    app = Application(spark, tmp_path_factory.mktemp("app"), counts_by_window(), WORD_TYPES)
+    window = {"metrics.sample.window.ms": 3_600_000}
+    app = Application(spark, tmp_path_factory.mktemp("app"), counts_by_window(), WORD_TYPES, **window)
     app.create("lines", partitions=1).write(ROWS)
     run = ks.spark.start(counts_by_window(), spark, app.settings, once=True)
     assert run.await_termination(200)
