@@ -1,6 +1,6 @@
 """Asks two processes that share an application, of which one is killed again and again: is any answer wrong?
 
-    python -m tests.queries_under_fire --rounds 5
+    python -m tests.queries_under_fire --rounds 5 --home kafka
 
 Either process is asked for all keys, all the time. An answer comes with the offsets that it stands for: it is wrong
 when the input up to there gives another one, or when it stands for less than an answer that was there before it was
@@ -18,6 +18,8 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from time import monotonic
@@ -28,6 +30,7 @@ from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.server.instances import Instance, Instances
 from tests.native.world import World, until
 from tests.server.served import Client
+from tests.support.kafka_cluster import KafkaCluster
 
 APP = """
 import kstreams as ks
@@ -108,10 +111,10 @@ def _running_counts(keys: list[str]) -> dict[str, dict[int, int]]:
 class Fire:
     """The processes, and those who ask them."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, home: Mapping[str, Any]) -> None:
         self.random, self.tally, self.stopping = random.Random(seed), Tally(), threading.Event()
         settings = {"commit.interval.ms": 50, "processing.guarantee": "exactly_once_v2"}
-        self.world = World(folder, **settings)
+        self.world = World(folder, **settings, **home)
         self.world.create("in", PARTITIONS)
         (folder / "app.py").write_text(APP)
         self.instances = Instances(Config.of(self.world.settings))
@@ -161,7 +164,7 @@ class Fire:
         """Write, kill one process in between, start another, and wait until both have all."""
         killed_at = self.random.randrange(5, BATCHES - 5)
         for number in range(BATCHES):
-            self.world.write("in", [(self.random.choice(KEYS), "", number) for _ in range(BATCH)])
+            self.world.write("in", [(self.random.choice(KEYS), "", number + 1) for _ in range(BATCH)])
             if number == killed_at:
                 victim = self.random.randrange(PROCESSES)
                 self.processes[victim].kill()
@@ -192,13 +195,25 @@ class Fire:
             process.wait(60)
 
 
+@contextmanager
+def _home(name: str) -> Iterator[Mapping[str, Any]]:
+    """The settings of a home of topics, which is there inside."""
+    if name == "embedded":
+        yield {}
+        return
+    with KafkaCluster(settings={"group.min.session.timeout.ms": 1_000}) as cluster:
+        found = {"consumer.session.timeout.ms": 2_000, "consumer.heartbeat.interval.ms": 500}
+        yield {"bootstrap.servers": cluster.bootstrap_servers, **found}
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--home", choices=("embedded", "kafka"), default="embedded")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3)))
     given = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        fire = Fire(Path(folder), given.seed)
+    with tempfile.TemporaryDirectory() as folder, _home(given.home) as home:
+        fire = Fire(Path(folder), given.seed, home)
         askers = [
             threading.Thread(target=fire.ask, args=(random.Random(given.seed + number),)) for number in range(ASKERS)
         ]

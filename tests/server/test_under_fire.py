@@ -9,6 +9,7 @@ import pytest
 from tests import queries_under_fire
 from tests.native.world import World
 from tests.queries_under_fire import Given, Tally
+from tests.support.kafka_cluster import can_run
 
 
 @pytest.fixture
@@ -37,3 +38,10 @@ def test_an_answer_is_that_of_its_position_and_goes_back_behind_none(
 @pytest.mark.slow
 def test_no_answer_is_wrong_while_a_process_is_killed() -> None:
     assert queries_under_fire.main(["--rounds", "1"]) == 0
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.skipif(not can_run(), reason="a broker needs Java, and Maven to fetch it")
+def test_instances_find_each_other_through_kafka_and_no_answer_is_wrong() -> None:
+    assert queries_under_fire.main(["--rounds", "1", "--home", "kafka"]) == 0
