@@ -42,17 +42,21 @@ def page(visits: Any) -> Iterator[str]:
         try:
             lines = iter(process.stderr.readline, "")
             address = next(line.removeprefix("page at ").strip() for line in lines if line.startswith("page at "))
-            until(lambda: written(visits) == 3)
+            until(lambda: is_done(visits))
             yield address
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(WAIT_S) == 130
 
 
-def written(kstreams: Any) -> int:
+def is_done(kstreams: Any) -> bool:
+    """Whether the three records are read and written, and nothing waits."""
     found = kstreams("top", "--once", "--json", "--interval", "0.2")
-    topics = json.loads(found.out)["topics"] if found.out else []
-    return sum(topic["records"] or 0 for topic in topics if topic["topic"] == "loud")
+    if not found.out:
+        return False
+    look = json.loads(found.out)
+    records = [sum(row["records"] or 0 for row in look[name]) for name in ("sources", "topics")]
+    return [*records, sum(topic["lag"] or 0 for topic in look["topics"])] == [3, 3, 0]
 
 
 def test_ui_runs_the_application_and_tells_where_the_page_is(visits: Any, page: str) -> None:

@@ -39,8 +39,16 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture
 def client(world: World) -> Iterator[Client]:
     with served(world, lengths(), server_tail_topics="words,lengths") as (client, streams):
-        until(lambda: streams.state is State.RUNNING and sum(streams.progress().records_out.values()) == 40)
+        until(lambda: streams.state is State.RUNNING and is_done(client))
         yield client
+
+
+def is_done(client: Client) -> bool:
+    """Whether all that is written is processed, counted, and there to be read."""
+    [instance] = client.ask("/v1/activity").json()["instances"]
+    counted = sum(each["count"] for each in instance["counts"])
+    written = client.ask("/v1/topics/lengths/tail?limit=200").json()["records"]
+    return (counted, len(written), sum(each["lag"] for each in instance["lags"])) == (80, 40, 0)
 
 
 def test_the_files_of_the_page_are_there_for_everybody_and_load_nothing_from_elsewhere(client: Client) -> None:
