@@ -19,12 +19,15 @@ from tests.spark.windowed_topologies import (
     PAID,
     SELF_JOINS,
     TIMED,
+    UPDATED,
     WINDOWED,
     Build,
     Order,
     hopping_counts,
     orders,
     session_counts,
+    updated_counts,
+    updated_session_counts,
     windows,
 )
 
@@ -127,6 +130,49 @@ def test_final_results_of_windows_are_those_of_the_tasks_and_of_the_native_engin
 
 def results(app: Application, prefix: str) -> list[tuple[str, str]]:
     return sorted((str(key), repr(result)) for key, result, _ in app.rows("out", prefix=prefix))
+
+
+@pytest.mark.parametrize(("build", "value"), UPDATED, ids=[build.__name__ for build, _ in UPDATED])
+@pytest.mark.parametrize("per_trigger", [7, 1000])
+def test_updates_of_windows_lead_to_the_tables_of_the_tasks_and_of_the_native_engine(
+    spark, tmp_path: Path, build: Build, value: type, per_trigger: int
+) -> None:
+    builder = ks.StreamsBuilder()
+    build(builder)
+    types, settings = {"in": (str, Order), "out": (str, value)}, {"spark.kstreams.max.records": per_trigger} | CACHED
+    app = Application(spark, tmp_path, builder, types, **settings).create("in").write(TIMED)
+    app.run_natively()
+    found = {"native": latest(app, "")}
+    for path in ("relational", "task"):
+        of_path = {"spark.kstreams.path": path, "spark.kstreams.prefix": f"{path}-"}
+        app.run(**of_path, **{"spark.kstreams.checkpoint": str(tmp_path / path)})
+        found[path] = latest(app, f"{path}-")
+    assert {row.path for row in engine.explain(builder.build(), app_config("relational"))} == {"relational"}
+    assert found == dict.fromkeys(found, found["native"])
+
+
+def test_a_window_goes_on_with_its_updates_in_the_next_run(spark, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    updated_counts(builder)
+    types, settings = {"in": (str, Order), "out": (str, int)}, {"spark.kstreams.path": "relational"}
+    app = Application(spark, tmp_path, builder, types, **settings).create("in", partitions=1)
+    for time in (1, 2):
+        app.write([Row("in", "a", Order("tea", time), time)])
+        app.run()
+    assert [(key, count) for key, count, _ in app.rows("out")] == [("a@0", 1), ("a@0", 2)]
+
+
+def test_updates_of_sessions_run_as_tasks() -> None:
+    builder = ks.StreamsBuilder()
+    updated_session_counts(builder)
+    decisions = engine.explain(builder.build(), app_config("relational"))
+    assert {row.path for row in decisions} == {"task"}
+    assert "every update of a session is asked for, and Spark gives its end only" in {row.why for row in decisions}
+
+
+def latest(app: Application, prefix: str) -> dict[str, str]:
+    """The last value of each key."""
+    return {str(key): repr(result) for key, result, _ in app.rows("out", prefix=prefix)}
 
 
 def test_the_sessions_of_a_key_lie_together_on_either_path(spark, tmp_path: Path) -> None:

@@ -47,6 +47,27 @@ def tumbling_counts(builder: ks.StreamsBuilder) -> None:
     final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
 
 
+def updated_counts(builder: ks.StreamsBuilder) -> None:
+    counted = orders(builder).group_by_key().windowed_by(ks.TimeWindows(size=10, advance=5, grace=100)).count()
+    named = counted.to_stream().map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int)
+    named.to("out")
+
+
+def updated_totals(builder: ks.StreamsBuilder) -> None:
+    kept = orders(builder).filter(~ks.col("amount").is_null())
+    totals = (
+        kept.group_by_key()
+        .windowed_by(ks.TimeWindows(size=20, grace=100))
+        .aggregate(orders=ks.len(), most=ks.col("amount").max(), mean=ks.col("price").mean(), value=Totals)
+    )
+    totals.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out", value=Totals)
+
+
+def updated_session_counts(builder: ks.StreamsBuilder) -> None:
+    counted = orders(builder).group_by_key().windowed_by(ks.SessionWindows(gap=6, grace=4)).count()
+    counted.to_stream().to("out")
+
+
 def counts_behind_a_repartition(builder: ks.StreamsBuilder) -> None:
     kept = orders(builder).filter(ks.key != "-").repartition(name="one", partitions=1)
     counted = kept.group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
@@ -129,3 +150,5 @@ WINDOWED: list[tuple[Build, type]] = [
     (outer_joined_streams, str),
     (self_joined, str),
 ]
+UPDATED: list[tuple[Build, type]] = [(updated_counts, int), (updated_totals, Totals)]
+"""Without suppress: every change of a window is asked for."""

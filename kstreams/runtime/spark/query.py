@@ -119,6 +119,8 @@ class StepQuery:
         The positions to commit with a batch, by its id.
     called : str
         Its name for Spark.
+    mode : str
+        The output mode: which rows of a batch Spark hands over.
     explained : callable
         What an exception of Spark means.
     """
@@ -132,10 +134,11 @@ class StepQuery:
         positions: Callable[[int], Mapping[TopicPartition, int]],
         *,
         called: str,
+        mode: str = "append",
         explained: Callable[[Exception], KStreamsError] = as_kstreams_error,
     ) -> None:
         self._storage, self._name, self._rows, self._steps = storage, name, rows, steps
-        self._positions, self._called, self._explained = positions, called, explained
+        self._positions, self._called, self._mode, self._explained = positions, called, mode, explained
         self._query: StreamingQuery | None = None
         self._error: KStreamsError | None = None
         self._starts = 0
@@ -145,6 +148,7 @@ class StepQuery:
         location = self._storage.for_spark(self._name)
         writer = (
             self._rows.writeStream.queryName(self._called)
+            .outputMode(self._mode)
             .foreachBatch(self._batch)
             .option("checkpointLocation", location)
         )

@@ -42,7 +42,7 @@ from kstreams.runtime.spark.prepared import prepare
 from kstreams.runtime.spark.program import fixed_sinks, source_partitions, windowed_group_of
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import AppliedOnce, OnBegin, OnStep, StepExecutor, StepQuery
-from kstreams.runtime.spark.relational.streaming import WindowedSteps, windowed_stream
+from kstreams.runtime.spark.relational.streaming import WindowedSteps, output_mode, windowed_stream
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.step_watch import StepWatch
@@ -166,7 +166,8 @@ class SparkRunner:
         place = below(self._program.checkpoint, f"queries/{number}")
         steps = self._steps(work, {number}, group, place, lambda step, ranges: None, self._count)
         called = f"{self._config.application_id}, sub-topology {number}"
-        return StepQuery(storage, name, rows, steps, lambda batch: positions_of(ends(batch)), called=called)
+        mode = output_mode(self._plan, number)
+        return StepQuery(storage, name, rows, steps, lambda batch: positions_of(ends(batch)), called=called, mode=mode)
 
     def _steps(
         self, work: StepExecutor, numbers: Collection[int], group: str, place: str, begin: OnBegin, done: OnStep

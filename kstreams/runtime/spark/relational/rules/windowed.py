@@ -1,4 +1,4 @@
-"""Final results of windowed aggregations by expression: windows, watermark and append mode of Spark."""
+"""Windowed aggregations by expression: windows and watermark of Spark, append mode for final results, or updates."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> 
 
 
 def pass_on(node: g.Suppress | g.ToStream, build: RelationalLowering) -> Frame:
-    """The same frame: it holds final results only."""
+    """The same frame: it holds final results, or updates of windows, each the latest of its step."""
     return build.parent(node)
 
 
@@ -134,8 +134,8 @@ def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> st
         return _WINDOWS.get(type(node.windows), "Spark has no windows of this kind")
     if not isinstance(node.aggregation, g.Count | g.Expressions):
         return "it aggregates by a Python function"
-    if node.emit is not EmitStrategy.ON_WINDOW_CLOSE and not _suppressed(node, typed):
-        return "every update of a window is asked for"
+    if isinstance(node.windows, SessionWindows) and not gives_final_results(node, typed):
+        return "every update of a session is asked for, and Spark gives its end only"
     made, taken = typed.types[node.name], typed.of_parent(node)
     slots = _slots(node, taken)
     refused = first_reason(refusal(slot) for slot in slots)
@@ -146,17 +146,16 @@ def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> st
 
 
 def check_suppress(node: g.Suppress, typed: TypedGraph) -> str | None:
-    if not _ends_windows(node, typed):
+    parent = typed.graph[node.parents[0]]
+    if not isinstance(parent, g.WindowedAggregate) or not gives_final_results(parent, typed):
         return "what is held back is a change stream"
     return None
 
 
 def check_to_stream(node: g.ToStream, typed: TypedGraph) -> str | None:
     parent = typed.graph[node.parents[0]]
-    final = isinstance(parent, g.Suppress) and _ends_windows(parent, typed)
-    if final or (isinstance(parent, g.WindowedAggregate) and parent.emit is EmitStrategy.ON_WINDOW_CLOSE):
-        return None
-    return CHANGE_STREAM
+    ends = isinstance(parent, g.Suppress) and _ends_windows(parent, typed)
+    return None if ends or isinstance(parent, g.WindowedAggregate) else CHANGE_STREAM
 
 
 def slots_of(node: g.WindowedAggregate, taken: Types) -> Aggregation:
@@ -168,6 +167,11 @@ def _slots(node: g.WindowedAggregate, taken: Types) -> tuple[Expr, ...]:
     return slots_of(node, taken).slots
 
 
+def gives_final_results(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
+    """Whether nobody sees a window before it is over: else every step gives the windows that it changed."""
+    return node.emit is EmitStrategy.ON_WINDOW_CLOSE or _suppressed(node, typed)
+
+
 def _suppressed(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
     children = typed.graph.children(node)
     return bool(children) and all(isinstance(child, g.Suppress) and _ends_windows(child, typed) for child in children)
@@ -177,6 +181,8 @@ def _ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
     parent = typed.graph[node.parents[0]]
     return node.suppressed.time_limit_ms is None and isinstance(parent, g.WindowedAggregate)
 
+
+UPDATES = "where updates are asked for, each step gives one for every window that it changed"
 
 _WINDOWS: dict[type, str] = {
     UnlimitedWindows: "its windows have no end",
@@ -191,7 +197,7 @@ _FORMS_OF_WINDOWS: dict[type, WindowForm] = {
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.WindowedAggregate: SparkForm(
-        check=check_windowed_aggregate, lower=windowed_aggregate, difference=LATE.format(done="counted")
+        check=check_windowed_aggregate, lower=windowed_aggregate, difference=f"{LATE.format(done='counted')}; {UPDATES}"
     ),
     g.Suppress: SparkForm(check=check_suppress, lower=pass_on),
     g.ToStream: SparkForm(check=check_to_stream, lower=pass_on),
