@@ -80,6 +80,12 @@ def joined_streams(builder: ks.StreamsBuilder) -> None:
     orders(builder).join(paid, paid_by, windows=window, value=str, other_value=str).to("out")
 
 
+def joined_by_expression(builder: ks.StreamsBuilder) -> None:
+    paid = builder.stream("paid", key=str, value=str)
+    window = ks.JoinWindows(before=3, after=5, grace=100)
+    orders(builder).join(paid, ks.left.col("item") + " by " + ks.right.value, windows=window).to("out")
+
+
 def left_joined_streams(builder: ks.StreamsBuilder) -> None:
     paid = builder.stream("paid", key=str, value=str)
     window = ks.JoinWindows(before=1, after=1, grace=100)
@@ -146,6 +152,7 @@ WINDOWED: list[tuple[Build, type]] = [
     (hopping_counts, int),
     (sessions, Totals),
     (joined_streams, str),
+    (joined_by_expression, str),
     (left_joined_streams, str),
     (outer_joined_streams, str),
     (self_joined, str),
