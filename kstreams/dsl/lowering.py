@@ -101,18 +101,7 @@ class Lowering:
 
     def join_function(self, node: Node, joiner: Expr) -> Callable[[Any, Any, Any], Any]:
         """A joiner that is an expression, as a Python function of key, left and right value."""
-        left, right = side_types(node, self.input_types(node), self.input_types(node, 1))
-        with naming(node):
-            return expressions.as_function(
-                joiner,
-                ("key", "value", "right"),
-                key=left.key.python,
-                value=left.value.python,
-                right=right.value.python,
-                result=self.types[node.name].value.python,
-            )
-
-    # nodes
+        return as_join_function(node, joiner, self.input_types(node), self.input_types(node, 1), self.types[node.name])
 
     def source(self, node: Node, name: str, topics: Iterable[str], **settings: Any) -> str:
         """Read topics."""
@@ -199,3 +188,19 @@ class Lowering:
     def set_view(self, table: Node, view: TableView) -> None:
         """Say how to look into a table: its rule does."""
         self._views[table.name] = view
+
+
+def as_join_function(
+    node: Node, joiner: Expr, left: Types, right: Types, made: Types
+) -> Callable[[Any, Any, Any], Any]:
+    """A joiner that is an expression over records of two parents, as a Python function of key, left and right value."""
+    left, right = side_types(node, left, right)
+    with naming(node):
+        return expressions.as_function(
+            joiner,
+            ("key", "value", "right"),
+            key=left.key.python,
+            value=left.value.python,
+            right=right.value.python,
+            result=made.value.python,
+        )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kstreams import expressions
 from kstreams.dsl.analysis.tables import Keeping
+from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.analysis.types_of_aggregates import aggregated, expression_aggregation
 from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAggregate, WindowedAggregate
 from kstreams.dsl.lowering import Lowering
@@ -48,17 +49,25 @@ def set_view(node: Aggregate, build: Lowering, view: TableView, lowered: Lowered
     build.set_view(node, view if result is None else ResultView(view, result))
 
 
-def lower(node: Aggregate, build: Lowering) -> Lowered:
+class KnownTypes(Protocol):
+    """What an aggregation asks of the lowering that it is part of."""
+
+    def value_serde(self, node: Node, purpose: str) -> Serde[Any]: ...
+
+    def input_types(self, node: Node) -> Types: ...
+
+
+def lower(node: Aggregate, build: KnownTypes) -> Lowered:
     """The functions of an aggregation."""
     return _LOWERED[type(node.aggregation)](node, build)
 
 
-def _count(node: Aggregate, build: Lowering) -> Lowered:
+def _count(node: Aggregate, build: KnownTypes) -> Lowered:
     serde = build.value_serde(node, "to keep its counts")
     return Lowered(Aggregator(int, lambda key, value, count: count + 1), serde, expressions.counting())
 
 
-def _fold(node: Aggregate, build: Lowering) -> Lowered:
+def _fold(node: Aggregate, build: KnownTypes) -> Lowered:
     fold = node.aggregation
     assert isinstance(fold, Fold)
     serde = build.value_serde(node, "to keep its aggregates")
@@ -82,7 +91,7 @@ def _no_value() -> object:
     return NoValue
 
 
-def _reduce(node: Aggregate, build: Lowering) -> Lowered:
+def _reduce(node: Aggregate, build: KnownTypes) -> Lowered:
     reduce = node.aggregation
     assert isinstance(reduce, Reduce)
     reducer, serde = reduce.reducer, build.value_serde(node, "to keep its aggregates")
@@ -94,7 +103,7 @@ def _reduce(node: Aggregate, build: Lowering) -> Lowered:
     return Lowered(aggregator, serde, None)
 
 
-def _expressions(node: Aggregate, build: Lowering) -> Lowered:
+def _expressions(node: Aggregate, build: KnownTypes) -> Lowered:
     aggregation = expression_aggregation(node, build.input_types(node))
     aggregator = Aggregator(aggregation.initial, _in_order(aggregation), timed=True, result=aggregation.result)
     return Lowered(aggregator, MsgpackSerde(aggregation.state_type), aggregation)
@@ -105,7 +114,7 @@ def _in_order(aggregation: expressions.Aggregation) -> Callable[[Any, Any, Any, 
     return lambda key, value, state, timestamp: add(state, key, value, timestamp)
 
 
-_LOWERED: dict[type, Callable[[Aggregate, Lowering], Lowered]] = {
+_LOWERED: dict[type, Callable[[Aggregate, KnownTypes], Lowered]] = {
     Count: _count,
     Reduce: _reduce,
     Fold: _fold,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.dsl.lowering import as_join_function
 from kstreams.dsl.operator import operators
+from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
@@ -80,6 +82,21 @@ class RelationalLowering:
     def serde(self, node: Node, side: str) -> Serde[Any]:
         """The serde of a node's keys or values."""
         return serde_of(getattr(self.types(node), side).kind)
+
+    def value_serde(self, node: Node, purpose: str) -> Serde[Any]:
+        """The serde of a node's values."""
+        return self.serde(node, "value")
+
+    def input_types(self, node: Node, position: int = 0) -> Types:
+        """The types of what comes from a parent."""
+        return self.typed.of_parent(node, position)
+
+    def joiner(self, node: Any) -> tuple[Callable[..., Any], bool]:
+        """The joiner of a node as a Python function, and whether it takes the key."""
+        if not isinstance(node.joiner, Expr):
+            return node.joiner, node.with_key
+        of_parents = self.input_types(node), self.input_types(node, 1)
+        return as_join_function(node, node.joiner, *of_parents, self.types(node)), True
 
     def function(self, node: Node, function: Any, reads: tuple[Serde[Any], ...]) -> UserFunction:
         """A Python function that the user gave for a node."""

@@ -1,14 +1,14 @@
-"""Windowed sub-topologies on the relational path: each a query of its own, for which Spark keeps the state."""
+"""Sub-topologies on the relational path for which Spark keeps state: each is a query of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kstreams.dsl import graph as g
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.reports import TaskReport, taken_reports
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
@@ -20,8 +20,7 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
-from kstreams.runtime.spark.relational.rules.windowed import gives_final_results
-from kstreams.runtime.spark.relational.windowed_query import window_of
+from kstreams.runtime.spark.relational.windowed_query import delay_of, gives_updates, waits_for_the_end, window_of
 from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_input import StepInput
@@ -59,8 +58,7 @@ class WindowedSteps:
 def output_mode(plan: PathPlan, number: int) -> OutputMode:
     """What Spark hands over of a windowed sub-topology: windows that are over, or with each step those that changed."""
     assert plan.facts is not None
-    aggregates = [node for node in plan.nodes[number] if isinstance(node, g.WindowedAggregate)]
-    return "append" if all(gives_final_results(node, plan.facts) for node in aggregates) else "update"
+    return "update" if any(gives_updates(node, plan.facts) for node in plan.nodes[number]) else "append"
 
 
 def windowed_stream(
@@ -73,7 +71,7 @@ def windowed_stream(
     *,
     until_end: bool,
 ) -> DataFrame:
-    """The rows that a windowed sub-topology writes, as a stream.
+    """The rows that a sub-topology with state writes, as a stream.
 
     Parameters
     ----------
@@ -84,17 +82,22 @@ def windowed_stream(
     until_end : bool
         Whether all windows close after the last row; those whose updates are asked for have no need to.
     """
-    windows = [window_of(node) for node in plan.nodes[number]]
-    # A window is final when the greatest time seen is its end and the grace: the grace is the watermark's delay.
-    ends = until_end and output_mode(plan, number) == "append"
-    grace_ms = max(window.grace_ms for window in windows if window is not None)
+    assert plan.facts is not None
+    windowed, facts = [node for node in plan.nodes[number] if window_of(node) is not None], plan.facts
 
-    def source(topics: list[str]) -> DataFrame:
+    def read(topics: Sequence[str], *, ends: bool) -> DataFrame:
         limits = session, HomePlace.of(program.config), topics, settings.max_records, starts
         missing = topics_to_miss(program)
         cut = [Admission(tuple(topics))]  # one watermark for all: it follows the time up to which they are cut
-        rows = read_stream(*limits, admissions=cut, ends=ends, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
-        timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
-        return timed.withWatermark(EVENT_TIME, f"{grace_ms} milliseconds")
+        return read_stream(*limits, admissions=cut, ends=ends, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
 
-    return relational_rows(plan, number, source, program)
+    def with_times(topics: list[str]) -> DataFrame:
+        rows = read(topics, ends=until_end and any(waits_for_the_end(node, facts) for node in windowed))
+        timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
+        return timed.withWatermark(EVENT_TIME, f"{max(delay_of(node) for node in windowed)} milliseconds")
+
+    if windowed:
+        return relational_rows(plan, number, with_times, program)
+    # All in one stream: a step takes what lies before one time from every topic.
+    together = read(program.inputs[number], ends=False)
+    return relational_rows(plan, number, lambda topics: together.where(F.col("topic").isin(topics)), program)

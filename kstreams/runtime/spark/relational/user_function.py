@@ -74,9 +74,20 @@ class UserFunction(NamedTuple):
         except KStreamsError:
             raise
         except Exception as error:
-            place = self._place(origins[len(found)].as_py(), offsets[len(found)].as_py())
-            raise ProcessingError(self.name, self.declared_at, place, error) from error
+            raise self._failed(error, origins[len(found)].as_py(), offsets[len(found)].as_py()) from error
         return found
+
+    def of_record(self, place: tuple[int, int], arguments: tuple[bytes | None, ...], *more: Any) -> Any:
+        """What the function gives for serialized arguments, and more that are none; `place` is as in `PLACE`."""
+        decoded = [
+            None if raw is None else serde.deserialize(raw) for serde, raw in zip(self.reads, arguments, strict=True)
+        ]
+        try:
+            return self.function(*decoded, *more)
+        except KStreamsError:
+            raise
+        except Exception as error:
+            raise self._failed(error, *place) from error
 
     def listed(self, gave_text: Callable[[], None] = no_warning) -> UserFunction:
         """The same for a function that gives any number of results: each list is complete before the next row."""
@@ -89,6 +100,9 @@ class UserFunction(NamedTuple):
 
         function = first_looked_at(self.function, gave_text, know)
         return self._replace(function=lambda *row: list(function(*row)))
+
+    def _failed(self, error: Exception, origin: int, offset: int) -> ProcessingError:
+        return ProcessingError(self.name, self.declared_at, self._place(origin, offset), error)
 
     def _place(self, origin: int, offset: int) -> str:
         number, partition = divmod(origin % (_TOPICS * _PARTITIONS), _PARTITIONS)

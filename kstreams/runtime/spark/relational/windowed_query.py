@@ -1,4 +1,4 @@
-"""Which sub-topologies can be a windowed query, for which Spark keeps the state."""
+"""Which sub-topologies can be a query for which Spark keeps the state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kstreams.dsl import graph as g
+from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.graph import Node
 from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
@@ -17,16 +18,66 @@ def window_of(node: Node) -> TimeWindows | SessionWindows | JoinWindows | None:
     return node.windows if isinstance(node, g.WindowedAggregate | g.StreamJoin | g.SelfJoin) else None  # type: ignore[return-value]
 
 
+def delay_of(node: Node) -> int:
+    """How far the watermark stays behind the greatest time seen, in milliseconds.
+
+    A window is final when the greatest time seen is its end and the grace: the grace is the delay. Where Python
+    functions aggregate, what is older than the watermark belongs to closed windows only.
+    """
+    windows = window_of(node)
+    assert windows is not None
+    if isinstance(node, g.WindowedAggregate) and isinstance(windows, TimeWindows) and not by_expression(node):
+        return windows.size_ms + windows.grace_ms
+    return windows.grace_ms
+
+
+def keeps_state(node: Node) -> bool:
+    """Whether Spark keeps state for a node on the relational path."""
+    return window_of(node) is not None or isinstance(node, g.StreamAggregate | g.StreamTableJoin)
+
+
+def is_final(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
+    """Whether only the last result of each window is asked for."""
+    return node.emit is EmitStrategy.ON_WINDOW_CLOSE or _suppressed(node, typed)
+
+
+def by_expression(node: g.WindowedAggregate) -> bool:
+    """Whether Spark itself can aggregate: no Python function does."""
+    return isinstance(node.aggregation, g.Count | g.Expressions)
+
+
+def gives_updates(node: Node, typed: TypedGraph) -> bool:
+    """Whether Spark is to hand over, with each step, the windows of a node that it changed."""
+    return isinstance(node, g.WindowedAggregate) and by_expression(node) and not is_final(node, typed)
+
+
+def waits_for_the_end(node: Node, typed: TypedGraph) -> bool:
+    """Whether a node needs the row that ends the input, or its last results would wait for ever."""
+    return is_final(node, typed) if isinstance(node, g.WindowedAggregate) else window_of(node) is not None
+
+
+def _suppressed(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
+    children = typed.graph.children(node)
+    return bool(children) and all(isinstance(child, g.Suppress) and ends_windows(child, typed) for child in children)
+
+
+def ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
+    """Whether a node holds back windows until they are final."""
+    parent = typed.graph[node.parents[0]]
+    return node.suppressed.time_limit_ms is None and isinstance(parent, g.WindowedAggregate)
+
+
 def unsupported_in_windowed_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
     """What keeps a node out of a query in which Spark keeps the state of windows."""
-    windowed = [other for other in nodes if window_of(other) is not None]
-    if not windowed:
+    stateful = [other for other in nodes if keeps_state(other)]
+    if not stateful:
         return "its sub-topology keeps state"
-    if len(windowed) > 1:
-        return f"only one of {len(windowed)} windows of a sub-topology can be Spark's" if node in windowed else None
+    if len(stateful) > 1:
+        return f"only one of {len(stateful)} states of a sub-topology can be Spark's" if node in stateful else None
     if isinstance(node, g.Repartition):
-        return "a windowed query reads and writes topics of the log only"
-    before = windowed[0] in typed.graph.downstream(node) and node is not windowed[0]
+        return "a query with state reads and writes topics of the log only"
+    [keeper] = stateful
+    before = waits_for_the_end(keeper, typed) and keeper in typed.graph.downstream(node) and node is not keeper
     if before and any(not isinstance(function, Expr) for function in _functions(node)):
         return "a Python function before a window would see the row that ends the input"
     return None

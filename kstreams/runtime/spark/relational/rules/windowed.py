@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from kstreams.dsl import graph as g
-from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.analysis.types_of_aggregates import expression_aggregation
 from kstreams.dsl.operator import SparkForm
@@ -21,7 +20,9 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
 from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, LATE
+from kstreams.runtime.spark.relational.rules.windowed_updates import check_windowed_updates, windowed_updates
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.windowed_query import by_expression, ends_windows, is_final
 from kstreams.serdes import Serde
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
@@ -39,6 +40,11 @@ _AGGREGATES = {
 
 
 def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
+    """Expressions by Spark's own aggregation; Python functions record by record."""
+    return _by_expression(node, build) if by_expression(node) else windowed_updates(node, build)
+
+
+def _by_expression(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
     aggregation = slots_of(node, build.typed.of_parent(node))
     read = {f"_slot_{i}": slot.inputs[0] for i, slot in enumerate(aggregation.slots) if slot.inputs}
     frame = build.parent(node).with_computed(read)
@@ -132,10 +138,12 @@ def _of(kept: Any, empty: Any) -> Any:
 def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
     if type(node.windows) not in _FORMS_OF_WINDOWS:
         return _WINDOWS.get(type(node.windows), "Spark has no windows of this kind")
-    if not isinstance(node.aggregation, g.Count | g.Expressions):
-        return "it aggregates by a Python function"
-    if isinstance(node.windows, SessionWindows) and not gives_final_results(node, typed):
+    if not is_final(node, typed) and isinstance(node.windows, SessionWindows):
         return "every update of a session is asked for, and Spark gives its end only"
+    return _check_by_expression(node, typed) if by_expression(node) else check_windowed_updates(node, typed)
+
+
+def _check_by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
     made, taken = typed.types[node.name], typed.of_parent(node)
     slots = _slots(node, taken)
     refused = first_reason(refusal(slot) for slot in slots)
@@ -147,15 +155,15 @@ def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> st
 
 def check_suppress(node: g.Suppress, typed: TypedGraph) -> str | None:
     parent = typed.graph[node.parents[0]]
-    if not isinstance(parent, g.WindowedAggregate) or not gives_final_results(parent, typed):
+    if not isinstance(parent, g.WindowedAggregate) or not is_final(parent, typed):
         return "what is held back is a change stream"
     return None
 
 
 def check_to_stream(node: g.ToStream, typed: TypedGraph) -> str | None:
     parent = typed.graph[node.parents[0]]
-    ends = isinstance(parent, g.Suppress) and _ends_windows(parent, typed)
-    return None if ends or isinstance(parent, g.WindowedAggregate) else CHANGE_STREAM
+    final = isinstance(parent, g.Suppress) and ends_windows(parent, typed)
+    return None if final or isinstance(parent, g.WindowedAggregate | g.StreamAggregate) else CHANGE_STREAM
 
 
 def slots_of(node: g.WindowedAggregate, taken: Types) -> Aggregation:
@@ -167,22 +175,7 @@ def _slots(node: g.WindowedAggregate, taken: Types) -> tuple[Expr, ...]:
     return slots_of(node, taken).slots
 
 
-def gives_final_results(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
-    """Whether nobody sees a window before it is over: else every step gives the windows that it changed."""
-    return node.emit is EmitStrategy.ON_WINDOW_CLOSE or _suppressed(node, typed)
-
-
-def _suppressed(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
-    children = typed.graph.children(node)
-    return bool(children) and all(isinstance(child, g.Suppress) and _ends_windows(child, typed) for child in children)
-
-
-def _ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
-    parent = typed.graph[node.parents[0]]
-    return node.suppressed.time_limit_ms is None and isinstance(parent, g.WindowedAggregate)
-
-
-UPDATES = "where updates are asked for, each step gives one for every window that it changed"
+UPDATES = "where updates are asked for by expression, each step gives one for every window that it changed"
 
 _WINDOWS: dict[type, str] = {
     UnlimitedWindows: "its windows have no end",

@@ -1,0 +1,124 @@
+"""Aggregations by key and joins of a stream with a table: Python goes through each key, Spark keeps the state."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.operator import SparkForm
+from kstreams.dsl.rules.aggregates import Lowered, lower
+from kstreams.runtime.spark.relational.frame import Frame
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.keyed_state import Kept, KeyRecord, by_key
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.readable import unknown_type
+from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.user_function import UserFunction
+from kstreams.serdes import Serde
+
+TABLE, STREAM = 0, 1
+
+
+def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Frame:
+    """Every record of a key changes its aggregate, and the new one goes on."""
+    frame, lowered, result = build.parent(node), lower(node, build), build.serde(node, "value")
+    step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
+    present = frame.where(F.col("key").isNotNull() & F.col("value").isNotNull())
+    return Frame(by_key([present], _aggregated, (lowered, step, result)), frame.key, result)
+
+
+def _aggregated(
+    lowered: Lowered, function: UserFunction, result: Serde[Any], kept: Kept, record: KeyRecord, seen_ms: int
+) -> tuple[Kept, list[KeyRecord]]:
+    aggregator, serde = lowered.aggregator, lowered.state
+    old = aggregator.initial() if kept.state is None else serde.deserialize(kept.state)
+    time = (record.timestamp,) if aggregator.timed else ()
+    new = function.of_record((record.origin, record.offset), (record.key, record.value), old, *time)
+    latest = max(kept.timestamp, record.timestamp)
+    if new is None:
+        return Kept(), [record._replace(value=None, timestamp=latest)]
+    shown = new if aggregator.result is None else aggregator.result(new)
+    return Kept(serde.serialize(new), latest), [record._replace(value=result.serialize(shown), timestamp=latest)]
+
+
+class _Lookup(NamedTuple):
+    """A join with a table: the joiner, whether it takes the key, and whether rows without a partner go on."""
+
+    joiner: UserFunction
+    with_key: bool
+    left: bool
+    result: Serde[Any]
+
+
+def table_source(node: g.TableSource, build: RelationalLowering) -> Frame:
+    """The records of its topic: each is the new row of its key."""
+    return build.read(node, [node.topic])
+
+
+def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Frame:
+    """The rows of the table are kept by key, and each record of the stream meets the one that is there."""
+    stream, table, result = build.parent(node, 0), build.parent(node, 1), build.serde(node, "value")
+    joiner, with_key = build.joiner(node)
+    reads = (stream.key, stream.value, table.value) if with_key else (stream.value, table.value)
+    lookup = _Lookup(build.function(node, joiner, reads), with_key, node.left, result)
+    wanted = F.col("value").isNotNull() if node.left else F.col("key").isNotNull() & F.col("value").isNotNull()
+    sides = [table.where(F.col("key").isNotNull()), stream.where(wanted)]
+    return Frame(by_key(sides, _looked_up, (lookup,)), stream.key, result)
+
+
+def _looked_up(lookup: _Lookup, kept: Kept, record: KeyRecord, seen_ms: int) -> tuple[Kept, list[KeyRecord]]:
+    if record.side == TABLE:
+        return Kept(record.value, record.timestamp), []
+    if kept.state is None and not lookup.left:
+        return kept, []
+    key = (record.key,) if lookup.with_key else ()
+    joined = lookup.joiner.of_record((record.origin, record.offset), (*key, record.value, kept.state))
+    value = None if joined is None else lookup.result.serialize(joined)
+    return kept, [record._replace(value=value)]
+
+
+def check_aggregate(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedGraph) -> str | None:
+    made, taken = typed.types[node.name], typed.of_parent(node)
+    return (
+        unknown_type(taken.key.or_declared(node.grouped.key, node), "key")
+        or unknown_type(taken.value.or_declared(node.grouped.value, node), "value")
+        or unknown_type(made.value, "result")
+    )
+
+
+def check_table_source(node: g.TableSource, typed: TypedGraph) -> str | None:
+    if node.consumed.timestamp_extractor is not None:
+        return "its timestamp extractor takes records one after the other"
+    return unknown_type(typed.types[node.name].key, "key") or unknown_type(typed.types[node.name].value, "value")
+
+
+def check_stream_table_join(node: g.StreamTableJoin, typed: TypedGraph) -> str | None:
+    if node.grace_ms is not None:
+        return "it waits for versions of the table"
+    if not isinstance(typed.graph[node.parents[1]], g.TableSource):
+        return "it looks into a table that is computed"
+    made, left, right = typed.types[node.name], typed.of_parent(node, 0), typed.of_parent(node, 1)
+    return (
+        unknown_type(left.key, "key")
+        or unknown_type(left.value.or_declared(node.value, node), "left value")
+        or unknown_type(right.value.or_declared(node.other_value, node), "right value")
+        or unknown_type(made.value, "result")
+    )
+
+
+AS_RECORDS = "every record gives an update, as without the record cache"
+IN_STEPS = (
+    "a record meets the row that the table has at its time among the records of a step; at one time, the row goes first"
+)
+
+FORMS: dict[type[g.Node], SparkForm] = {
+    g.StreamAggregate: SparkForm(check=check_aggregate, lower=stream_aggregate, difference=AS_RECORDS),
+    g.TableSource: SparkForm(check=check_table_source, lower=table_source, difference=AS_RECORDS),
+    g.StreamTableJoin: SparkForm(
+        check=check_stream_table_join, lower=stream_table_join, difference=IN_STEPS, task_difference=OUT_OF_ORDER
+    ),
+    g.LeftStreamTableJoin: SparkForm(
+        check=check_stream_table_join, lower=stream_table_join, difference=IN_STEPS, task_difference=OUT_OF_ORDER
+    ),
+}
