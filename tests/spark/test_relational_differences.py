@@ -15,9 +15,12 @@ from tests.spark.windowed_topologies import (
     SELF_JOINS,
     Build,
     Order,
+    counts,
     counts_behind_a_repartition,
     joined_streams,
+    joined_table,
     left_joined_streams,
+    left_joined_table,
     named_session_counts,
     self_joined,
     tumbling_counts,
@@ -44,7 +47,7 @@ class Difference(NamedTuple):
     relational: list[str]
 
 
-JOINS = (joined_streams, left_joined_streams, self_joined)
+JOINS = (joined_streams, left_joined_streams, self_joined, joined_table, left_joined_table)
 DIFFERENT = {
     "WindowedAggregate: a record that comes too late is counted, in the batch that closes its window": Difference(
         tumbling_counts,
@@ -80,6 +83,15 @@ DIFFERENT = {
         100,
         ["a: tea by None", "a: tea by None", "a: tea by q"],
         ["a: tea by None", "a: tea by q"],
+    ),
+    "StreamAggregate: every record gives an update, also with a record cache": Difference(
+        counts, ordered(("a", 1, 0), ("a", 2, 0)), 100, ["a: 2"], ["a: 1", "a: 2"]
+    ),
+    "StreamTableJoin: at one time, the row of the table goes first": Difference(
+        joined_table, ordered(("a", 5, 0)) + paid(("p", 5)), 100, [], ["a: tea by p"]
+    ),
+    "LeftStreamTableJoin: at one time, the row of the table goes first": Difference(
+        left_joined_table, ordered(("a", 5, 0)) + paid(("p", 5)), 100, ["a: tea by None"], ["a: tea by p"]
     ),
     "SelfJoin: a record at the epoch itself is dropped": Difference(
         self_joined, ordered(("a", 0, 0)), 100, ["a: 1, 1"], []

@@ -92,6 +92,18 @@ def left_joined_streams(builder: ks.StreamsBuilder) -> None:
     orders(builder).left_join(paid, paid_by, windows=window, value=str, other_value=str).to("out")
 
 
+def joined_table(builder: ks.StreamsBuilder) -> None:
+    orders(builder).join(builder.table("paid", key=str, value=str), paid_by, value=str).to("out")
+
+
+def left_joined_table(builder: ks.StreamsBuilder) -> None:
+    orders(builder).left_join(builder.table("paid", key=str, value=str), paid_by, value=str).to("out")
+
+
+def counts(builder: ks.StreamsBuilder) -> None:
+    orders(builder).group_by_key().count().to_stream().to("out")
+
+
 def outer_joined_streams(builder: ks.StreamsBuilder) -> None:
     paid = builder.stream("paid", key=str, value=str)
     window = ks.JoinWindows(before=0, after=1, grace=100)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from kstreams.dsl import graph as g
-from kstreams.dsl.analysis.types_of_joins import side_types
 from kstreams.dsl.operator import SparkForm
-from kstreams.expressions import Expr, as_function
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
@@ -51,20 +48,11 @@ def _joined_pairs(node: WindowJoin, build: RelationalLowering, pairs: DataFrame)
     result = serde_of(build.types(node).value.kind)
     values = [F.col("left_value"), F.col("right_value"), _either("origin"), _either("offset")]
     reads: tuple[Serde[Any], ...] = (left.value, right.value)
-    joiner = node.joiner
-    if node.with_key or isinstance(joiner, Expr):
+    joiner, with_key = build.joiner(node)
+    if with_key:
         values, reads = [_either("key"), *values], (left.key, *reads)
-    if isinstance(joiner, Expr):
-        joiner = _of_key_and_values(node, joiner, build.typed)
     joined = arrow_call("binary", _joined, (build.function(node, joiner, reads), result), *values)
     return Frame(_rows(pairs, joined), left.key, result)
-
-
-def _of_key_and_values(node: WindowJoin, joiner: Expr, typed: TypedGraph) -> Callable[..., Any]:
-    """A joiner that is an expression, as a Python function of key, left and right value, as tasks call it."""
-    left, right = side_types(node, typed.of_parent(node, 0), typed.of_parent(node, 1))
-    kinds = {"key": left.key.python, "value": left.value.python, "right": right.value.python}
-    return as_function(joiner, ("key", "value", "right"), **kinds, result=typed.types[node.name].value.python)
 
 
 def _with_both(frame: Frame, side: str) -> DataFrame:

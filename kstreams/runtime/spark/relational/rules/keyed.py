@@ -108,17 +108,15 @@ def check_stream_table_join(node: g.StreamTableJoin, typed: TypedGraph) -> str |
 
 
 AS_RECORDS = "every record gives an update, as without the record cache"
-IN_STEPS = (
-    "a record meets the row that the table has at its time among the records of a step; at one time, the row goes first"
-)
+ROW_FIRST = "of a record and a row of the table at one time, the row goes first"
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.StreamAggregate: SparkForm(check=check_aggregate, lower=stream_aggregate, difference=AS_RECORDS),
-    g.TableSource: SparkForm(check=check_table_source, lower=table_source, difference=AS_RECORDS),
+    g.TableSource: SparkForm(check=check_table_source, lower=table_source),
     g.StreamTableJoin: SparkForm(
-        check=check_stream_table_join, lower=stream_table_join, difference=IN_STEPS, task_difference=OUT_OF_ORDER
+        check=check_stream_table_join, lower=stream_table_join, difference=ROW_FIRST, task_difference=OUT_OF_ORDER
     ),
     g.LeftStreamTableJoin: SparkForm(
-        check=check_stream_table_join, lower=stream_table_join, difference=IN_STEPS, task_difference=OUT_OF_ORDER
+        check=check_stream_table_join, lower=stream_table_join, difference=ROW_FIRST, task_difference=OUT_OF_ORDER
     ),
 }
