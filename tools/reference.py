@@ -98,7 +98,7 @@ def support() -> Iterator[tuple[str, ...]]:
             descriptor = operators.of_type(node)
             form = descriptor.spark
             native = "columns, records" if has_columns(descriptor) else "records"
-            final = "exact" if form.difference is None else f"final results: {form.difference}"
+            final = "exact" if form.difference is None else f"with a difference: {form.difference}"
             relational = final if form.lower else f"no: {form.reason}"
             tasks = "exact" if form.task_difference is None else f"exact, but: {form.task_difference}"
             yield f"`{node.__name__}`", first_sentence(node), native, relational, tasks

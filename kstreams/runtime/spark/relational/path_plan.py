@@ -149,7 +149,7 @@ def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, 
 
 def _supported(node: Node) -> str:
     difference = difference_of(node)
-    return f"final results; {difference}" if difference else "exact: columns and UDFs"
+    return f"Spark's own form; {difference}" if difference else "exact: columns and UDFs"
 
 
 def _by_hand(sub: SubTopology) -> list[PathDecision]:
