@@ -122,7 +122,7 @@ The methods of the DSL. The docstring of each has a longer description and an ex
 ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native engine runs every node on records,
 and on *columns* if it has a columnar form and its functions are expressions. The results are the same. On Spark, a
 sub-topology takes the relational path where you ask for it (`spark.kstreams.path=relational`), if all its nodes have a
-relational form that your functions and types allow: *exact*, or with *final results* that may differ as described.
+relational form that your functions and types allow: *exact*, or *with a difference* as described.
 All others run as tasks of the native engine. `kstreams explain app.py --engine spark` shows the paths of your
 application.
 """
