@@ -9,6 +9,7 @@ from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.frame import refusal
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import serde_of
 from kstreams.serdes.json_columns import JsonColumns
 
@@ -45,6 +46,17 @@ def undecodable(leaf: Expr, types: Types) -> str | None:
     except KStreamsError as error:
         return str(error)
     return None
+
+
+def unreadable_join(node: Any, typed: TypedGraph) -> str | None:
+    """Why bytes of the two sides of a join cannot become objects, or its results bytes."""
+    made, left, right = typed.types[node.name], typed.of_parent(node, 0), typed.of_parent(node, 1)
+    return (
+        unknown_type(left.key, "key")
+        or unknown_type(left.value.or_declared(node.value, node), "left value")
+        or unknown_type(right.value.or_declared(node.other_value, node), "right value")
+        or unknown_type(made.value, "result")
+    )
 
 
 def first_reason(reasons: Iterable[str | None]) -> str | None:

@@ -13,9 +13,8 @@ from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.readable import unknown_type
+from kstreams.runtime.spark.relational.readable import unreadable_join
 from kstreams.runtime.spark.relational.rules.reasons import LATE, OUT_OF_ORDER
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde, serde_of
 
@@ -101,28 +100,16 @@ def _joined(joiner: UserFunction, result: Serde[Any], *columns: pa.Array) -> pa.
     return result.encode_rows(joiner.results(*columns))
 
 
-def check_stream_join(node: WindowJoin, typed: TypedGraph) -> str | None:
-    made, left, right = typed.types[node.name], typed.of_parent(node, 0), typed.of_parent(node, 1)
-    return (
-        unknown_type(left.key, "key")
-        or unknown_type(left.value.or_declared(node.value, node), "left value")
-        or unknown_type(right.value.or_declared(node.other_value, node), "right value")
-        or unknown_type(made.value, "result")
-    )
-
-
 JOINED = LATE.format(done="joined") + "; a record at the epoch itself is dropped"
 
 FORMS: dict[type[g.Node], SparkForm] = {
-    g.StreamJoin: SparkForm(
-        check=check_stream_join, lower=stream_join, difference=JOINED, task_difference=OUT_OF_ORDER
-    ),
+    g.StreamJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED, task_difference=OUT_OF_ORDER),
     g.OuterStreamJoin: SparkForm(
-        check=check_stream_join,
+        check=unreadable_join,
         lower=outer_stream_join,
         difference=f"{JOINED}; a record that waits for a partner does so until its grace is over, even if it came late "
         "or the other topic is idle",
         task_difference=OUT_OF_ORDER,
     ),
-    g.SelfJoin: SparkForm(check=check_stream_join, lower=stream_join, difference=JOINED),
+    g.SelfJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED),
 }

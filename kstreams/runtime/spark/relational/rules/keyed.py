@@ -11,7 +11,7 @@ from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.keyed_state import Kept, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.readable import unknown_type
+from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_join
 from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
@@ -98,13 +98,7 @@ def check_stream_table_join(node: g.StreamTableJoin, typed: TypedGraph) -> str |
         return "it waits for versions of the table"
     if not isinstance(typed.graph[node.parents[1]], g.TableSource):
         return "it looks into a table that is computed"
-    made, left, right = typed.types[node.name], typed.of_parent(node, 0), typed.of_parent(node, 1)
-    return (
-        unknown_type(left.key, "key")
-        or unknown_type(left.value.or_declared(node.value, node), "left value")
-        or unknown_type(right.value.or_declared(node.other_value, node), "right value")
-        or unknown_type(made.value, "result")
-    )
+    return unreadable_join(node, typed)
 
 
 AS_RECORDS = "every record gives an update, as without the record cache"
