@@ -14,6 +14,8 @@ from kstreams.clock import ManualClock
 from kstreams.murmur2 import partition_of
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.topology.layout import Layout
+from kstreams.runtime.metrics.activity import SampleWindows
+from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.thread.collector import TaskCollector
 from kstreams.runtime.native.thread.send_retry import SendRetry
@@ -51,6 +53,10 @@ def sink_buffer(sent: Sent, partitions: int) -> SinkBuffer:
     return SinkBuffer(sent, sent.begin, lambda topic: partitions, retry, slices)  # type: ignore[arg-type]
 
 
+def collector_of(box: SinkBuffer, partition: int = 0) -> TaskCollector:
+    return TaskCollector(box, partition, RecordAges(SampleWindows(30_000, 2)), ManualClock())
+
+
 def send(collector: TaskCollector, rows: list[Row], partitions: Any = None, headers: Any = None) -> None:
     keys = pa.array([key for key, _ in rows], pa.binary())
     times = pa.array([time for _, time in rows], pa.int64())
@@ -66,7 +72,7 @@ def test_rows_keep_their_order_and_go_where_their_key_says(
 ) -> None:
     sent = Sent()
     box = sink_buffer(sent, count)
-    collector = TaskCollector(box, task)
+    collector = collector_of(box, task)
     expected: dict[int, list[Row]] = {}
     for number, piece in enumerate(pieces):
         rows = [(key, number) for key in piece]
@@ -82,7 +88,7 @@ def test_rows_keep_their_order_and_go_where_their_key_says(
 def test_a_partitioner_may_choose_for_some_rows_and_leave_the_others_to_the_key() -> None:
     sent = Sent()
     box = sink_buffer(sent, 4)
-    send(TaskCollector(box, 0), [(b"a", 1), (b"b", 2)], np.array([3, -1]))
+    send(collector_of(box), [(b"a", 1), (b"b", 2)], np.array([3, -1]))
     box.flush()
     assert sent.rows("out") == {3: [(b"a", 1)], partition_of(b"b", 4): [(b"b", 2)]}
 
@@ -90,7 +96,7 @@ def test_a_partitioner_may_choose_for_some_rows_and_leave_the_others_to_the_key(
 def test_headers_stay_with_their_rows() -> None:
     sent = Sent()
     box = sink_buffer(sent, 1)
-    collector = TaskCollector(box, 0)
+    collector = collector_of(box)
     send(collector, [(b"a", 1)])
     send(collector, [(b"b", 2)], headers=headers_column([(("h", b"x"),)]))
     box.flush()
@@ -102,7 +108,7 @@ def test_a_transaction_is_opened_only_when_there_is_something_to_send() -> None:
     box = sink_buffer(sent, 1)
     box.flush()
     assert sent.begun == 0
-    send(TaskCollector(box, 0), [(b"a", 1)])
+    send(collector_of(box), [(b"a", 1)])
     box.flush()
     assert sent.begun == 1
     assert sent.batches[0].source == TopicPartition("out", 0)

@@ -36,9 +36,11 @@ class RecordAges:
 
     def seen(self, topic: str, timestamps: pa.Array, now_ms: int) -> None:
         """Records of a topic are processed or written now."""
+        times, count = timestamps.to_numpy(), len(timestamps)
+        if not count:
+            return
         if topic not in self.by_topic:
             self.by_topic[topic] = self._windows.samples()
-        times, count = timestamps.to_numpy(), len(timestamps)
         self.last_ms[topic] = int(times[-1])
         seen = times[:: count // _LOOKED_AT + 1].tolist()  # builtins are faster than numpy for so few
         total = count * (now_ms - sum(seen) / len(seen))
