@@ -46,6 +46,13 @@ def by_expression(node: g.WindowedAggregate) -> bool:
     return isinstance(node.aggregation, g.Count | g.Expressions)
 
 
+def takes_one_by_one(node: Node) -> bool:
+    """Whether Spark hands records and states of a node to Python: it does so once in a query, for one way out of it."""
+    if isinstance(node, g.WindowedAggregate):
+        return not by_expression(node)
+    return isinstance(node, g.StreamAggregate | g.StreamTableJoin)
+
+
 def gives_updates(node: Node, typed: TypedGraph) -> bool:
     """Whether Spark is to hand over, with each step, the windows of a node that it changed."""
     return isinstance(node, g.WindowedAggregate) and by_expression(node) and not is_final(node, typed)
@@ -77,10 +84,17 @@ def unsupported_in_windowed_query(node: Node, nodes: Iterable[Node], typed: Type
     if isinstance(node, g.Repartition):
         return "a query with state reads and writes topics of the log only"
     [keeper] = stateful
+    if node is keeper and takes_one_by_one(node) and _ways_out(node, typed) > 1:
+        return "Spark takes records and states of a query one by one for a single sink"
     before = waits_for_the_end(keeper, typed) and keeper in typed.graph.downstream(node) and node is not keeper
     if before and any(not isinstance(function, Expr) for function in _functions(node)):
         return "a Python function before a window would see the row that ends the input"
     return None
+
+
+def _ways_out(node: Node, typed: TypedGraph) -> int:
+    """By how many ways the rows of a node reach a sink: each is computed for itself."""
+    return isinstance(node, g.To) + sum(_ways_out(child, typed) for child in typed.graph.children(node))
 
 
 def _functions(node: Node) -> list[Any]:
