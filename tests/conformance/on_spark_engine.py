@@ -67,6 +67,7 @@ def _at_once(case: Case) -> bool:
 def _is_relational(case: Case) -> bool:
     """Whether every operator takes the relational path; joins of streams differ there, as declared."""
     from kstreams.runtime.spark.relational.path_plan import plan_of
+    from kstreams.runtime.spark.settings import PathSettings
 
-    plan = plan_of(application(case).builder.build(), "relational")
+    plan = plan_of(application(case).builder.build(), PathSettings("relational"))
     return {decision.path for decision in plan.decisions} == {"relational"} and not recorded.joins_streams(case)

@@ -16,6 +16,8 @@ from kstreams.cli.engine_name import EngineName
 from kstreams.cli.options import AppFile, AsJson, Settings, settings_of
 
 _NARROWEST = 40
+_FURTHER = ("decided_by", "border")
+"""What some engines say beside the reason."""
 
 
 def explain(
@@ -26,7 +28,8 @@ def explain(
 ) -> None:
     """Show the path of every operator, and the reason.
 
-    The native engine runs an operator on columns or record by record; Spark runs it on the relational path or in tasks.
+    The native engine runs an operator on columns or record by record; Spark runs it on the relational path or in tasks,
+    and says which setting decided so, if any did, and where records go over from one to the other.
     A reason that applies to several operators in a row is printed below the last of them.
 
     Example: `kstreams explain app.py --engine spark`
@@ -50,9 +53,21 @@ def _lines(title: str, rows: Sequence[Any], width: int) -> Iterator[str]:
     indent = " " * (max(map(len, counts), default=0) + 2)
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         yield _operator(row, len(indent), width)
-        if following is None or (following.path, following.why) != (row.path, row.why):
-            why = row.why.removeprefix(f"{row.operator} ")
-            yield from textwrap.wrap(why, width, initial_indent=indent + "  ", subsequent_indent=indent + "  ")
+        if following is None or _reasons(following) != _reasons(row):
+            for said in _reasons(row)[1:]:
+                why = said.removeprefix(f"{row.operator} ")
+                yield from _wrapped(why, width, f"{indent}  ")
+
+
+def _reasons(row: Any) -> list[str]:
+    """The path of an operator, why it takes it, and what the engine says of that."""
+    said = row._asdict()
+    further = (f"{name.replace('_', ' ')}: {said[name]}" for name in _FURTHER if said.get(name))
+    return [row.path, row.why, *further]
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _operator(row: Any, name_at: int, width: int) -> str:

@@ -12,6 +12,7 @@ from kstreams.runtime.spark.storage.location import below, local_path, location_
 
 PathChoice = Literal["auto", "task", "relational"]
 OWN = "spark.kstreams."
+PATH = f"{OWN}path"
 _DEFAULTS = {
     "checkpoint": ".kstreams/spark",
     "delta": ".kstreams/delta",
@@ -47,6 +48,26 @@ class DeltaSettings(NamedTuple):
     partition_by: tuple[str, ...] = ()
 
 
+class PathSettings(NamedTuple):
+    """Which path is asked for.
+
+    Parameters
+    ----------
+    application : {"auto", "task", "relational"}
+        `spark.kstreams.path`: `auto` takes the relational path where it is exact, `relational` also where a declared
+        difference remains, `task` never.
+    operators : mapping of str to {"task", "relational"}
+        `spark.kstreams.path.<operator>`, by the name of the operator; goes before that of the application.
+    """
+
+    application: PathChoice = "auto"
+    operators: Mapping[str, PathChoice] = {}
+
+
+AUTO = PathSettings()
+"""Nothing is asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """The settings under `spark.`.
@@ -60,9 +81,7 @@ class SparkSettings:
         The Delta tables that hold the results too; none for `spark.kstreams.delta=none`.
     prefix : str
         `spark.kstreams.prefix`: what stands before the names of result topics.
-    path : {"auto", "task", "relational"}
-        `spark.kstreams.path`: `auto` takes the relational path where it is exact, `relational` also where a declared
-        difference remains, `task` never.
+    path : PathSettings
     max_records : int
         `spark.kstreams.max.records`: most rows that one trigger reads.
     snapshot_every : int
@@ -85,7 +104,7 @@ class SparkSettings:
     checkpoint: str = _DEFAULTS["checkpoint"]
     delta: DeltaSettings | None = field(default_factory=lambda: DeltaSettings(_DEFAULTS["delta"]))
     prefix: str = _DEFAULTS["prefix"]
-    path: PathChoice = "auto"
+    path: PathSettings = AUTO
     max_records: int = int(_DEFAULTS["max.records"])
     snapshot_every: int = int(_DEFAULTS["snapshot.every"])
     transaction_timeout_ms: int = int(_DEFAULTS["transaction.timeout.ms"])
@@ -96,6 +115,7 @@ class SparkSettings:
     def of(cls, config: Mapping[str, Any]) -> SparkSettings:
         """Read the `spark.*` keys of a configuration; raises ConfigError for an unknown or bad one of ours."""
         given = {key: str(value) for key, value in config.items() if key.startswith("spark.")}
+        operators = {key.removeprefix(f"{PATH}."): given.pop(key) for key in list(given) if key.startswith(f"{PATH}.")}
         own = _DEFAULTS | {key.removeprefix(OWN): given.pop(key) for key in list(given) if key.startswith(OWN)}
         for key in own.keys() - _DEFAULTS.keys():
             near = difflib.get_close_matches(key, _DEFAULTS, n=1, cutoff=0.0)[0]
@@ -104,7 +124,7 @@ class SparkSettings:
             checkpoint=location_of(own["checkpoint"]),
             delta=None if own["delta"] == "none" else _delta(own),
             prefix=own["prefix"],
-            path=_path(own["path"]),
+            path=_paths(own["path"], operators),
             max_records=_positive("max.records", own["max.records"]),
             snapshot_every=_positive("snapshot.every", own["snapshot.every"]),
             transaction_timeout_ms=_positive("transaction.timeout.ms", own["transaction.timeout.ms"]),
@@ -129,9 +149,14 @@ def _names(listed: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def _path(value: str) -> PathChoice:
-    if value not in ("auto", "task", "relational"):
-        raise ConfigError(f"{OWN}path cannot be {value!r}: say auto, task or relational")
+def _paths(application: str, operators: Mapping[str, str]) -> PathSettings:
+    of_operators = {name: _path(f"{PATH}.{name}", said, "task", "relational") for name, said in operators.items()}
+    return PathSettings(_path(PATH, application, "auto", "task", "relational"), of_operators)
+
+
+def _path(key: str, value: str, *known: str) -> PathChoice:
+    if value not in known:
+        raise ConfigError(f"{key} cannot be {value!r}: say {', '.join(known[:-1])} or {known[-1]}")
     return cast(PathChoice, value)
 
 

@@ -12,6 +12,7 @@ from kstreams.config import Config
 from kstreams.errors import KStreamsError, ProcessingError, UnknownTopicError
 from kstreams.log import open_log
 from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
+from kstreams.runtime.spark.settings import AUTO
 from tests.spark.running import Application, Row
 
 TYPES = {"in": (str, bytes), "out": (str, int), "letters": (bytes, bytes)}
@@ -94,7 +95,7 @@ def test_the_dead_letter_topic_must_be_there(spark: Any, tmp_path: Path) -> None
 
 def test_explain_says_that_handlers_need_tasks() -> None:
     config = Config.of({"application.id": "app", "processing.exception.handler": "continue"})
-    (decision, *_) = plan_of(mapped().build(), "auto", needs_tasks(config)).decisions
+    (decision, *_) = plan_of(mapped().build(), AUTO, needs_tasks(config)).decisions
     assert decision.path == "task"
     assert decision.why == "processing.exception.handler is set: only tasks can follow it"
     assert needs_tasks(Config.of({"application.id": "app"})) is None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import NoneType
 from typing import NamedTuple
 
@@ -12,25 +13,38 @@ from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.processor.api.error_handlers import KINDS
 from kstreams.processor.topology.processing_order import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.runtime.spark.relational.borders import borders
+from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
 from kstreams.runtime.spark.relational.support import difference_of, unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import unsupported_in_windowed_query
-from kstreams.runtime.spark.settings import PathChoice
+from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 TASK, RELATIONAL = "task", "relational"
+MEASURED, DECLARED = "measured", "declared"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
 _WRITES_NOTHING = "its sub-topology writes nothing, and Spark runs nothing for that"
 _FASTER = "faster as tasks: they read, process and write in one go, and Spark would keep no state here"
 
 
 class PathDecision(NamedTuple):
-    """One operator: the path it takes, and why."""
+    """One operator: the path it takes, and why.
+
+    Parameters
+    ----------
+    decided_by : str
+        The setting that says so, or "measured" (the path is the faster one), or "declared" (by the form of operators).
+    border : str or None
+        What to say of a topic that is on the way between a relational sub-topology and one in tasks.
+    """
 
     operator: str
     sub_topology: int
     path: str
     why: str
+    decided_by: str
+    border: str | None
     declared_at: str | None
 
 
@@ -56,29 +70,32 @@ class PathPlan:
     facts: TypedGraph | None
 
 
-def plan_of(topology: Topology, choice: PathChoice = "auto", only_tasks: str | None = None) -> PathPlan:
+def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str | None = None) -> PathPlan:
     """Decide: a sub-topology takes the relational path when each of its operators can, exactly, and it pays.
 
-    `only_tasks` is the reason why none may, as `needs_tasks` gives it.
+    `only_tasks` is the setting that only tasks can follow, as `needs_tasks` gives it. Raises ConfigError for what the
+    settings ask for in vain.
     """
     graph: LogicalGraph | None = topology.graph
     if graph is None:
-        by_hand = [_by_hand(sub) for sub in topology.sub_topologies]
-        return PathPlan(tuple(decision for decisions in by_hand for decision in decisions), {}, frozenset(), None)
-    facts = TypedGraph(graph)
-    decisions: list[PathDecision] = []
-    relational: dict[int, tuple[Node, ...]] = {}
+        return _by_hand(topology, settings)
+    facts, subs = TypedGraph(graph), topology.sub_topologies
+    nodes = {sub.id: logical_nodes(sub, topology, graph) for sub in subs}
+    choices = PathChoices(settings, {number: [node.name for node in of] for number, of in nodes.items()})
     circles = in_cycles(_upstream(topology))
-    for sub in topology.sub_topologies:
-        nodes = logical_nodes(sub, topology, graph)
-        reasons = _reasons(sub, nodes, facts, choice, only_tasks)
-        whole = _FEEDS_ITSELF if sub.id in circles else _why_tasks(sub, choice)
+    reasons = {}
+    for sub in subs:
+        reasons[sub.id] = _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks)
+        whole = _FEEDS_ITSELF if sub.id in circles else _why_tasks(sub, choices[sub.id].path)
         if whole is not None:
-            reasons = {name: reason or whole for name, reason in reasons.items()}
-        if not any(reasons.values()):
-            relational[sub.id] = nodes
-        decisions += _decisions(sub, nodes, reasons)
-    streaming = frozenset(sub.id for sub in topology.sub_topologies if sub.id in relational and sub.stores)
+            reasons[sub.id] = {name: reason or whole for name, reason in reasons[sub.id].items()}
+    choices.require_relational(reasons)
+    relational = {number: nodes[number] for number, found in reasons.items() if not any(found.values())}
+    deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
+    found = borders(topology, {sub.id: _said(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
+    decisions = [each for sub in subs for each in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])]
+    decisions = [each._replace(border=found.get((each.sub_topology, each.operator))) for each in decisions]
+    streaming = frozenset(sub.id for sub in subs if sub.id in relational and sub.stores)
     return PathPlan(tuple(decisions), relational, streaming, facts)
 
 
@@ -90,7 +107,7 @@ def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
 
 
 def needs_tasks(config: Config) -> str | None:
-    """Why an application runs as tasks whatever its operators could: Spark asks no handler and no extractor."""
+    """The setting by which an application runs as tasks whatever its operators could: Spark cannot follow it."""
     names = [f"{kind}.exception.handler" for kind in KINDS]
     asked = [name for name in names if config[name] not in ("fail", "retry")]
     if config["errors.deadletterqueue.topic.name"] is not None:
@@ -99,7 +116,7 @@ def needs_tasks(config: Config) -> str | None:
         asked.append("default.timestamp.extractor")
     if config["max.timestamp.ahead"] >= 0:
         asked.append("max.timestamp.ahead")
-    return f"{asked[0]} is set: only tasks can follow it" if asked else None
+    return asked[0] if asked else None
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
@@ -117,14 +134,17 @@ def _upstream(topology: Topology) -> dict[int, set[int]]:
 
 
 def _reasons(
-    sub: SubTopology, nodes: tuple[Node, ...], facts: TypedGraph, choice: PathChoice, only_tasks: str | None
+    sub: SubTopology, nodes: tuple[Node, ...], facts: TypedGraph, choice: Choice, only_tasks: str | None
 ) -> dict[str, str | None]:
-    if only_tasks or choice == "task":
-        return {node.name: only_tasks or "spark.kstreams.path is task" for node in nodes}
+    if only_tasks is not None:
+        return {node.name: f"{only_tasks} is set: only tasks can follow it" for node in nodes}
+    if choice.path == "task":
+        asked = [node.name for node in nodes if choice.key in (PATH, f"{PATH}.{node.name}")]
+        return {node.name: f"{choice.key} is task" if node.name in asked else None for node in nodes}
     reasons = {node.name: unsupported_reason(node, facts) for node in nodes}
     for node in nodes:
         if reasons[node.name] is None:
-            reasons[node.name] = _second_reason(sub, node, nodes, facts, choice)
+            reasons[node.name] = _second_reason(sub, node, nodes, facts, choice.path)
     return reasons
 
 
@@ -137,14 +157,35 @@ def _second_reason(
     return unsupported_in_windowed_query(node, nodes, facts) if sub.stores else None
 
 
-def _decisions(sub: SubTopology, nodes: tuple[Node, ...], reasons: Mapping[str, str | None]) -> list[PathDecision]:
-    path = TASK if any(reasons.values()) else RELATIONAL
+def _decisions(
+    sub: SubTopology, nodes: tuple[Node, ...], reasons: Reasons, decided_by: Callable[[str | None], str]
+) -> Iterator[PathDecision]:
     blocking = next((name for name, reason in reasons.items() if reason), None)
-    found = []
+    path = RELATIONAL if blocking is None else TASK
     for node in nodes:
-        why = reasons[node.name] or (f"with {blocking}, in one sub-topology" if blocking else _supported(node))
-        found.append(PathDecision(node.name, sub.id, path, why, node.declared_at))
-    return found
+        reason = reasons[node.name]
+        why = reason or (f"with {blocking}, in one sub-topology" if blocking else _supported(node))
+        by = decided_by(reason or (reasons[blocking] if blocking else None))
+        yield PathDecision(node.name, sub.id, path, why, by, None, node.declared_at)
+
+
+def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> str:
+    """Who decided that an operator runs as a task for a reason, or for none is relational."""
+    if only_tasks is not None:
+        return only_tasks
+    if reason == _FASTER:
+        return MEASURED
+    return choice.key if choice.path == (TASK if reason else RELATIONAL) else DECLARED
+
+
+def _said(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
+    """What others are told of the path of a sub-topology."""
+    given = [(name, reason) for name, reason in reasons.items() if reason]
+    if not given:
+        by = decided_by(None)
+        return f"is relational: {'its operators are exact there' if by == DECLARED else f'{by} says so'}"
+    name, reason = given[0]
+    return f"runs as tasks: {reason if len(set(reasons.values())) == 1 else f'{name}: {reason}'}"
 
 
 def _supported(node: Node) -> str:
@@ -152,6 +193,10 @@ def _supported(node: Node) -> str:
     return f"Spark's own form; {difference}" if difference else "exact: columns and UDFs"
 
 
-def _by_hand(sub: SubTopology) -> list[PathDecision]:
+def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
     why = "the topology was put together by hand"
-    return [PathDecision(node.name, sub.id, TASK, why, node.declared_at) for node in sub.nodes]
+    reasons = {sub.id: {node.name: why for node in sub.nodes} for sub in topology.sub_topologies}
+    PathChoices(settings, reasons).require_relational(reasons)
+    nodes = [(sub.id, node) for sub in topology.sub_topologies for node in sub.nodes]
+    decisions = (PathDecision(each.name, sub, TASK, why, DECLARED, None, each.declared_at) for sub, each in nodes)
+    return PathPlan(tuple(decisions), {}, frozenset(), None)

@@ -1,0 +1,82 @@
+"""`PathChoices`: which path the settings ask for, by sub-topology; what they ask for in vain is an error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from kstreams.errors import ConfigError
+from kstreams.runtime.spark.settings import PATH, PathChoice, PathSettings
+
+Reasons = Mapping[str, str | None]
+"""By operator of a sub-topology: why it cannot take the relational path."""
+
+
+class Choice(NamedTuple):
+    """The path that is asked for, and the setting that does."""
+
+    path: PathChoice
+    key: str
+
+
+class PathChoices:
+    """What the settings ask for; that of an operator holds for all of its sub-topology.
+
+    Parameters
+    ----------
+    settings : PathSettings
+    operators : mapping of int to collection of str
+        The names of the operators of each sub-topology.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such operator, or when two of one sub-topology ask for different paths.
+    """
+
+    def __init__(self, settings: PathSettings, operators: Mapping[int, Collection[str]]) -> None:
+        self._settings, self._operators = settings, operators
+        for name in settings.operators:
+            _require_operator(name, {name for names in operators.values() for name in names})
+        self._of = {number: self._asked(names) for number, names in operators.items()}
+
+    def __getitem__(self, number: int) -> Choice:
+        """What is asked for a sub-topology."""
+        return self._of[number]
+
+    def require_relational(self, reasons: Mapping[int, Reasons]) -> None:
+        """Raise ConfigError when an operator was asked to be relational that runs as a task, for these reasons."""
+        for name in (name for name, path in self._settings.operators.items() if path == "relational"):
+            for number in (number for number, names in self._operators.items() if name in names):
+                said = {other: reason for other, reason in reasons[number].items() if reason}
+                if said:
+                    raise ConfigError(f"{PATH}.{name} cannot be relational: {_obstacle(name, said)}")
+
+    def _asked(self, names: Collection[str]) -> Choice:
+        asked = [Choice(path, f"{PATH}.{name}") for name, path in self._settings.operators.items() if name in names]
+        _require_one(asked)
+        return asked[0] if asked else Choice(self._settings.application, PATH)
+
+
+def _require_operator(name: str, known: Collection[str]) -> None:
+    if name not in known:
+        near = ", ".join(difflib.get_close_matches(name, sorted(known), n=3))
+        hint = f"; near it are {near}" if near else ""
+        raise ConfigError(f"{PATH}.{name}: there is no operator {name}{hint}; `kstreams explain` shows all")
+
+
+def _require_one(asked: Sequence[Choice]) -> None:
+    for other in asked[1:]:
+        if other.path != asked[0].path:
+            raise ConfigError(
+                f"{asked[0].key} is {asked[0].path} and {other.key} is {other.path}, but they are in one sub-topology, "
+                "which takes one path: a repartition between them makes two"
+            )
+
+
+def _obstacle(name: str, reasons: Mapping[str, str]) -> str:
+    if name in reasons:
+        return reasons[name]
+    other, reason = next(iter(reasons.items()))
+    return f"{other} is in the same sub-topology, and {reason}; a repartition between them makes two sub-topologies"
