@@ -22,6 +22,7 @@ from tests.spark.windowed_topologies import (
     left_joined_streams,
     left_joined_table,
     named_session_counts,
+    orders,
     self_joined,
     tumbling_counts,
 )
@@ -35,6 +36,18 @@ def ordered(*rows: tuple[str, int, int]) -> list[Row]:
 
 def paid(*rows: tuple[str, int]) -> list[Row]:
     return [Row("paid", "a", by, time, 0) for by, time in rows]
+
+
+def often(builder: ks.StreamsBuilder) -> None:
+    orders(builder).group_by_key().count().filter(lambda key, count: count > 1).to_stream().to("out")
+
+
+def copied(builder: ks.StreamsBuilder) -> None:
+    builder.table("in", key=str, value=Order).map_values(lambda order: order.amount, value=int).to_stream().to("out")
+
+
+def read_as_a_table(builder: ks.StreamsBuilder) -> None:
+    orders(builder).to_table().map_values(lambda order: order.amount, value=int).to_stream().to("out")
 
 
 class Difference(NamedTuple):
@@ -93,6 +106,9 @@ DIFFERENT = {
     "LeftStreamTableJoin: at one time, the row of the table goes first": Difference(
         left_joined_table, ordered(("a", 5, 0)) + paid(("p", 5)), 100, ["a: tea by None"], ["a: tea by p"]
     ),
+    "TableFilter: a row that is left out is deleted although it was never there": Difference(
+        often, ordered(("a", 1, 0)), 100, [], ["a: None"]
+    ),
     "SelfJoin: a record at the epoch itself is dropped": Difference(
         self_joined, ordered(("a", 0, 0)), 100, ["a: 1, 1"], []
     ),
@@ -127,7 +143,30 @@ def test_on_either_path_a_partition_that_lags_is_read_before_another_goes_ahead(
     assert sorted(f"{key}: {value}" for key, value, _ in app.rows("out")) == ["a@0: 2", "b@90: 2"]
 
 
+UNCOUNTED: dict[str, Build] = {
+    "StreamAggregate": counts,
+    "StreamTableJoin": joined_table,
+    "LeftStreamTableJoin": left_joined_table,
+    "TableSource": copied,
+    "ToTable": read_as_a_table,
+}
+
+
+@pytest.mark.parametrize("operator", UNCOUNTED)
+def test_what_has_no_key_or_no_value_is_dropped_uncounted(spark, tmp_path: Path, operator: str) -> None:
+    build, builder = UNCOUNTED[operator], ks.StreamsBuilder()
+    build(builder)
+    types = {"in": (str, Order), "paid": (str, str), "out": (str, str if build in JOINS else int)}
+    app = Application(spark, tmp_path, builder, types).create("in", "paid")
+    app.write([Row("in", None, None, 1), Row("paid", None, "p", 2)])
+    dropped = {}
+    for path in ("relational", "task"):
+        where = {"spark.kstreams.prefix": f"{path}-", "spark.kstreams.checkpoint": str(tmp_path / path)}
+        dropped[path] = sum(app.run(**where, **{"spark.kstreams.path": path}).dropped.values())
+    assert (dropped["relational"], dropped["task"] > 0) == (0, True)
+
+
 def test_every_declared_difference_is_shown() -> None:
-    assert {what.partition(":")[0] for what in DIFFERENT} == {
+    assert {what.partition(":")[0] for what in DIFFERENT} | UNCOUNTED.keys() == {
         kind.__name__ for kind in operators.node_types if operators.of_type(kind).spark.difference
     }

@@ -66,9 +66,15 @@ class Frame:
         computed = nw.from_native(frame.rows).with_columns(*named.values())
         return replace(frame, rows=computed.to_native())
 
-    def with_new(self, new: Mapping[str, tuple[Expr, Serde[Any]]]) -> Frame:
-        """The same rows with what expressions give as `key`, as `value` or as both; they all see the row as it was."""
+    def with_new(self, new: Mapping[str, tuple[Expr, Serde[Any]]], where: Column | None = None) -> Frame:
+        """The same rows with what expressions give as `key`, as `value` or as both; they all see the row as it was.
+
+        `where` says which rows they hold for; the others get null.
+        """
         frame = self.with_computed({f"_new_{side}": expr for side, (expr, _) in new.items()})
+        if where is not None:
+            given = {f"_new_{side}": F.when(where, F.col(f"_new_{side}")) for side in new}
+            frame = replace(frame, rows=frame.rows.withColumns(given))
         kinds = {field.name: field.dataType.simpleString() for field in frame.rows.schema}
         for side, (_, serde) in new.items():
             name = f"_new_{side}"

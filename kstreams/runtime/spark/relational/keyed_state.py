@@ -135,7 +135,7 @@ def in_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
     [0, 0, 1]
     """
     found = sorted(records, key=lambda record: record[:3])
-    origins = np.array([record.origin for record in found], np.int64)
-    starts = np.flatnonzero(np.diff(origins, prepend=origins[:1] - 1))
+    runs = np.array([record[:2] for record in found], np.int64).reshape(-1, 2)
+    starts = np.flatnonzero(np.diff(runs, axis=0, prepend=runs[:1] - 1).any(axis=1))
     times = np.array([record.timestamp for record in found], np.int64)
     return [found[at] for at in merge_order(starts, times).tolist()]

@@ -12,6 +12,8 @@ from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.windows import JoinWindows, SessionWindows, TimeWindows
 
+KEPT_IN_TASKS = "its rows are asked for in a store, which tasks keep"
+
 
 def window_of(node: Node) -> TimeWindows | SessionWindows | JoinWindows | None:
     """The windows of a node for which Spark keeps state on the relational path."""
@@ -77,9 +79,9 @@ def ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
 def unsupported_in_windowed_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
     """What keeps a node out of a query in which Spark keeps the state of windows."""
     stateful = [other for other in nodes if keeps_state(other)]
-    if not stateful:
-        return "its sub-topology keeps state"
-    if len(stateful) > 1:
+    if _is_named(node) and not any(node is keeper or node.name in keeper.parents for keeper in stateful):
+        return KEPT_IN_TASKS
+    if len(stateful) != 1:
         return f"only one of {len(stateful)} states of a sub-topology can be Spark's" if node in stateful else None
     if isinstance(node, g.Repartition):
         return "a query with state reads and writes topics of the log only"
@@ -90,6 +92,12 @@ def unsupported_in_windowed_query(node: Node, nodes: Iterable[Node], typed: Type
     if before and any(not isinstance(function, Expr) for function in _functions(node)):
         return "a Python function before a window would see the row that ends the input"
     return None
+
+
+def _is_named(node: Node) -> bool:
+    """Whether the rows of a node are in a store that has a name of the user's."""
+    materialized = getattr(node, "materialized", None)
+    return materialized is not None and materialized.name is not None
 
 
 def _ways_out(node: Node, typed: TypedGraph) -> int:

@@ -12,7 +12,8 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.keyed_state import Kept, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_join
-from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER
+from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER, UNCOUNTED
+from kstreams.runtime.spark.relational.rules.tables import ROWS_OF_RECORDS, VIEWS
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde
@@ -51,11 +52,6 @@ class _Lookup(NamedTuple):
     result: Serde[Any]
 
 
-def table_source(node: g.TableSource, build: RelationalLowering) -> Frame:
-    """The records of its topic: each is the new row of its key."""
-    return build.read(node, [node.topic])
-
-
 def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Frame:
     """The rows of the table are kept by key, and each record of the stream meets the one that is there."""
     stream, table, result = build.parent(node, 0), build.parent(node, 1), build.serde(node, "value")
@@ -63,7 +59,7 @@ def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Fra
     reads = (stream.key, stream.value, table.value) if with_key else (stream.value, table.value)
     lookup = _Lookup(build.function(node, joiner, reads), with_key, node.left, result)
     wanted = F.col("value").isNotNull() if node.left else F.col("key").isNotNull() & F.col("value").isNotNull()
-    sides = [table.where(F.col("key").isNotNull()), stream.where(wanted)]
+    sides = [table, stream.where(wanted)]
     return Frame(by_key(sides, _looked_up, (lookup,)), stream.key, result)
 
 
@@ -87,26 +83,19 @@ def check_aggregate(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedG
     )
 
 
-def check_table_source(node: g.TableSource, typed: TypedGraph) -> str | None:
-    if node.consumed.timestamp_extractor is not None:
-        return "its timestamp extractor takes records one after the other"
-    return unknown_type(typed.types[node.name].key, "key") or unknown_type(typed.types[node.name].value, "value")
-
-
 def check_stream_table_join(node: g.StreamTableJoin, typed: TypedGraph) -> str | None:
     if node.grace_ms is not None:
         return "it waits for versions of the table"
-    if not isinstance(typed.graph[node.parents[1]], g.TableSource):
+    if not isinstance(typed.graph[node.parents[1]], (*ROWS_OF_RECORDS, *VIEWS)):
         return "it looks into a table that is computed"
     return unreadable_join(node, typed)
 
 
-AS_RECORDS = "every record gives an update, as without the record cache"
-ROW_FIRST = "of a record and a row of the table at one time, the row goes first"
+AS_RECORDS = f"every record gives an update, as without the record cache; {UNCOUNTED}"
+ROW_FIRST = f"of a record and a row of the table at one time, the row goes first; {UNCOUNTED}"
 
 FORMS: dict[type[g.Node], SparkForm] = {
     g.StreamAggregate: SparkForm(check=check_aggregate, lower=stream_aggregate, difference=AS_RECORDS),
-    g.TableSource: SparkForm(check=check_table_source, lower=table_source),
     g.StreamTableJoin: SparkForm(
         check=check_stream_table_join, lower=stream_table_join, difference=ROW_FIRST, task_difference=OUT_OF_ORDER
     ),

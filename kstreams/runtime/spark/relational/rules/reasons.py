@@ -14,6 +14,9 @@ ORDER = (
 )
 """Of what stands in a repartition topic."""
 
+UNCOUNTED = "records that have no key, or of which a function needs a value that is not there, are dropped uncounted"
+"""Of operators that have no use for them."""
+
 CHANGE_STREAM = "a change stream with tombstones has no form in Spark"
 
 OUT_OF_ORDER = "beside a repartition topic, a record out of order may come after later ones of the other topic"

@@ -42,14 +42,14 @@ def map_values(node: g.MapValues, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
     if isinstance(node.function, Expr):
         return frame.with_new({"value": (node.function, serde)})
-    return frame.with_value(_mapped(node, node.with_key, build, serde), serde)
+    return frame.with_value(mapped(node, node.function, node.with_key, build, serde), serde)
 
 
 def select_key(node: g.SelectKey, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "key")
     if isinstance(node.function, Expr):
         return frame.with_new({"key": (node.function, serde)})
-    return frame.with_key(_mapped(node, True, build, serde), serde)
+    return frame.with_key(mapped(node, node.function, True, build, serde), serde)
 
 
 def map_(node: g.Map, build: RelationalLowering) -> Frame:
@@ -129,8 +129,11 @@ def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowe
     return frame
 
 
-def _mapped(node: g.MapValues | g.SelectKey, with_key: bool, build: RelationalLowering, serde: Serde[Any]) -> Column:
-    function = build.function(node, node.function, _reads(build.parent(node), with_key))
+def mapped(
+    node: g.Node, of_row: Callable[..., Any], with_key: bool, build: RelationalLowering, serde: Serde[Any]
+) -> Column:
+    """What a Python function gives for each row, serialized."""
+    function = build.function(node, of_row, _reads(build.parent(node), with_key))
     return arrow_call("binary", _map, (function, serde), *_columns(with_key))
 
 
@@ -211,11 +214,11 @@ def check_filter(node: g.Filter, typed: TypedGraph) -> str | None:
     return unreadable(node.predicate, typed.of_parent(node))
 
 
-def check_one_to_one(node: g.MapValues, typed: TypedGraph) -> str | None:
+def check_one_to_one(node: g.MapValues | g.SelectKey | g.TableMapValues, typed: TypedGraph) -> str | None:
     made = typed.types[node.name]
     if _builds_objects(node.function):
         return BUILDS_OBJECTS
-    side = "value" if isinstance(node, g.MapValues) else "key"
+    side = "key" if isinstance(node, g.SelectKey) else "value"
     return unreadable(node.function, typed.of_parent(node)) or unknown_type(getattr(made, side), side)
 
 

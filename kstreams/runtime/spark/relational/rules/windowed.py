@@ -20,6 +20,7 @@ from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
 from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, LATE
+from kstreams.runtime.spark.relational.rules.tables import AGGREGATES, ROWS_OF_RECORDS, VIEWS
 from kstreams.runtime.spark.relational.rules.windowed_updates import check_windowed_updates, windowed_updates
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import by_expression, ends_windows, is_final
@@ -163,7 +164,7 @@ def check_suppress(node: g.Suppress, typed: TypedGraph) -> str | None:
 def check_to_stream(node: g.ToStream, typed: TypedGraph) -> str | None:
     parent = typed.graph[node.parents[0]]
     final = isinstance(parent, g.Suppress) and ends_windows(parent, typed)
-    return None if final or isinstance(parent, g.WindowedAggregate | g.StreamAggregate) else CHANGE_STREAM
+    return None if final or isinstance(parent, (*AGGREGATES, *ROWS_OF_RECORDS, *VIEWS)) else CHANGE_STREAM
 
 
 def slots_of(node: g.WindowedAggregate, taken: Types) -> Aggregation:

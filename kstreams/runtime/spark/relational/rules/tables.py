@@ -1,0 +1,93 @@
+"""Tables as upserts: a row is the new value of its key, and one without a value deletes it; no store keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.operator import SparkForm
+from kstreams.expressions import Expr
+from kstreams.runtime.spark.relational.frame import Frame
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.readable import unknown_type, unreadable
+from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, UNCOUNTED
+from kstreams.runtime.spark.relational.rules.stateless import check_one_to_one, condition, mapped
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+
+ROWS_OF_RECORDS = (g.TableSource, g.ToTable)
+VIEWS = (g.TableFilter, g.TableMapValues)
+AGGREGATES = (g.StreamAggregate, g.WindowedAggregate)
+
+
+def table_source(node: g.TableSource, build: RelationalLowering) -> Frame:
+    """The records of its topic."""
+    return _keyed(build.read(node, [node.topic]))
+
+
+def to_table(node: g.ToTable, build: RelationalLowering) -> Frame:
+    return _keyed(build.parent(node))
+
+
+def table_filter(node: g.TableFilter, build: RelationalLowering) -> Frame:
+    """What it leaves out is deleted."""
+    predicate = node.predicate if isinstance(node.predicate, Expr) else _of_rows(node.predicate)
+    frame, holds = condition(predicate, build.parent(node), node, build)
+    return frame.with_value(F.when(~holds if node.negate else holds, F.col("value")), frame.value)
+
+
+def table_map_values(node: g.TableMapValues, build: RelationalLowering) -> Frame:
+    frame, serde = build.parent(node), build.serde(node, "value")
+    if isinstance(node.function, Expr):
+        return frame.with_new({"value": (node.function, serde)}, where=F.col("value").isNotNull())
+    return frame.with_value(mapped(node, _of_rows(node.function), node.with_key, build, serde), serde)
+
+
+def _keyed(frame: Frame) -> Frame:
+    return frame.where(F.col("key").isNotNull())
+
+
+def _of_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the user that is not called for rows without a value."""
+
+    def of_row(*arguments: Any) -> Any:
+        return None if arguments[-1] is None else function(*arguments)
+
+    return of_row
+
+
+def check_table_source(node: g.TableSource, typed: TypedGraph) -> str | None:
+    if node.consumed.timestamp_extractor is not None:
+        return "its timestamp extractor takes records one after the other"
+    return check_rows(node, typed)
+
+
+def check_rows(node: g.TableSource | g.ToTable, typed: TypedGraph) -> str | None:
+    if node.materialized.history_retention_ms is not None:
+        return "it keeps versions of its rows"
+    made = typed.types[node.name]
+    return unknown_type(made.key, "key") or unknown_type(made.value, "value")
+
+
+def check_table_filter(node: g.TableFilter, typed: TypedGraph) -> str | None:
+    return _check_view(node, typed) or unreadable(node.predicate, typed.of_parent(node))
+
+
+def check_table_map_values(node: g.TableMapValues, typed: TypedGraph) -> str | None:
+    return _check_view(node, typed) or check_one_to_one(node, typed)
+
+
+def _check_view(node: g.TableFilter | g.TableMapValues, typed: TypedGraph) -> str | None:
+    known = isinstance(typed.graph[node.parents[0]], (*ROWS_OF_RECORDS, *VIEWS, *AGGREGATES))
+    return None if known else CHANGE_STREAM
+
+
+TOMBSTONES = "of a table with a store, a row that is left out gives a tombstone, also where none was before"
+
+FORMS: dict[type[g.Node], SparkForm] = {
+    g.TableSource: SparkForm(check=check_table_source, lower=table_source, difference=UNCOUNTED),
+    g.ToTable: SparkForm(check=check_rows, lower=to_table, difference=UNCOUNTED),
+    g.TableFilter: SparkForm(check=check_table_filter, lower=table_filter, difference=TOMBSTONES),
+    g.TableMapValues: SparkForm(check=check_table_map_values, lower=table_map_values),
+}
