@@ -23,6 +23,7 @@ from tests.spark.windowed_topologies import (
     left_joined_table,
     named_session_counts,
     orders,
+    paid_by,
     self_joined,
     tumbling_counts,
 )
@@ -50,6 +51,16 @@ def read_as_a_table(builder: ks.StreamsBuilder) -> None:
     orders(builder).to_table().map_values(lambda order: order.amount, value=int).to_stream().to("out")
 
 
+def joined_globally(builder: ks.StreamsBuilder) -> None:
+    payers = builder.global_table("paid", key=str, value=str)
+    orders(builder).join(payers, paid_by, key_selector=lambda key, order: key, value=str).to("out")
+
+
+def left_joined_globally(builder: ks.StreamsBuilder) -> None:
+    payers = builder.global_table("paid", key=str, value=str)
+    orders(builder).left_join(payers, paid_by, key_selector=lambda key, order: key, value=str).to("out")
+
+
 class Difference(NamedTuple):
     """Input for which the relational path gives something else, and what either path gives."""
 
@@ -60,7 +71,8 @@ class Difference(NamedTuple):
     relational: list[str]
 
 
-JOINS = (joined_streams, left_joined_streams, self_joined, joined_table, left_joined_table)
+LOOK_UPS = (joined_table, left_joined_table, joined_globally, left_joined_globally)
+JOINS = (joined_streams, left_joined_streams, self_joined, *LOOK_UPS)
 DIFFERENT = {
     "WindowedAggregate: a record that comes too late is counted, in the batch that closes its window": Difference(
         tumbling_counts,
@@ -147,6 +159,8 @@ UNCOUNTED: dict[str, Build] = {
     "StreamAggregate": counts,
     "StreamTableJoin": joined_table,
     "LeftStreamTableJoin": left_joined_table,
+    "GlobalTableJoin": joined_globally,
+    "LeftGlobalTableJoin": left_joined_globally,
     "TableSource": copied,
     "ToTable": read_as_a_table,
 }

@@ -63,6 +63,20 @@ def read_stream(
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
+def rows_until_now(session: SparkSession, home: HomePlace, topic: str) -> DataFrame:
+    """All that a topic holds whenever a plan runs, as with each batch of a stream; columns as in `SCHEMA`."""
+    topics = TopicReader(home, [topic], ROWS_PER_TASK)
+    count = len(topics.partitions())
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            ends = {source: end for source, end in topics.end().items() if source.partition % count == number}
+            for part in topics.partitions_between(topics.beginning(), ends):
+                yield from map(record_batch, topics.read(part))
+
+    return session.range(0, count, 1, count).mapInArrow(read, SCHEMA)
+
+
 def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, end: Offsets) -> DataFrame:
     """The records between two offsets, read by executors; columns as in `SCHEMA`."""
     ranges, shipped = reader.partitions(start, end) or [EMPTY], reader.for_executors()

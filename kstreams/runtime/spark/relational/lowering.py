@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kstreams.dsl.analysis.types import Types
-from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.dsl.graph import GlobalTableSource, LogicalGraph, Node
 from kstreams.dsl.lowering import as_join_function
 from kstreams.dsl.operator import operators
 from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.frame import Frame
+from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde, serde_of
@@ -40,6 +41,8 @@ class RelationalLowering:
         Real names of internal topics.
     topics : sequence of str
         Real names of the topics that the sub-topology reads.
+    whole : callable
+        Gives all records that the topic of a global table holds when a plan runs.
     """
 
     def __init__(
@@ -48,7 +51,9 @@ class RelationalLowering:
         source: Callable[[list[str]], DataFrame],
         topic_names: Mapping[str, str],
         topics: Sequence[str],
+        whole: Callable[[str], DataFrame],
     ) -> None:
+        self._whole = whole
         self.typed, self._source, self._topic_names, self._topics = typed, source, topic_names, tuple(topics)
         self._frames: dict[str, Frame] = {}
         self.outputs: list[Output] = []
@@ -106,6 +111,11 @@ class RelationalLowering:
         """The records of some topics."""
         real = [self._topic_names.get(topic, topic) for topic in topics]
         return Frame(self._source(real), self.serde(node, "key"), self.serde(node, "value"))
+
+    def rows_of(self, table: GlobalTableSource) -> DataFrame:
+        """Key and value of the rows that a global table has when a plan runs."""
+        records = self._whole(self._topic_names.get(table.topic, table.topic)).where("key is not null")
+        return records.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where("value is not null")
 
     def write(self, topic: str, frame: Frame, drops: str | None = None) -> None:
         """Let a frame go to a topic; rows without a key are dropped by the operator of this name, if there is one."""

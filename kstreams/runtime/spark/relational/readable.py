@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kstreams.dsl.analysis.types import TypeOf, Types
+from kstreams.dsl.analysis.types_of_joins import side_types
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.frame import refusal
@@ -50,12 +51,12 @@ def undecodable(leaf: Expr, types: Types) -> str | None:
 
 def unreadable_join(node: Any, typed: TypedGraph) -> str | None:
     """Why bytes of the two sides of a join cannot become objects, or its results bytes."""
-    made, left, right = typed.types[node.name], typed.of_parent(node, 0), typed.of_parent(node, 1)
+    left, right = side_types(node, typed.of_parent(node, 0), typed.of_parent(node, 1))
     return (
         unknown_type(left.key, "key")
-        or unknown_type(left.value.or_declared(node.value, node), "left value")
-        or unknown_type(right.value.or_declared(node.other_value, node), "right value")
-        or unknown_type(made.value, "result")
+        or unknown_type(left.value, "left value")
+        or unknown_type(right.value, "right value")
+        or unknown_type(typed.types[node.name].value, "result")
     )
 
 

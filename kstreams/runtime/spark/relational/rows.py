@@ -17,7 +17,11 @@ from kstreams.runtime.spark.relational.user_function import origin_column, parti
 
 
 def relational_rows(
-    plan: PathPlan, number: int, source: Callable[[list[str]], DataFrame], program: Program
+    plan: PathPlan,
+    number: int,
+    source: Callable[[list[str]], DataFrame],
+    whole: Callable[[str], DataFrame],
+    program: Program,
 ) -> DataFrame:
     """What a sub-topology on the relational path writes, as `OUT_SCHEMA`.
 
@@ -27,6 +31,8 @@ def relational_rows(
     ----------
     source : callable
         Gives the records of some topics, as `OUT_SCHEMA` but for the origin.
+    whole : callable
+        Gives all records that the topic of a global table holds when a plan runs.
     """
     assert plan.facts is not None
     build = RelationalLowering(
@@ -34,6 +40,7 @@ def relational_rows(
         lambda topics: source(topics).withColumn("origin", origin_column(number, topics)),
         {**program.topic_names, **program.feeds},
         program.inputs[number],
+        whole,
     )
     written = [_rows(output) for output in build.run(plan.nodes[number])]
     return reduce(lambda left, right: left.union(right), written)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +15,7 @@ from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
 from kstreams.runtime.spark.io.open_homes import HomePlace
-from kstreams.runtime.spark.io.source import read_stream
+from kstreams.runtime.spark.io.source import read_stream, rows_until_now
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
@@ -96,8 +96,9 @@ def windowed_stream(
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return timed.withWatermark(EVENT_TIME, f"{max(delay_of(node) for node in windowed)} milliseconds")
 
+    whole = partial(rows_until_now, session, HomePlace.of(program.config))
     if windowed:
-        return relational_rows(plan, number, with_times, program)
+        return relational_rows(plan, number, with_times, whole, program)
     # All in one stream: a step takes what lies before one time from every topic.
     together = read(program.inputs[number], ends=False)
-    return relational_rows(plan, number, lambda topics: together.where(F.col("topic").isin(topics)), program)
+    return relational_rows(plan, number, lambda topics: together.where(F.col("topic").isin(topics)), whole, program)

@@ -9,7 +9,7 @@ is needed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from kstreams.runtime.spark.io.control_blocks import control_blocks, reports_of_
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.output_topics import StepOutput
+from kstreams.runtime.spark.io.source import rows_until_now
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
@@ -126,8 +127,9 @@ class SubTopologyChain:
         external = [] if given.rows is None else [given.rows.withColumns({"origin": zero, "stream_time": zero})]
         within = handed_over or [control_blocks(self._session, 1, 1).limit(0)]
         united = _united([*external, as_rows(_united(within))])
+        whole = partial(rows_until_now, self._session, HomePlace.of(self._program.config))
         made = relational_rows(
-            self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), self._program
+            self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), whole, self._program
         )
         return written_rows(made, self._plan, number, self._program, given.output)
 

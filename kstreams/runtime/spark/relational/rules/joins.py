@@ -16,7 +16,7 @@ from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unreadable_join
 from kstreams.runtime.spark.relational.rules.reasons import LATE, OUT_OF_ORDER
 from kstreams.runtime.spark.relational.user_function import UserFunction
-from kstreams.serdes import Serde, serde_of
+from kstreams.serdes import Serde
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -44,14 +44,27 @@ def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Fra
 
 def _joined_pairs(node: WindowJoin, build: RelationalLowering, pairs: DataFrame) -> Frame:
     left, right = build.parent(node, 0), build.parent(node, 1)
-    result = serde_of(build.types(node).value.kind)
-    values = [F.col("left_value"), F.col("right_value"), _either("origin"), _either("offset")]
-    reads: tuple[Serde[Any], ...] = (left.value, right.value)
+    values = F.col("left_value"), F.col("right_value"), _either("origin"), _either("offset")
+    joined = joined_values(node, build, (left.key, left.value, right.value), _either("key"), *values)
+    return Frame(_rows(pairs, joined), left.key, build.serde(node, "value"))
+
+
+def joined_values(
+    node: Any, build: RelationalLowering, reads: tuple[Serde[Any], ...], key: Column, *values: Column
+) -> Column:
+    """What the joiner of a node gives, serialized.
+
+    Parameters
+    ----------
+    reads : tuple of Serde
+        Of key, left and right value.
+    *values : Column
+        Left and right value, and where the row comes from.
+    """
     joiner, with_key = build.joiner(node)
-    if with_key:
-        values, reads = [_either("key"), *values], (left.key, *reads)
-    joined = arrow_call("binary", _joined, (build.function(node, joiner, reads), result), *values)
-    return Frame(_rows(pairs, joined), left.key, result)
+    taken, reads = ((key, *values), reads) if with_key else (values, reads[1:])
+    given = build.function(node, joiner, reads), build.serde(node, "value")
+    return arrow_call("binary", _joined, given, *taken)
 
 
 def _with_both(frame: Frame, side: str) -> DataFrame:

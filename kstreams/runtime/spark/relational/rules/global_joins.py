@@ -1,0 +1,68 @@
+"""Joins of a stream with a global table: what the table holds when a step runs is broadcast."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.operator import SparkForm
+from kstreams.expressions import Expr
+from kstreams.runtime.spark.relational.codecs import encoded
+from kstreams.runtime.spark.relational.frame import Frame
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.readable import unknown_type, unreadable, unreadable_join
+from kstreams.runtime.spark.relational.rules.joins import joined_values
+from kstreams.runtime.spark.relational.rules.reasons import UNCOUNTED
+from kstreams.runtime.spark.relational.rules.stateless import mapped
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.user_function import PLACE
+from kstreams.serdes import serde_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Frame:
+    """Each record meets the row whose key its selector gives."""
+    stream, of_table = build.parent(node), build.input_types(node, 1)
+    source = build.graph[node.parents[1]]
+    assert isinstance(source, g.GlobalTableSource)
+    stream, selected = _selected(node, build, stream)
+    there = F.col("_selected").isNotNull() | (F.lit(node.left) & F.col("key").isNull())
+    wanted = replace(stream, rows=stream.rows.withColumn("_selected", selected)).where(
+        F.col("value").isNotNull() & there
+    )
+    table = build.rows_of(source).select(F.col("key").alias("_selected"), F.col("value").alias("_found"))
+    pairs = wanted.rows.join(F.broadcast(table), "_selected", "left" if node.left else "inner")
+    reads = stream.key, stream.value, serde_of(of_table.value.kind)
+    place = map(F.col, PLACE)
+    joined = joined_values(node, build, reads, F.col("key"), F.col("value"), F.col("_found"), *place)
+    made = replace(wanted, rows=pairs).with_value(joined, build.serde(node, "value"))
+    return replace(made, rows=made.rows.drop("_selected", "_found"))
+
+
+def _selected(node: g.GlobalTableJoin, build: RelationalLowering, stream: Frame) -> tuple[Frame, Column]:
+    """The key of the table that each record asks for, serialized."""
+    serde, selector = serde_of(build.input_types(node, 1).key.kind), node.key_selector
+    if not isinstance(selector, Expr):
+        return stream, mapped(node, selector, True, build, serde)
+    stream = stream.with_computed({"_key": selector})
+    return stream, encoded(serde, F.col("_key"), dict(stream.rows.dtypes)["_key"])
+
+
+def check_global_table_join(node: g.GlobalTableJoin, typed: TypedGraph) -> str | None:
+    return (
+        unreadable(node.key_selector, typed.of_parent(node))
+        or unknown_type(typed.of_parent(node, 1).key, "table's key")
+        or unreadable_join(node, typed)
+    )
+
+
+BROADCAST = "the table is read with each step, whole, to the end of its topic, not as records come"
+
+FORMS: dict[type[g.Node], SparkForm] = dict.fromkeys(
+    (g.GlobalTableJoin, g.LeftGlobalTableJoin),
+    SparkForm(check=check_global_table_join, lower=global_table_join, difference=f"{BROADCAST}; {UNCOUNTED}"),
+)
