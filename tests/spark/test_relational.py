@@ -13,7 +13,7 @@ from kstreams.dsl.operator import operators
 from kstreams.errors import LogError, ProcessingError
 from kstreams.runtime.spark import engine
 from kstreams.serdes import SessionWindowedSerde, serde_of
-from tests.spark import table_topologies, test_relational_global_tables
+from tests.spark import table_topologies, test_relational_deduplication, test_relational_global_tables
 from tests.spark.running import Application, Row, changelog
 from tests.spark.test_relational_keyed import BUILDS
 from tests.spark.windowed_topologies import (
@@ -191,13 +191,9 @@ def test_the_sessions_of_a_key_lie_together_on_either_path(spark, tmp_path: Path
 
 def test_every_rule_of_the_relational_path_has_a_case_on_all_engines() -> None:
     compared = set()
-    for build in (
-        *dict(CASES),
-        *dict(WINDOWED),
-        *BUILDS,
-        *table_topologies.BUILDS,
-        *test_relational_global_tables.BUILDS,
-    ):
+    others = (table_topologies, test_relational_global_tables, test_relational_deduplication)
+    builds = [build for family in others for build in family.BUILDS]
+    for build in (*dict(CASES), *dict(WINDOWED), *BUILDS, *builds):
         builder = ks.StreamsBuilder(SELF_JOINS)
         build(builder)
         made = builder.build()

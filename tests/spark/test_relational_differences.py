@@ -23,6 +23,7 @@ from tests.spark.windowed_topologies import (
     left_joined_table,
     named_session_counts,
     orders,
+    outer_self_joined,
     paid_by,
     self_joined,
     tumbling_counts,
@@ -61,6 +62,15 @@ def left_joined_globally(builder: ks.StreamsBuilder) -> None:
     orders(builder).left_join(payers, paid_by, key_selector=lambda key, order: key, value=str).to("out")
 
 
+def once_by_item(builder: ks.StreamsBuilder) -> None:
+    once = orders(builder).deduplicate(10, by=lambda key, order: order.item, key=str)
+    once.map_values(lambda order: order.amount, value=int).to("out")
+
+
+def once_by_key(builder: ks.StreamsBuilder) -> None:
+    orders(builder).deduplicate(10).map_values(lambda order: order.amount, value=int).to("out")
+
+
 class Difference(NamedTuple):
     """Input for which the relational path gives something else, and what either path gives."""
 
@@ -72,7 +82,7 @@ class Difference(NamedTuple):
 
 
 LOOK_UPS = (joined_table, left_joined_table, joined_globally, left_joined_globally)
-JOINS = (joined_streams, left_joined_streams, self_joined, *LOOK_UPS)
+JOINS = (joined_streams, left_joined_streams, self_joined, outer_self_joined, *LOOK_UPS)
 DIFFERENT = {
     "WindowedAggregate: a record that comes too late is counted, in the batch that closes its window": Difference(
         tumbling_counts,
@@ -121,8 +131,21 @@ DIFFERENT = {
     "TableFilter: a row that is left out is deleted although it was never there": Difference(
         often, ordered(("a", 1, 0)), 100, [], ["a: None"]
     ),
+    "Deduplicate: a duplicate is found in another partition": Difference(
+        once_by_item, ordered(("a", 1, 0), ("b", 2, 1)), 100, ["a: 1", "b: 1"], ["a: 1"]
+    ),
+    "Deduplicate: a record that comes too late is dropped": Difference(
+        once_by_key,
+        ordered(("a", 1000, 0), ("c", 2000, 0), ("b", 1, 0)),
+        1,
+        ["a: 1", "b: 1", "c: 1"],
+        ["a: 1", "c: 1"],
+    ),
     "SelfJoin: a record at the epoch itself is dropped": Difference(
         self_joined, ordered(("a", 0, 0)), 100, ["a: 1, 1"], []
+    ),
+    "OuterSelfJoin: a record at the epoch itself is dropped": Difference(
+        outer_self_joined, ordered(("a", 0, 0)), 100, ["a: 1, 1"], []
     ),
     "StreamJoin: a record at the epoch itself is dropped": Difference(
         joined_streams, ordered(("a", 0, 0)) + paid(("p", 0)), 100, ["a: tea by p"], []

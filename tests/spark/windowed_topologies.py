@@ -121,6 +121,12 @@ def self_joined(builder: ks.StreamsBuilder) -> None:
     taken.join(taken, lambda one, two: f"{one.amount}, {two.amount}", windows=window, value=str).to("out")
 
 
+def outer_self_joined(builder: ks.StreamsBuilder) -> None:
+    """Every record meets itself: no one stays alone."""
+    window, taken = ks.JoinWindows(before=7, after=3, grace=100), orders(builder)
+    taken.outer_join(taken, lambda one, two: f"{one.amount}, {two.amount}", windows=window, value=str).to("out")
+
+
 def sessions(builder: ks.StreamsBuilder) -> None:
     kept = orders(builder).group_by_key().windowed_by(ks.SessionWindows(gap=6, grace=4))
     final = kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(
@@ -168,6 +174,7 @@ WINDOWED: list[tuple[Build, type]] = [
     (left_joined_streams, str),
     (outer_joined_streams, str),
     (self_joined, str),
+    (outer_self_joined, str),
 ]
 UPDATED: list[tuple[Build, type]] = [(updated_counts, int), (updated_totals, Totals)]
 """Without suppress: every change of a window is asked for."""

@@ -24,7 +24,7 @@ from kstreams.dsl.graph.joins import (
 )
 from kstreams.dsl.graph.logical_graph import LogicalGraph
 from kstreams.dsl.graph.node import Declared, Keys, Node, Typing, declare
-from kstreams.dsl.graph.processors import GlobalStore, Process, ProcessValues
+from kstreams.dsl.graph.processors import Deduplicate, GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.sinks import Repartition, To
 from kstreams.dsl.graph.sources import Consumed, GlobalTableSource, StreamSource, TableSource
 from kstreams.dsl.graph.stateless import (
@@ -64,6 +64,7 @@ __all__ = [
     "Consumed",
     "Count",
     "Declared",
+    "Deduplicate",
     "Expressions",
     "Filter",
     "FlatMap",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.sources import Consumed
+from kstreams.dsl.sugar.deduplication import Deduplication
 from kstreams.processor.api.processor import stores_of
 from kstreams.state.api import StoreBuilder
 
@@ -44,6 +45,13 @@ class ProcessValues(Process):
     """Gives each record to a processor that leaves keys as they are."""
 
     keys: ClassVar[Keys] = Keys.KEPT
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Deduplicate(ProcessValues):
+    """The first of the records with the same mark within a time."""
+
+    supplier: Annotated[Deduplication, called_with()]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

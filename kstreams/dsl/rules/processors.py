@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kstreams.dsl.analysis.tables import Keeping
 from kstreams.dsl.analysis.types_of_processors import globally_stored, processed, values_processed, values_transformed
-from kstreams.dsl.graph.processors import GlobalStore, Process, ProcessValues
+from kstreams.dsl.graph.processors import Deduplicate, GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
@@ -59,6 +59,7 @@ def _stores(node: Process | TableTransformValues) -> tuple[str, ...]:
 OPERATORS = (
     OperatorDescriptor(node=Process, types=processed, topology=process),
     OperatorDescriptor(node=ProcessValues, types=values_processed, topology=process_values),
+    OperatorDescriptor(node=Deduplicate, types=values_processed, topology=process_values),
     OperatorDescriptor(node=GlobalStore, types=globally_stored, topology=global_store),
     OperatorDescriptor(
         node=TableTransformValues, types=values_transformed, topology=transform_values, keeping=Keeping.IF_NAMED

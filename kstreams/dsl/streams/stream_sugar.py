@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kstreams.dsl.graph import Filter, ProcessValues, Typing
+from kstreams.dsl.graph import Deduplicate, Filter, Typing
 from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.handle import Handle
 from kstreams.dsl.return_annotations import return_type
@@ -73,7 +73,7 @@ class StreamSugar(Handle, Generic[K, V]):
         name = self._graph.names.given_or_next(name, "KSTREAM-DEDUPLICATE-")
         supplier = Deduplication(f"{name}-store", within_ms, by or _the_key, serde)
         value = types_of(self._graph, self._node).value.kind
-        node = ProcessValues(supplier=supplier, value=value)
+        node = Deduplicate(supplier=supplier, value=value)
         return self._graph.stream(self._graph.add(node, name, (self._node.name,)))
 
     def sample(

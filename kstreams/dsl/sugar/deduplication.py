@@ -37,7 +37,12 @@ class Deduplication:
     def stores(self) -> tuple[StoreBuilder]:
         """Marks by time, kept as long as a duplicate may come."""
         size = max(self.within_ms, 1)
-        return (Stores.window(self.store, retention=2 * size + 1, size=size, key=self.serde, value=bytes),)
+        return (Stores.window(self.store, retention=self.retention_ms, size=size, key=self.serde, value=bytes),)
+
+    @property
+    def retention_ms(self) -> int:
+        """How long marks are kept, in stream time."""
+        return 2 * max(self.within_ms, 1) + 1
 
     def __call__(self) -> FixedKeyProcessor[Any, Any, Any]:
         return _Deduplicate(self)

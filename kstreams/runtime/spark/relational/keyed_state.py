@@ -58,7 +58,14 @@ _OUT = (
 _STATE = "state binary, timestamp bigint"
 
 
-def by_key(frames: Sequence[Frame], step: KeyStep, given: tuple[Any, ...], *, delay_ms: int | None = None) -> DataFrame:
+def by_key(
+    frames: Sequence[Frame],
+    step: KeyStep,
+    given: tuple[Any, ...],
+    *,
+    delay_ms: int | None = None,
+    mark: str | None = None,
+) -> DataFrame:
     """What a function makes of the records of some frames, key by key.
 
     Parameters
@@ -70,13 +77,16 @@ def by_key(frames: Sequence[Frame], step: KeyStep, given: tuple[Any, ...], *, de
         Its first arguments; functions and serdes of the user are sent to the workers by value.
     delay_ms : int, optional
         Of the watermark of the frames. A key is forgotten when the greatest time seen is so much after its own.
+    mark : str, optional
+        A column that stands for the key: what it holds is given to `step` behind `given`.
     """
     from kstreams.runtime.spark.cluster.shipping import pack  # loads Spark
 
     timed = [] if delay_ms is None else [EVENT_TIME]
-    sides = [_numbered(side, frame, timed) for side, frame in enumerate(frames)]
-    grouped = reduce(lambda rows, other: rows.unionByName(other), sides).groupBy("key")
-    run = _through_key(pack((step, given)), delay_ms)
+    marked = [] if mark is None else [mark]
+    sides = [_numbered(side, frame, [*timed, *marked]) for side, frame in enumerate(frames)]
+    grouped = reduce(lambda rows, other: rows.unionByName(other), sides).groupBy(mark or "key")
+    run = _through_key(pack((step, given)), delay_ms, gives_mark=mark is not None)
     made = grouped.applyInPandasWithState(run, _OUT, _STATE, "append", "EventTimeTimeout" if timed else "NoTimeout")
     return made.drop("side").withColumn("topic", F.lit("?"))
 
@@ -86,7 +96,7 @@ def _numbered(side: int, frame: Frame, more: list[str]) -> DataFrame:
 
 
 def _through_key(
-    packed: bytes, delay_ms: int | None
+    packed: bytes, delay_ms: int | None, *, gives_mark: bool
 ) -> Callable[[Any, Iterable[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
     def run(key: Any, frames: Iterable[pd.DataFrame], held: Any) -> Iterator[pd.DataFrame]:
         import pandas as pd
@@ -94,6 +104,7 @@ def _through_key(
         from kstreams.runtime.spark.cluster.shipping import unpack
 
         step, given = unpack(packed)
+        given = (*given, *key) if gives_mark else given
         kept, made, seen_ms = Kept(*held.get) if held.exists else Kept(), list[KeyRecord](), _seen(held, delay_ms)
         for record in in_order(chain.from_iterable(map(_records, frames))):
             kept, results = step(*given, kept, record, seen_ms)

@@ -20,7 +20,7 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import relational_rows
-from kstreams.runtime.spark.relational.windowed_query import delay_of, gives_updates, waits_for_the_end, window_of
+from kstreams.runtime.spark.relational.windowed_query import delay_of, follows_time, gives_updates, waits_for_the_end
 from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_input import StepInput
@@ -83,7 +83,7 @@ def windowed_stream(
         Whether all windows close after the last row; those whose updates are asked for have no need to.
     """
     assert plan.facts is not None
-    windowed, facts = [node for node in plan.nodes[number] if window_of(node) is not None], plan.facts
+    windowed, facts = [node for node in plan.nodes[number] if follows_time(node)], plan.facts
 
     def read(topics: Sequence[str], *, ends: bool) -> DataFrame:
         limits = session, HomePlace.of(program.config), topics, settings.max_records, starts

@@ -26,6 +26,8 @@ def delay_of(node: Node) -> int:
     A window is final when the greatest time seen is its end and the grace: the grace is the delay. Where Python
     functions aggregate, what is older than the watermark belongs to closed windows only.
     """
+    if isinstance(node, g.Deduplicate):
+        return node.supplier.retention_ms
     windows = window_of(node)
     assert windows is not None
     if isinstance(node, g.WindowedAggregate) and isinstance(windows, TimeWindows) and not by_expression(node):
@@ -33,9 +35,14 @@ def delay_of(node: Node) -> int:
     return windows.grace_ms
 
 
+def follows_time(node: Node) -> bool:
+    """Whether Spark forgets the state of a node in the course of time."""
+    return window_of(node) is not None or isinstance(node, g.Deduplicate)
+
+
 def keeps_state(node: Node) -> bool:
     """Whether Spark keeps state for a node on the relational path."""
-    return window_of(node) is not None or isinstance(node, g.StreamAggregate | g.StreamTableJoin)
+    return follows_time(node) or isinstance(node, g.StreamAggregate | g.StreamTableJoin)
 
 
 def is_final(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
@@ -52,7 +59,7 @@ def takes_one_by_one(node: Node) -> bool:
     """Whether Spark hands records and states of a node to Python: it does so once in a query, for one way out of it."""
     if isinstance(node, g.WindowedAggregate):
         return not by_expression(node)
-    return isinstance(node, g.StreamAggregate | g.StreamTableJoin)
+    return isinstance(node, g.StreamAggregate | g.StreamTableJoin | g.Deduplicate)
 
 
 def gives_updates(node: Node, typed: TypedGraph) -> bool:

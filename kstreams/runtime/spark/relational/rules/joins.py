@@ -125,4 +125,5 @@ FORMS: dict[type[g.Node], SparkForm] = {
         task_difference=OUT_OF_ORDER,
     ),
     g.SelfJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED),
+    g.OuterSelfJoin: SparkForm(check=unreadable_join, lower=stream_join, difference=JOINED),  # each meets itself
 }

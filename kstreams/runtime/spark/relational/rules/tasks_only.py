@@ -18,7 +18,6 @@ RECORDS = SparkForm(reason="a processor takes records one by one", task_differen
 UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=LIVES)
 BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
 CHANGES = SparkForm(reason=CHANGE_STREAM)
-ONE_STREAM = SparkForm(reason="Spark keeps the records of both sides")
 ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function", task_difference=OUT_OF_ORDER)
 
 FORMS: dict[type[g.Node], SparkForm] = {
@@ -31,7 +30,6 @@ FORMS: dict[type[g.Node], SparkForm] = {
     TableTransformValues: UPDATES,
     g.GlobalStore: BEFORE_ALL,
     g.GlobalTableSource: BEFORE_ALL,
-    g.OuterSelfJoin: ONE_STREAM,
     g.TableAggregate: CHANGES,
     g.TableGroupBy: CHANGES,
     g.TableRepartition: CHANGES,
