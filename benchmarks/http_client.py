@@ -29,7 +29,7 @@ class Load(NamedTuple):
     connections : int
     seconds : float
     rate : float or None
-        Requests a second, at even times; None: the next one when an answer is there.
+        Requests a second, at even times; None: the next one when an answer is there, for which it does not sleep.
     """
 
     address: tuple[str, int]
@@ -98,7 +98,7 @@ class _Client:
             while self._idle and now < end and (not step or next_s <= now):
                 self._send(self._idle.popleft(), next_s if step else now)
                 next_s += step
-            for key, _ in self._selector.select(min(max(next_s - now, 0), _LONGEST_WAIT_S) if step else None):
+            for key, _ in self._selector.select(min(max(next_s - now, 0), _LONGEST_WAIT_S) if step else 0):
                 self._receive(key.fileobj)
         return Answered((len(self._times) - self._failed) / (perf_counter() - start), self._failed, self._times)
 

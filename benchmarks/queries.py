@@ -26,7 +26,8 @@ from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.serdes import serde_of
 
-KEYS, COUNTED, ROWS = 1_000_000, 10_000, 3_000_000
+KEYS, COUNTED = 1_000_000, 10_000
+MOST_PER_SECOND = 2_000_000
 WINDOW_S = 3.0  # how long a busy measurement takes
 LOOKUPS = 1_000
 _PAUSE_S = 0.002  # between two questions of one asker
@@ -41,7 +42,7 @@ def run() -> dict[str, float]:
             streams.start()
             wait_for_all(streams)
             figures = _idle(streams)
-            feed(Path(folder) / "log")
+            feed(Path(folder) / "log", 5 * WINDOW_S)
             return figures | _busy(streams)
 
 
@@ -97,6 +98,7 @@ def _rate(streams: KafkaStreams, ask: Callable[[], Any]) -> tuple[float, list[fl
     done, seconds = processed(streams) - before, perf_counter() - start
     stopping.set()
     asker.join()
+    require_busy(streams)
     return done / seconds, times
 
 
@@ -137,13 +139,18 @@ def fill(log: Path) -> None:
         admin.create_topic("events", 1)
 
 
-def feed(log: Path) -> None:
-    """Enough for the thread to be busy until the end."""
+def feed(log: Path, seconds: float) -> None:
+    """More than the thread can count in so much time."""
     keys = _encoded(str, [f"e{number % COUNTED}" for number in range(50_000)])
     values, times = _encoded(int, range(50_000)), np.arange(50_000)
     with open_log(log) as home, home.producer() as producer:
-        for _ in range(8 * ROWS // 50_000):
+        for _ in range(int(seconds * MOST_PER_SECOND) // 50_000):
             producer.send_batch(Batch(TopicPartition("events", 0), times, keys, values, pa.array(times)))
+
+
+def require_busy(streams: KafkaStreams) -> None:
+    """What was measured of a thread that has nothing to do says nothing."""
+    assert streams.progress().lag, "all records are counted: feed more"
 
 
 def _encoded(kind: Any, values: Any) -> pa.Array:

@@ -22,7 +22,7 @@ from typing import Any
 import kstreams as ks
 from benchmarks.http_client import Answered, Load, asked
 from benchmarks.http_queries import requests
-from benchmarks.queries import KEYS, feed, fill, processed, topology, wait, wait_for_all
+from benchmarks.queries import KEYS, feed, fill, processed, require_busy, topology, wait, wait_for_all
 from kstreams.config import Config
 from kstreams.garbage_collection import infrequent_garbage_collection
 from kstreams.server import Server
@@ -48,7 +48,7 @@ def run() -> dict[str, float]:
         with ks.KafkaStreams(topology(), server.config) as streams, server.serving(streams, tokens.append):
             streams.start()
             wait_for_all(streams)
-            feed(Path(folder) / "log")
+            feed(Path(folder) / "log", 2 * SECONDS + 3 * WARM_S)
             wait(lambda: processed(streams) > KEYS)
             sleep(WARM_S)
             alone = _rate(streams, SECONDS / 2)
@@ -72,6 +72,7 @@ def _looked_up(answered: Answered) -> dict[str, float]:
 def _rate(streams: ks.KafkaStreams, seconds: float) -> float:
     before, start = processed(streams), perf_counter()
     sleep(seconds)
+    require_busy(streams)
     return (processed(streams) - before) / (perf_counter() - start)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Event
 from typing import Protocol
 
 
@@ -13,8 +14,8 @@ class Clock(Protocol):
         """Milliseconds since the Unix epoch."""
         ...
 
-    def sleep(self, seconds: float) -> None:
-        """Wait for `seconds`."""
+    def sleep(self, seconds: float, until: Event | None = None) -> None:
+        """Wait for `seconds`, or until the event is set."""
         ...
 
 
@@ -24,8 +25,11 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
+    def sleep(self, seconds: float, until: Event | None = None) -> None:
+        if until is None:
+            time.sleep(seconds)
+        else:
+            until.wait(seconds)
 
 
 class ManualClock:
@@ -45,8 +49,9 @@ class ManualClock:
     def now_ms(self) -> int:
         return self._now_ms
 
-    def sleep(self, seconds: float) -> None:
-        self.advance(int(seconds * 1000))
+    def sleep(self, seconds: float, until: Event | None = None) -> None:
+        if until is None or not until.is_set():
+            self.advance(int(seconds * 1000))
 
     def advance(self, milliseconds: int) -> None:
         """Move time forward by `milliseconds`."""

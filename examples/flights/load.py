@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from app import Airline, Flight, Weather
 
 from kstreams.config import Config
-from kstreams.log import open_log
+from kstreams.log import home_of
 from kstreams.log.api import Admin, Log
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Message = tuple[str, msgspec.Struct, datetime]
 
 def main(sample: int | None = None) -> None:
     """Load everything, or the first `sample` flights and weather reports."""
-    log = open_log(Config.load()["log.dir"])
+    log = home_of(Config.load()).open()
     with log.admin() as admin:
         create_topics(admin)
     for topic, messages in (("airlines", airlines()), ("weather", weather(sample)), ("flights", flights(sample))):

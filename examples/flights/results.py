@@ -17,7 +17,7 @@ from rich.table import Table
 
 from kstreams.batch import TopicPartition
 from kstreams.config import Config
-from kstreams.log import open_log
+from kstreams.log import home_of
 from kstreams.log.api import Log
 
 
@@ -38,7 +38,7 @@ RESULTS = (
 
 
 def home() -> Log:
-    return open_log(Config.load()["log.dir"])
+    return home_of(Config.load()).open()
 
 
 def final_table(log: Log, result: Result, prefix: str = "") -> list[Any]:

@@ -1,11 +1,12 @@
 """Kills on a standalone Spark cluster: `python -m tests.faults.cluster --executor-kills 20 --driver-kills 10`.
 
-A master and two workers on loopback run the application `shop.py` over an embedded log, or with `--home kafka` from
-Kafka to Kafka. Executors, their Python workers, the driver and (`--broker-kills`) the broker are killed at random
-moments of random steps; a driver that has ended is started again, until all input is processed. Then its results are
-compared with those of an undisturbed native run over the same topics. `--checkpoint s3` keeps the checkpoint on an S3
-server of this machine. The exit status is 1 when a result differs, the log is damaged, a kill found nothing to kill, or
-a process is left behind.
+A master and two workers on loopback run the application `shop.py`, or with `--scene flights` that of the example, over
+an embedded log, or with `--home kafka` from Kafka to Kafka; with `--delta` into Delta tables too. Executors, their
+Python workers, the driver and (`--broker-kills`) the broker are killed at random moments of random steps; a driver
+that has ended is started again, until all input is processed. Then its results are compared with those of an
+undisturbed native run over the same topics. `--checkpoint s3` keeps the checkpoint on an S3 server of this machine.
+The exit status is 1 when a result differs, the log is damaged, a kill found nothing to kill, or a process is left
+behind.
 """
 
 from __future__ import annotations
@@ -27,14 +28,13 @@ from typing import Any, NamedTuple
 
 from kstreams.runtime.spark.storage.opening import open_storage
 from tests.faults.cluster_scene import (
-    APP,
-    NAME,
+    SCENES,
     Difference,
     command,
     compare,
+    compare_tables,
     environment,
     run_natively,
-    write,
 )
 from tests.faults.processes import MARK, Processes, end, end_all
 from tests.faults.topic_homes import Topics, opened_topics
@@ -66,6 +66,8 @@ class Given(NamedTuple):
     seed: int = 1
     checkpoint: str = "local"
     home: str = "embedded"
+    scene: str = "shop"
+    delta: bool = False
 
 
 class Kill(NamedTuple):
@@ -90,7 +92,7 @@ class Steps:
     """Which step runs: its plan is written before it, the manifest of the state that it leaves after it."""
 
     def __init__(self, location: str, conf: Mapping[str, str]) -> None:
-        self._storage = open_storage(f"{location}/{NAME}", conf)
+        self._storage = open_storage(location, conf)
         self._begun, self._since = -1, time.monotonic()
         self._times = deque[float](maxlen=9)
 
@@ -133,8 +135,8 @@ class Steps:
 class Driver:
     """The application, submitted; started again as often as it takes."""
 
-    def __init__(self, master: str, settings: Mapping[str, Any], folder: Path, **more: str) -> None:
-        self._command = command(["submit", str(APP), "--master", master], settings)
+    def __init__(self, app: Path, master: str, settings: Mapping[str, Any], folder: Path, **more: str) -> None:
+        self._command = command(["submit", str(app), "--master", master], settings)
         self._folder, self._environment = folder, environment(**more)
         self.starts = 0
         self.start()
@@ -257,7 +259,7 @@ class Outcome(NamedTuple):
     def failures(self, given: Given) -> list[str]:
         """What was not as it must be."""
         missed = {kind: count - self.killed[kind] for kind, count in given.kills.items() if count > self.killed[kind]}
-        differ = [each.topic for each in self.differences if each.in_table or each.in_records]
+        differ = [each.name for each in self.differences if each.rows]
         return [
             *(f"{count} kills of a {kind} came too late" for kind, count in missed.items()),
             *(f"{topic} differs" for topic in differ),
@@ -268,19 +270,22 @@ class Outcome(NamedTuple):
 
 def run(folder: Path, given: Given) -> Outcome:
     """The scene, the undisturbed run, and the disturbed one beside it; nothing of it goes on afterwards."""
-    mark = str(folder)
+    mark, scene = str(folder), SCENES[given.scene]
     left_behind = []
     with opened_topics(folder, given.home) as topics:
-        write(topics.address, given.rows, given.seed)
+        scene.write(topics.address, given.rows, given.seed)
         with ExitStack() as resources:
             resources.callback(lambda: left_behind.append(end_all(mark)))
-            run_natively(folder, topics.settings, **{MARK: mark})
+            run_natively(scene, folder, topics.settings, **{MARK: mark})
             disturber, driver, steps = _disturbed(folder, given, topics, resources)
             disturber.carry_out(plan(given))
             disturber.finish()
             done, starts = steps.done(), driver.starts
         counts = disturber.killed, disturber.in_a_step, disturber.gave_up, lost_tasks(folder, starts)
-        return Outcome(*counts, done + 1, compare(topics.address), topics.damage(), sum(left_behind))
+        differences = list(compare(scene, topics.address))
+        if given.delta:
+            differences += compare_tables(scene, topics.address, folder / "delta")
+        return Outcome(*counts, done + 1, differences, topics.damage(), sum(left_behind))
 
 
 def _disturbed(folder: Path, given: Given, topics: Topics, resources: ExitStack) -> tuple[Disturber, Driver, Steps]:
@@ -293,9 +298,10 @@ def _disturbed(folder: Path, given: Given, topics: Topics, resources: ExitStack)
     settings = (
         settings_of(folder, given, location) | topics.settings | conf | {"spark.python.unix.domain.socket.dir": sockets}
     )
-    driver = Driver(master, settings, folder, **mark)
+    scene = SCENES[given.scene]
+    driver = Driver(scene.app, master, settings, folder, **mark)
     resources.callback(driver.stop)
-    steps = Steps(location, conf)
+    steps = Steps(f"{location}/{scene.name}", conf)
     return Disturber(given, driver, steps, topics, str(folder)), driver, steps
 
 
@@ -317,7 +323,7 @@ def settings_of(folder: Path, given: Given, location: str) -> dict[str, Any]:
     return {
         **LITTLE_CPU,
         "spark.kstreams.checkpoint": location,
-        "spark.kstreams.delta": "none",
+        "spark.kstreams.delta": folder / "delta" if given.delta else "none",
         "spark.kstreams.max.records": -(-given.rows // given.steps),
         "spark.kstreams.snapshot.every": 5,
         "spark.driver.memory": "1g",
@@ -341,7 +347,7 @@ def report(given: Given, outcome: Outcome) -> int:
         print(f"{kind}: {count} killed, {outcome.in_a_step[kind]} of them in a step")
     print(f"{outcome.steps} steps, {outcome.lost_tasks} attempts of tasks lost, {outcome.gave_up} drivers gave up")
     for each in outcome.differences:
-        print(f"{each.topic}: {each.records:,} records; tables differ in {each.in_table} rows, records in {each[3]}")
+        print(f"{each.name}: {each.records:,} records, of which as {each.compared} {each.rows:,} differ")
     print(f"{outcome.damage} damaged places in the log, {outcome.left_behind} processes left behind")
     failures = outcome.failures(given)
     print(f"failed: {', '.join(failures)}" if failures else "equal")
@@ -355,6 +361,8 @@ def main() -> int:
     parser.add_argument("--driver-kills", type=int, default=10)
     parser.add_argument("--broker-kills", type=int, default=0, help="each is started again at once; for kafka")
     parser.add_argument("--home", choices=["embedded", "kafka"], default="embedded")
+    parser.add_argument("--scene", choices=list(SCENES), default="shop")
+    parser.add_argument("--delta", action="store_true", help="write Delta tables too, and compare them with the topics")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
@@ -365,7 +373,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends like an interrupt: with nothing left behind
     kills = {EXECUTOR: options.executor_kills, WORKER: options.worker_kills, DRIVER: options.driver_kills}
     kills[BROKER] = options.broker_kills
-    given = Given(options.rows, options.steps, kills, options.seed, options.checkpoint, options.home)
+    where = options.checkpoint, options.home, options.scene, options.delta
+    given = Given(options.rows, options.steps, kills, options.seed, *where)
     with ExitStack() as resources:
         scratch = options.folder or resources.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-cluster-"))
         return int(report(given, run(Path(scratch), given)) > 0)

@@ -1,77 +1,107 @@
-"""The scene of the kills: the shop's input, its undisturbed results, and what differs from them."""
+"""The scenes of the kills: an application and its input, its undisturbed results, and what differs from them."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from runpy import run_path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from kstreams.batch import Batch, TopicPartition
-from kstreams.log import open_log
-from kstreams.log.partitioning import partitions_of
 from kstreams.package_folder import PACKAGE
+from kstreams.runtime.spark.cluster.session import spark_session
+from kstreams.runtime.spark.io.arrow_types import typed_column
+from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.serdes import serde_of
-from tests.spark.draws.large_results import changelog, difference, rows_of, table
+from tests.faults import shop_input
+from tests.spark.draws.large_results import Kind, changelog, difference, rows_of, table
 
-APP = Path(__file__).with_name("shop.py")
-NAME, PREFIX = "shop", "spark-"
-RESULTS = ("minutes", "sums", "paid")
-PARTITIONS, CUSTOMERS, SPAN_MS = 4, 5_000, 2_000_000
-SKEW_MS = np.array([0, 0, 60_000, 1_500])
-"""How far each partition is ahead: a step that takes the same share of all would make others late."""
+PREFIX = "spark-"
+
+
+class Result(NamedTuple):
+    """A topic of results.
+
+    Parameters
+    ----------
+    value : type or str
+        Of its values; the name of a class of the application.
+    compared : tuple of Kind
+        What has to be equal to the undisturbed run.
+    """
+
+    topic: str
+    value: type | str
+    compared: tuple[Kind, ...]
+
+
+class Scene(NamedTuple):
+    """An application, what it reads, and what it writes.
+
+    Parameters
+    ----------
+    write : callable
+        Writes its input: given the address of the home, how many rows, and a seed.
+    """
+
+    app: Path
+    name: str
+    results: tuple[Result, ...]
+    write: Callable[[str, int, int], None]
 
 
 class Difference(NamedTuple):
-    """One topic of results, beside the undisturbed one.
+    """One topic of results, beside the undisturbed one, or a Delta table beside its topic.
 
     Parameters
     ----------
     records : int
-        Of the undisturbed run.
-    in_table : int
-        Rows of the final tables that differ.
-    in_records : int
-        Records that differ, those of a key in their order.
+        That there are to be.
+    rows : int
+        That differ in what is compared: the final table, the records of each key in their order, or all records.
     """
 
-    topic: str
+    name: str
     records: int
-    in_table: int
-    in_records: int
+    compared: str
+    rows: int
 
 
-def write(address: str, rows: int, seed: int) -> None:
-    """Orders and payments, three to two, with jittered times, and partitions that are ahead of others."""
-    random = np.random.default_rng(seed)
-    with open_log(address) as log, log.admin() as admin, log.producer() as producer:
-        for topic, count in (("orders", rows * 3 // 5), ("payments", rows * 2 // 5)):
-            admin.create_topic(topic, PARTITIONS)
-            for batch in _batches(random, topic, count):
-                producer.send_batch(batch)
+def records(rows: pa.Table) -> pa.Table:
+    """Every record, in any order: two tasks may have written those of a key."""
+    return rows.select(["key", "value", "timestamp"])
 
 
-def _batches(random: np.random.Generator, topic: str, count: int) -> list[Batch]:
-    customers = pa.array([f"c{n}".encode() for n in range(CUSTOMERS)]).take(
-        pa.array(random.integers(0, CUSTOMERS, count))
-    )
-    amounts = serde_of(int).encode_column(pa.array(random.integers(0, 10_000, count)))
-    chosen = partitions_of(customers, PARTITIONS)
-    jitter = random.integers(0, 600, count)
-    times = pa.array(10_000_000 + np.arange(count) * SPAN_MS // count + SKEW_MS[chosen] - jitter)
-    found = []
-    for partition in range(PARTITIONS):
-        mine = pa.array(np.flatnonzero(chosen == partition))
-        offsets = np.arange(len(mine), dtype=np.int64)
-        columns = customers.take(mine), amounts.take(mine), times.take(mine)
-        whole = Batch(TopicPartition(topic, partition), offsets, *columns)
-        found += [whole.slice(start, min(start + 20_000, len(whole))) for start in range(0, len(whole), 20_000)]
-    return found
+def write_flights(address: str, rows: int, seed: int) -> None:
+    """The flights of the example: so many of them, the same ones for each seed."""
+    command = [sys.executable, str(FLIGHTS / "load.py"), str(rows)]
+    subprocess.run(command, env=environment(KSTREAMS_BOOTSTRAP_SERVERS=address), check=True)
+
+
+FLIGHTS = PACKAGE.parent / "examples" / "flights"
+SCENES = {
+    "shop": Scene(
+        Path(__file__).with_name("shop.py"),
+        "shop",
+        tuple(Result(topic, int, (table, changelog)) for topic in ("minutes", "sums", "paid")),
+        shop_input.write,
+    ),
+    "flights": Scene(
+        FLIGHTS / "app.py",
+        "flights",
+        (
+            Result("delays-by-hour", "HourlyDelays", (records,)),
+            Result("delays-by-airline", "AirlineDelays", (table,)),
+            Result("delayed-in-wind", "WindyDeparture", (records,)),
+        ),
+        write_flights,
+    ),
+}
 
 
 def command(arguments: list[str], settings: Mapping[str, Any]) -> list[str]:
@@ -86,17 +116,41 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, **more}
 
 
-def run_natively(folder: Path, settings: Mapping[str, Any], **more: str) -> None:
-    """The undisturbed run: its results lie in the same log as those of Spark, without a prefix."""
+def run_natively(scene: Scene, folder: Path, settings: Mapping[str, Any], **more: str) -> None:
+    """The undisturbed run: its results lie in the same home as those of Spark, without a prefix."""
     given = {**settings, "state.dir": folder / "native"}
-    subprocess.run(command(["run", str(APP)], given), env=environment(**more), check=True)
+    subprocess.run(command(["run", str(scene.app)], given), env=environment(**more), check=True)
 
 
-def compare(address: str) -> list[Difference]:
+def compare(scene: Scene, address: str) -> Iterator[Difference]:
     """The results of Spark beside those of the undisturbed run, topic by topic."""
-    found = []
-    for topic in RESULTS:
-        natively, on_spark = (rows_of(address, prefix + topic) for prefix in ("", PREFIX))
-        in_table, in_records = (difference(kind, natively, on_spark) for kind in (table, changelog))
-        found.append(Difference(topic, len(natively), in_table, in_records))
-    return found
+    for result in scene.results:
+        natively, on_spark = (rows_of(address, prefix + result.topic) for prefix in ("", PREFIX))
+        for kind in result.compared:
+            differing = difference(kind, natively, on_spark)
+            yield Difference(result.topic, len(natively), kind.__name__, differing)
+
+
+def compare_tables(scene: Scene, address: str, delta: Path) -> Iterator[Difference]:
+    """The Delta tables beside the topics that Spark wrote with them."""
+    session, types = spark_session(SparkSettings(conf={"spark.ui.enabled": "false"})), run_path(str(scene.app))
+    try:
+        for result in scene.results:
+            rows = rows_of(address, PREFIX + result.topic)
+            value = types[result.value] if isinstance(result.value, str) else result.value
+            wanted, found = _typed(rows, value), session.read.format("delta").load(str(delta / result.topic)).toArrow()
+            wanted_rows, found_rows = (_counted(each.select(wanted.column_names)) for each in (wanted, found))
+            differing = (wanted_rows - found_rows).total() + (found_rows - wanted_rows).total()
+            yield Difference(f"{result.topic} in Delta", len(rows), "records", differing)
+    finally:
+        session.stop()
+
+
+def _typed(rows: pa.Table, value: type) -> pa.Table:
+    """As a Delta table holds them."""
+    kinds = {"key": serde_of(str), "value": serde_of(value)}
+    return pa.table({name: typed_column(serde, rows[name].combine_chunks()) for name, serde in kinds.items()})
+
+
+def _counted(rows: pa.Table) -> Counter[str]:
+    return Counter(map(str, rows.to_pylist()))

@@ -29,7 +29,6 @@ CONSUMER_SETTINGS = MEMBER_SETTINGS | {
 }
 _MOST_FINISHED = 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds: an idle reader looks a hundred times a second
-_NAP = 0.0025  # seconds: how soon a reader that waits notices that it is woken
 _ATTENTION_S = 0.05  # after so long a member that waits for records looks at its group again
 
 
@@ -202,15 +201,10 @@ class EmbeddedConsumer:
     def _wait(self, timeout: float, max_records: int) -> list[Batch]:
         pause = _FIRST_PAUSE
         while not (batches := self._collect(max_records)) and timeout > 0 and not self._woken.is_set():
-            self._rest(min(pause, timeout))
+            self._home.clock.sleep(min(pause, timeout), self._woken)
             timeout -= pause
             pause = min(pause * 2, _LONGEST_PAUSE)
         return batches
-
-    def _rest(self, pause: float) -> None:
-        while pause > 0 and not self._woken.is_set():
-            self._home.clock.sleep(min(pause, _NAP))
-            pause -= _NAP
 
     def wakeup(self) -> None:
         """Let the `poll` that waits, or the next one that would, return with what there is; from any thread."""

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -86,7 +87,7 @@ class Hours:
         self._hours += 1
         return self._hours * 3_600_000
 
-    def sleep(self, seconds: float) -> None: ...
+    def sleep(self, seconds: float, until: Event | None = None) -> None: ...
 
 
 def test_in_a_bounded_run_nothing_is_idle_however_long_its_steps_take(spark, tmp_path: Path) -> None:
