@@ -1,8 +1,9 @@
 """The relational path beside hand-written Structured Streaming and beside tasks, over the same rows in one session.
 
-Each case runs as the frame that the relational path makes and as the hand-written query, both into Spark's noop sink,
-once from the same topics by `format("kstreams")` and once from Parquet. Stateless cases run from topic to topic too, on
-the relational path and as tasks. The first triggers do not count; of the others the median does.
+Each case runs as the DataFrame that the relational path makes of its stream and as the hand-written query, both into
+Spark's noop sink, once from the same topics by `format("kstreams")` and once from Parquet, with typed columns.
+Stateless cases run from topic to topic too, on the relational path and as tasks. The first triggers do not count; of
+the others the median does.
 
 `python -m benchmarks relational` runs all and appends to RESULTS.md; `python -m benchmarks.relational CASE...` runs
 cases by name and appends nothing.
@@ -30,13 +31,7 @@ from benchmarks.spark_paths import (
     write_parquet,
 )
 from benchmarks.spark_steps import rate, steps_of, triggers_of
-from kstreams.config import Config
-from kstreams.log import open_log
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.spark.prepared import prepare
-from kstreams.runtime.spark.relational.frame import EVENT_TIME
-from kstreams.runtime.spark.relational.rows import relational_rows
-from kstreams.runtime.spark.relational.windowed_query import window_of
 
 Frames = Mapping[str, Any]
 
@@ -59,18 +54,38 @@ def figures_of(names: Mapping[str, Case] | list[str]) -> dict[str, float]:
 def _figures(session: Any, name: str, case: Case, folder: Path) -> dict[str, float]:
     rows = case.rows()
     write_log(folder / "log", rows)
-    write_parquet(folder / "parquet", rows, ())
+    write_parquet(folder / "parquet", {topic: of_topic.typed() for topic, of_topic in rows.items()}, ())
     per_trigger = sum(len(of_topic.times) for of_topic in rows.values()) // TRIGGERS
     figures = {}
     for source in ("topics", "Parquet"):
-        frames = frames_by_hand(session, case, folder, "kstreams" if source == "topics" else "parquet", per_trigger)
-        ours = _rate(_relational(case, folder, frames), "append", folder)
+        ours = _rate(_relational(session, case, folder, source, per_trigger), "append", folder)
         frames = frames_by_hand(session, case, folder, "kstreams" if source == "topics" else "parquet", per_trigger)
         by_hand = _rate(case.twin(frames), "append", folder)
         figures[f"{name}, from {source}: relational"] = ours
         figures[f"{name}, from {source}: by hand"] = by_hand
         figures[f"{name}, from {source}: relational to by hand (ratio)"] = ours / by_hand
     return figures | (_to_topics(session, name, case, folder, per_trigger) if name in STATELESS else {})
+
+
+def _relational(session: Any, case: Case, folder: Path, source: str, per_trigger: int) -> Any:
+    """The results as a DataFrame, over topics or over DataFrames."""
+    if source == "topics":
+        config = {"log.dir": str(folder / "log"), "spark.kstreams.max.records": per_trigger}
+        return case.tasks(ks.StreamsBuilder()).to_dataframe(session, config)
+    frames = frames_by_hand(session, case, folder, "parquet", per_trigger)
+    return case.tasks(_OverFrames(frames)).to_dataframe(session)
+
+
+class _OverFrames(ks.StreamsBuilder):
+    """Reads DataFrames where a topology names topics."""
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__()
+        self._frames = frames
+
+    def stream(self, topic: str, *, key: Any, value: Any) -> Any:  # type: ignore[override]
+        rows = self.from_dataframe(self._frames[topic], key="key", timestamp="time")
+        return rows.map_values(ks.col("value"), value=value)
 
 
 def _to_topics(session: Any, name: str, case: Case, folder: Path, per_trigger: int) -> dict[str, float]:
@@ -94,39 +109,6 @@ def _topology(case: Case) -> Topology:
     return builder.build()
 
 
-def _relational(case: Case, folder: Path, frames: Frames) -> Any:
-    """The frame that the relational path makes of the rows of some topics."""
-    from pyspark.sql import functions as F
-
-    config = Config.of(
-        {
-            "application.id": "bench-relational",
-            "log.dir": str(folder / "log"),
-            "spark.kstreams.checkpoint": tempfile.mkdtemp(dir=folder),
-            "spark.kstreams.delta": "none",
-            "spark.kstreams.path": "relational",
-        }
-    )
-    with open_log(folder / "log") as home:
-        plan, _, program = prepare(_topology(case), config, home)
-    [(sub, nodes)] = plan.nodes.items()
-    windows = [window for node in nodes if (window := window_of(node)) is not None]
-
-    def source(topics: list[str]) -> Any:
-        [topic] = topics
-        rows = frames[topic].withColumnRenamed("time", EVENT_TIME)
-        given = {
-            "topic": F.lit(topic),
-            "partition": F.lit(0),
-            "offset": F.lit(0).cast("bigint"),
-            "headers": F.lit(None).cast("array<struct<name:string,value:binary>>"),
-        }
-        rows = rows.withColumns({column: made for column, made in given.items() if column not in rows.columns})
-        return rows.withWatermark(EVENT_TIME, f"{windows[0].grace_ms} milliseconds") if windows else rows
-
-    return relational_rows(plan, sub, source, program)
-
-
 def _map(builder: ks.StreamsBuilder) -> ks.KStream:
     return builder.stream("in", key=str, value=int).map((ks.key, ks.value + 1), key=str, value=int)
 
@@ -134,7 +116,7 @@ def _map(builder: ks.StreamsBuilder) -> ks.KStream:
 def _map_by_hand(frames: Frames) -> Any:
     from pyspark.sql import functions as F
 
-    return frames["in"].select(F.col("key").cast("string"), (number("value") + 1).alias("n"))
+    return frames["in"].select(F.col("key").cast("string"), (number(frames["in"], "value") + 1).alias("n"))
 
 
 EVENTS: Callable[[], Any] = CASES["three expressions"].rows

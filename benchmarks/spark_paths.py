@@ -35,11 +35,19 @@ WINDOW_MS, JOIN_MS = 10_000, 5_000
 
 
 class Rows(NamedTuple):
-    """The records of one topic."""
+    """The records of one topic, as bytes, and the type of their values; keys are text."""
 
     keys: pa.Array
     values: pa.Array
     times: np.ndarray[Any, np.dtype[np.int64]]
+    kind: type = int
+
+    def typed(self) -> Rows:
+        """The same as text and numbers."""
+        keys, values = (
+            serde_of(kind).decode_column(found) for kind, found in ((str, self.keys), (self.kind, self.values))
+        )
+        return self._replace(keys=keys, values=values)
 
 
 class Case(NamedTuple):
@@ -135,7 +143,7 @@ def frames_by_hand(session: Any, case: Case, folder: Path, source: str, per_trig
         elif source == "kstreams":
             rows = _from_topic(session, folder / "log", topic, per_trigger // (len(topics) - len(case.tables)))
         else:
-            files = session.readStream.schema("key binary, value binary, timestamp bigint")
+            files = session.readStream.schema(session.read.parquet(str(folder / "parquet" / topic)).schema)
             rows = files.option("maxFilesPerTrigger", PARTITIONS).parquet(str(folder / "parquet" / topic))
         frames[topic] = rows.withColumn("time", F.timestamp_millis("timestamp"))
     return frames
@@ -188,7 +196,7 @@ def _lines() -> Rows:
     count = PER_TRIGGER * TRIGGERS // 8
     ranks = np.minimum(random.zipf(1.3, (count, 8)), 10_000)
     lines = pa.array([" ".join(f"word{rank}" for rank in line) for line in ranks.tolist()]).cast(pa.binary())
-    return Rows(lines, lines, np.arange(count))
+    return Rows(lines, lines, np.arange(count), str)
 
 
 def _clicks() -> dict[str, Rows]:
@@ -197,21 +205,22 @@ def _clicks() -> dict[str, Rows]:
     found = {}
     for topic in ("searches", "clicks"):
         column = names.take(pa.array(random.integers(0, users, count)))
-        found[topic] = Rows(column, column, np.arange(count) // 5)
+        found[topic] = Rows(column, column, np.arange(count) // 5, str)
     return found
 
 
 def _sales() -> dict[str, Rows]:
     users = 50_000
     names = pa.array([f"key-{i}" for i in range(users)], pa.binary())
-    return {"sales": _events(users), "users": Rows(names, names, np.zeros(users, np.int64))}
+    return {"sales": _events(users), "users": Rows(names, names, np.zeros(users, np.int64), str)}
 
 
-def number(column: str) -> Any:
-    """An int as kstreams writes it."""
+def number(rows: Any, column: str) -> Any:
+    """An int, which kstreams writes as eight bytes."""
     from pyspark.sql import functions as F
 
-    return F.conv(F.hex(column), 16, 10).cast("bigint")
+    is_typed = rows.schema[column].dataType.typeName() == "long"
+    return F.col(column) if is_typed else F.conv(F.hex(column), 16, 10).cast("bigint")
 
 
 def _windowed_count(builder: ks.StreamsBuilder) -> ks.KStream:
@@ -236,7 +245,8 @@ def _rekeyed_by_hand(frames: Mapping[str, Any]) -> Any:
     from pyspark.sql import functions as F
 
     by = F.udf(lambda value: f"by-{value % 100}", "string", useArrow=True)
-    timed = frames["in"].withWatermark("time", "10 seconds").select("time", by(number("value")).alias("by"))
+    timed = frames["in"].withWatermark("time", "10 seconds")
+    timed = timed.select("time", by(number(timed, "value")).alias("by"))
     return timed.groupBy(F.window("time", "10 seconds"), "by").count()
 
 
@@ -251,7 +261,7 @@ def _lambdas_by_hand(frames: Mapping[str, Any]) -> Any:
     add = F.udf(lambda n: n + 1, "bigint", useArrow=True)
     keep = F.udf(lambda key, n: n % 3 != 0, "boolean", useArrow=True)
     twice = F.udf(lambda n: n * 2, "bigint", useArrow=True)
-    numbers = frames["in"].select(F.col("key").cast("string"), add(number("value")).alias("n"))
+    numbers = frames["in"].select(F.col("key").cast("string"), add(number(frames["in"], "value")).alias("n"))
     return numbers.where(keep("key", "n")).select("key", twice("n").alias("n"))
 
 
@@ -263,7 +273,7 @@ def _expressions(builder: ks.StreamsBuilder) -> ks.KStream:
 def _expressions_by_hand(frames: Mapping[str, Any]) -> Any:
     from pyspark.sql import functions as F
 
-    numbers = frames["in"].select(F.col("key").cast("string"), (number("value") + 1).alias("n"))
+    numbers = frames["in"].select(F.col("key").cast("string"), (number(frames["in"], "value") + 1).alias("n"))
     return numbers.where("n % 3 != 0").select("key", (F.col("n") * 2).alias("n"))
 
 
@@ -312,7 +322,7 @@ def _table_join_by_hand(frames: Mapping[str, Any]) -> Any:
 
     pick = F.udf(lambda sale, user: f"{sale}{user}", "string", useArrow=True)
     users = frames["users"].select("key", F.col("value").cast("string").alias("user"))
-    sales = frames["sales"].select("key", number("value").alias("sale"))
+    sales = frames["sales"].select("key", number(frames["sales"], "value").alias("sale"))
     return sales.join(users, "key").select("key", pick("sale", "user"))
 
 
@@ -348,7 +358,7 @@ def write_log(folder: Path, topics: Mapping[str, Rows]) -> None:
     with open_log(folder) as home, home.admin() as admin, home.producer() as producer:
         for topic, rows in topics.items():
             admin.create_topic(topic, PARTITIONS)
-            write_topic(producer, topic, PARTITIONS, *rows)
+            write_topic(producer, topic, PARTITIONS, rows.keys, rows.values, rows.times)
 
 
 def write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, ...]) -> None:
@@ -356,7 +366,7 @@ def write_parquet(folder: Path, topics: Mapping[str, Rows], tables: tuple[str, .
     streams = [topic for topic in topics if topic not in tables]
     for topic, rows in topics.items():
         (folder / topic).mkdir(parents=True)
-        chosen = partitions_of(rows.keys, PARTITIONS)
+        chosen = partitions_of(rows.keys.cast(pa.binary()), PARTITIONS)
         for number, part in enumerate(
             slices(len(chosen), len(chosen) // TRIGGERS if topic in streams else len(chosen))
         ):

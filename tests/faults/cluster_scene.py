@@ -8,16 +8,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from runpy import run_path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from kstreams.app import load_app
 from kstreams.package_folder import PACKAGE
 from kstreams.runtime.spark.cluster.session import spark_session
 from kstreams.runtime.spark.io.arrow_types import typed_column
+from kstreams.runtime.spark.io.typed_rows import Serdes, serdes_written
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.serdes import serde_of
 from tests.faults import shop_input
 from tests.spark.draws.large_results import Kind, changelog, difference, rows_of, table
 
@@ -29,14 +29,11 @@ class Result(NamedTuple):
 
     Parameters
     ----------
-    value : type or str
-        Of its values; the name of a class of the application.
     compared : tuple of Kind
         What has to be equal to the undisturbed run.
     """
 
     topic: str
-    value: type | str
     compared: tuple[Kind, ...]
 
 
@@ -88,16 +85,16 @@ SCENES = {
     "shop": Scene(
         Path(__file__).with_name("shop.py"),
         "shop",
-        tuple(Result(topic, int, (table, changelog)) for topic in ("minutes", "sums", "paid")),
+        tuple(Result(topic, (table, changelog)) for topic in ("minutes", "sums", "paid")),
         shop_input.write,
     ),
     "flights": Scene(
         FLIGHTS / "app.py",
         "flights",
         (
-            Result("delays-by-hour", "HourlyDelays", (records,)),
-            Result("delays-by-airline", "AirlineDelays", (table,)),
-            Result("delayed-in-wind", "WindyDeparture", (records,)),
+            Result("delays-by-hour", (records,)),
+            Result("delays-by-airline", (table,)),
+            Result("delayed-in-wind", (records,)),
         ),
         write_flights,
     ),
@@ -133,12 +130,15 @@ def compare(scene: Scene, address: str) -> Iterator[Difference]:
 
 def compare_tables(scene: Scene, address: str, delta: Path) -> Iterator[Difference]:
     """The Delta tables beside the topics that Spark wrote with them."""
-    session, types = spark_session(SparkSettings(conf={"spark.ui.enabled": "false"})), run_path(str(scene.app))
+    session = spark_session(SparkSettings(conf={"spark.ui.enabled": "false"}))
+    serdes = serdes_written(load_app(scene.app).topology.sub_topologies)
     try:
         for result in scene.results:
             rows = rows_of(address, PREFIX + result.topic)
-            value = types[result.value] if isinstance(result.value, str) else result.value
-            wanted, found = _typed(rows, value), session.read.format("delta").load(str(delta / result.topic)).toArrow()
+            wanted, found = (
+                _typed(rows, serdes[result.topic]),
+                session.read.format("delta").load(str(delta / result.topic)).toArrow(),
+            )
             wanted_rows, found_rows = (_counted(each.select(wanted.column_names)) for each in (wanted, found))
             differing = (wanted_rows - found_rows).total() + (found_rows - wanted_rows).total()
             yield Difference(f"{result.topic} in Delta", len(rows), "records", differing)
@@ -146,9 +146,9 @@ def compare_tables(scene: Scene, address: str, delta: Path) -> Iterator[Differen
         session.stop()
 
 
-def _typed(rows: pa.Table, value: type) -> pa.Table:
+def _typed(rows: pa.Table, serdes: Serdes) -> pa.Table:
     """As a Delta table holds them."""
-    kinds = {"key": serde_of(str), "value": serde_of(value)}
+    kinds = dict(zip(("key", "value"), serdes, strict=True))
     return pa.table({name: typed_column(serde, rows[name].combine_chunks()) for name, serde in kinds.items()})
 
 

@@ -28,6 +28,7 @@ from kstreams.dsl.naming import check_topic
 from kstreams.dsl.operator import operators
 from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.stream_filters import StreamFilters
+from kstreams.dsl.streams.stream_frames import StreamFrames
 from kstreams.dsl.streams.stream_joins import StreamJoins
 from kstreams.dsl.streams.stream_keys import StreamKeys
 from kstreams.dsl.streams.stream_sugar import StreamSugar
@@ -47,7 +48,14 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
-class KStream(StreamFilters[K, V], StreamKeys[K, V], StreamValues[K, V], StreamJoins[K, V], StreamSugar[K, V]):
+class KStream(
+    StreamFilters[K, V],
+    StreamKeys[K, V],
+    StreamValues[K, V],
+    StreamJoins[K, V],
+    StreamSugar[K, V],
+    StreamFrames[K, V],
+):
     """A stream of records. Every operator gives a new stream; nothing runs before the topology is started.
 
     Kafka Streams: `KStream`. Wherever a function is taken, an expression may stand (`ks.value + 1`). Functions

@@ -65,8 +65,11 @@ def _without_replaced(rows: DataFrame) -> DataFrame:
 
 def _time(rows: DataFrame, feed: Feed, now_ms: int, *, changes: bool) -> Column:
     name = feed.timestamp or (_COMMITTED if changes else None)
-    if name is None:
-        return F.lit(now_ms)
+    return F.lit(now_ms) if name is None else time_of(rows, name)
+
+
+def time_of(rows: DataFrame, name: str) -> Column:
+    """A column with times as milliseconds."""
     column = F.col(f"`{name}`")
     return column if isinstance(rows.schema[name].dataType, LongType) else F.unix_millis(column.cast("timestamp"))
 

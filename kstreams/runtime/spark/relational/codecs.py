@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import BoolSerde, BytesSerde, IntSerde, Serde, StringSerde
@@ -34,6 +35,15 @@ def decoded(serde: Serde[Any], column: Column) -> Column:
     if codec is None:
         return arrow_call(SQL_TYPES[serde.arrow_type], _decoded, (serde,), column)
     return codec.decoded(column)
+
+
+def decoded_whole(serde: Serde[Any], column: Column) -> Column:
+    """The same for types that no expression reads, such as structs and windowed keys; bytes where Arrow has no type."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    kind = typed_column(serde, pa.array([], pa.binary())).type
+    returned = from_arrow_type(kind, prefer_timestamp_ntz=False).simpleString()
+    return column if pa.types.is_binary(kind) else arrow_call(returned, typed_column, (serde,), column)
 
 
 def encoded(serde: Serde[Any], column: Column, kind: str) -> Column:

@@ -16,7 +16,7 @@ from kstreams.expressions import Expr, Operation, Schema
 from kstreams.expressions.frame import to_narwhals
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
-from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, encoded, is_typed
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, decoded_whole, encoded, is_typed
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import Serde
 from kstreams.serdes.json_columns import JsonColumns
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 EVENT_TIME = "_event_time"
 """The column that the watermark follows, in windowed queries."""
+
+
+def leaf_column(side: str, field: str | None = None) -> str:
+    """The name of the typed column of a whole key or value, or of a field of the value."""
+    return f"_leaf_{side}" if field is None else f"_field_{field}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,19 @@ class Frame:
     key: Serde[Any]
     value: Serde[Any]
     leaves: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, rows: DataFrame, key: Serde[Any], value: Serde[Any]) -> Frame:
+        """The frame of a source, which may have typed columns beside the bytes."""
+        named = {shown: name for name in rows.columns if (shown := _shown(name)) is not None}
+        return cls(rows, key, value, named)
+
+    def typed(self, side: str) -> Column:
+        """The keys or values as a typed column; bytes where their type has no counterpart in Spark."""
+        serde: Serde[Any] = getattr(self, side)
+        if f"ks.{side}" in self.leaves:
+            return F.col(self.leaves[f"ks.{side}"])
+        return decoded(serde, F.col(side)) if serde.arrow_type in SQL_TYPES else decoded_whole(serde, F.col(side))
 
     def where(self, condition: Column) -> Frame:
         """The rows for which a condition holds; the one that ends the input of a windowed query goes on as well."""
@@ -111,8 +129,8 @@ class Frame:
         returned = ", ".join(f"`{name}`: {SQL_TYPES[kind]}" for name, kind in kinds.items())
         decoded = arrow_call(f"struct<{returned}>", _fields, (self.value.type, fields), F.col("value"))
         rows = self.rows.withColumn("_fields", decoded)
-        rows = rows.select("*", *(F.col(f"_fields.`{name}`").alias(f"_field_{name}") for name in fields))
-        leaves = {f"ks.col({name!r})": f"_field_{name}" for name in fields}
+        rows = rows.select("*", *(F.col(f"_fields.`{name}`").alias(leaf_column("value", name)) for name in fields))
+        leaves = {f"ks.col({name!r})": leaf_column("value", name) for name in fields}
         return replace(self, rows=rows.drop("_fields"), leaves={**self.leaves, **leaves})
 
     def _with_leaf(self, shown: str, column: Column) -> Frame:
@@ -125,6 +143,12 @@ _LEAVES: dict[Operation, Callable[[Frame], Column]] = {
     Operation.VALUE: lambda frame: decoded(frame.value, F.col("value")),
     Operation.TIMESTAMP: lambda frame: F.col("timestamp"),
 }
+
+
+def _shown(name: str) -> str | None:
+    """What the expression's `repr` shows that reads the typed column of this name."""
+    prefix, _, rest = name.removeprefix("_").partition("_")
+    return {"leaf": f"ks.{rest}", "field": f"ks.col({rest!r})"}.get(prefix if name.startswith("_") else "")
 
 
 def _fields(kind: Any, fields: list[str], column: pa.Array) -> pa.Array:

@@ -74,7 +74,11 @@ class RelationalLowering:
 
     def parent(self, node: Node, position: int = 0) -> Frame:
         """The frame of a parent."""
-        return self._frames[node.parents[position]]
+        return self.frame(node.parents[position])
+
+    def frame(self, name: str) -> Frame:
+        """The frame of a node by its name."""
+        return self._frames[name]
 
     def has_parent(self, node: Node) -> bool:
         """Whether the node reads another one of this sub-topology, rather than a topic."""
@@ -110,7 +114,7 @@ class RelationalLowering:
     def read(self, node: Node, topics: Sequence[str]) -> Frame:
         """The records of some topics."""
         real = [self._topic_names.get(topic, topic) for topic in topics]
-        return Frame(self._source(real), self.serde(node, "key"), self.serde(node, "value"))
+        return Frame.read(self._source(real), self.serde(node, "key"), self.serde(node, "value"))
 
     def rows_of(self, table: GlobalTableSource) -> DataFrame:
         """Key and value of the rows that a global table has when a plan runs."""

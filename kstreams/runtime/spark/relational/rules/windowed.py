@@ -14,8 +14,8 @@ from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Aggregation, Expr, Operation, counting
 from kstreams.expressions.frame import refusal
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
-from kstreams.runtime.spark.relational.codecs import bytes_of_int, encoded
-from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES, bytes_of_int, decoded, encoded
+from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, leaf_column
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
@@ -24,7 +24,7 @@ from kstreams.runtime.spark.relational.rules.tables import AGGREGATES, ROWS_OF_R
 from kstreams.runtime.spark.relational.rules.windowed_updates import check_windowed_updates, windowed_updates
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import by_expression, ends_windows, is_final
-from kstreams.serdes import Serde
+from kstreams.serdes import Serde, WindowedSerde
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 if TYPE_CHECKING:
@@ -71,18 +71,29 @@ def _slot(number: int, slot: Expr) -> Column:
 def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any, aggregation: Aggregation) -> Frame:
     """Keys and values as bytes, made of the windows and of what was aggregated."""
     key, value = build.serde(node, "key"), build.serde(node, "value")
-    start = F.unix_millis(F.col("_window.start"))
+    start, form = F.unix_millis(F.col("_window.start")), _FORMS_OF_WINDOWS[type(node.windows)]
     slots = [F.col(f"_slot_{i}") for i in range(len(aggregation.slots))]
     rows = grouped.select(
         F.lit(0).cast("bigint").alias("origin"),
         start.alias("offset"),
         "timestamp",
-        _FORMS_OF_WINDOWS[type(node.windows)].key(start).alias("key"),
+        form.key(start).alias("key"),
         _value(aggregation, value, slots).alias("value"),
         F.lit(None).cast("array<struct<name: string, value: binary>>").alias("headers"),
         F.lit("?").alias("topic"),
+        *([slots[0].alias(leaf_column("value"))] if aggregation.is_count else []),
+        *_typed_key(key, form),
     )
-    return Frame(rows, key, value)
+    return Frame.read(rows, key, value)
+
+
+def _typed_key(serde: Serde[Any], form: WindowForm) -> list[Column]:
+    """The key and its window as columns, if the key can be one."""
+    if not isinstance(serde, WindowedSerde) or serde.inner.arrow_type not in SQL_TYPES:
+        return []
+    key, times = decoded(serde.inner, F.col("key")).alias("key"), (F.col("_window.start"), form.end())
+    named = (time.alias(f"window_{name}") for name, time in zip(("start", "end"), times, strict=True))
+    return [F.struct(key, *named).alias(leaf_column("key"))]
 
 
 def _value(aggregation: Aggregation, serde: Serde[Any], slots: list[Column]) -> Column:
@@ -100,10 +111,13 @@ class WindowForm(NamedTuple):
         `span(windows)`: the column that Spark groups by.
     key : callable
         `key(start)`: the bytes of the windowed key, of a group that has the columns `key` and `timestamp`, its latest.
+    end : callable
+        `end()`: the end of the window, as a time.
     """
 
     span: Callable[[Any], Column]
     key: Callable[[Column], Column]
+    end: Callable[[], Column]
 
 
 def _time_span(windows: TimeWindows) -> Column:
@@ -185,8 +199,8 @@ _WINDOWS: dict[type, str] = {
 """Why windows have no form in Spark."""
 
 _FORMS_OF_WINDOWS: dict[type, WindowForm] = {
-    TimeWindows: WindowForm(_time_span, _time_key),
-    SessionWindows: WindowForm(_session_span, _session_key),
+    TimeWindows: WindowForm(_time_span, _time_key, lambda: F.col("_window.end")),
+    SessionWindows: WindowForm(_session_span, _session_key, lambda: F.timestamp_millis("timestamp")),
 }
 
 FORMS: dict[type[g.Node], SparkForm] = {

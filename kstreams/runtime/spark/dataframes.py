@@ -1,0 +1,115 @@
+"""`dataframe_of`: a stream of the DSL as a DataFrame, by Spark's own operators: a part of a query of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kstreams.config import Config
+from kstreams.dsl import graph as g
+from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.dsl.graph_builder import GraphBuilder
+from kstreams.dsl.passes.source_defaults import source_defaults
+from kstreams.errors import TopologyError
+from kstreams.processor.topology.feeds import Feed
+from kstreams.runtime.spark.cluster.session import quiet, spark_session
+from kstreams.runtime.spark.coupling import Admission
+from kstreams.runtime.spark.feeds.frame_source import frame_source
+from kstreams.runtime.spark.io.open_homes import HomePlace
+from kstreams.runtime.spark.io.source import read_stream, register
+from kstreams.runtime.spark.relational.frame import EVENT_TIME
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.path_plan import needs_tasks
+from kstreams.runtime.spark.relational.support import unsupported_reason
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.user_function import origin_column
+from kstreams.runtime.spark.relational.windowed_query import (
+    delay_of,
+    keeps_state,
+    takes_one_by_one,
+    unsupported_in_windowed_query,
+    window_of,
+)
+from kstreams.runtime.spark.settings import SparkSettings
+
+
+def dataframe_of(
+    builder: GraphBuilder, node: Node, session: SparkSession | None, config: Mapping[str, Any] | None
+) -> DataFrame:
+    """See `KStream.to_dataframe`."""
+    settings = Config.of(config)
+    declared = builder.graph()
+    before = {each.name for each in declared.upstream(declared[node.name])}
+    graph = source_defaults(LogicalGraph(each for each in declared if each.name in before), settings)
+    typed, nodes = TypedGraph(graph), tuple(graph)
+    of_spark = SparkSettings.of(settings)
+    sources = _Sources(session or spark_session(of_spark, quiet), settings, of_spark.max_records, builder.feeds, nodes)
+    _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
+    lowering = RelationalLowering(typed, sources.rows, {}, sources.topics)
+    lowering.run(nodes)
+    frame = lowering.frame(node.name)
+    times = F.timestamp_millis("timestamp").alias("timestamp")
+    return frame.rows.select(frame.typed("key").alias("key"), frame.typed("value").alias("value"), times)
+
+
+def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | None, *, is_stream: bool) -> None:
+    has_state = any(map(keeps_state, nodes))
+    for node in nodes:
+        reason = only_tasks or unsupported_reason(node, typed)
+        if reason is None and has_state:
+            reason = unsupported_in_windowed_query(node, nodes, typed)
+        if reason is None and takes_one_by_one(node) and not is_stream:
+            reason = "Spark keeps state for it in streaming queries only, and its sources are static"
+        if reason is not None:
+            raise TopologyError(
+                f"{node} cannot be part of a DataFrame: {reason}. Write the stream to a topic, run it by "
+                "ks.spark.start, and read run.to_dataframe(topic)."
+            )
+
+
+class _Fed(NamedTuple):
+    """A DataFrame that stands for a topic."""
+
+    feed: Feed
+    rows: DataFrame
+
+
+class _Sources:
+    """The rows of topics and DataFrames, in the columns of a topic, with a watermark where windows need one."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        config: Config,
+        max_records: int,
+        feeds: Sequence[Feed],
+        nodes: Sequence[Node],
+    ) -> None:
+        self._session, self._home, self._max_records = session, HomePlace.of(config), max_records
+        read = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
+        self.topics = tuple(dict.fromkeys(read))
+        self._frames = {feed.topic: _Fed(feed, feed.of(session)) for feed in feeds if feed.topic in self.topics}
+        self._windowed = [node for node in nodes if window_of(node) is not None]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether any of them goes on."""
+        return any(topic not in self._frames or self._frames[topic].rows.isStreaming for topic in self.topics)
+
+    def rows(self, topics: list[str]) -> DataFrame:
+        """The records of some topics."""
+        fed = self._frames.get(topics[0])
+        rows = self._of_topics(topics) if fed is None else frame_source(fed.rows, fed.feed)
+        placed = rows.withColumn("origin", origin_column(0, self.topics))
+        if not self._windowed:
+            return placed
+        timed = placed.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
+        return timed.withWatermark(EVENT_TIME, f"{max(map(delay_of, self._windowed))} milliseconds")
+
+    def _of_topics(self, topics: list[str]) -> DataFrame:
+        register(self._session)
+        cut = [Admission(tuple(topics))]
+        return read_stream(self._session, self._home, topics, self._max_records, {}, admissions=cut)

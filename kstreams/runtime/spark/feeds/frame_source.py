@@ -1,0 +1,85 @@
+"""The rows of a DataFrame as the source of a relational query: no topic holds them, and what is typed stays typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from kstreams.dsl.frame_rows import CHANGES
+from kstreams.errors import SerdeError, TopologyError
+from kstreams.processor.topology.feeds import Feed
+from kstreams.runtime.spark.feeds.records import time_of
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES, encoded
+from kstreams.runtime.spark.relational.frame import leaf_column
+from kstreams.serdes import Serde
+from kstreams.serdes.json_columns import JsonColumns
+
+
+def frame_source(rows: DataFrame, feed: Feed) -> DataFrame:
+    """Records in the columns of a topic, beside them those that need not be decoded.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        That of the feed, in the session that runs.
+    feed : Feed
+
+    Raises
+    ------
+    TopologyError
+        When it is a change data feed, whose rows have an order.
+    """
+    if set(CHANGES) <= set(rows.columns):
+        raise TopologyError(
+            f"{feed} reads a change data feed, whose changes have an order that a DataFrame does not keep: run it by "
+            "ks.spark.start"
+        )
+    columns = {name: F.col(f"`{name}`") for name in rows.columns}
+    row = F.struct(*columns.values())
+    leaves = {leaf_column("value"): row, **_key(feed, columns), **_fields(feed, columns)}
+    times = F.unix_millis(F.current_timestamp()) if feed.timestamp is None else time_of(rows, feed.timestamp)
+    return rows.select(
+        F.lit(feed.topic).alias("topic"),
+        F.lit(0).alias("partition"),
+        F.lit(0).cast("bigint").alias("offset"),
+        times.cast("bigint").alias("timestamp"),
+        _key_bytes(feed, columns).alias("key"),
+        arrow_call("binary", _encoded, (feed.row, feed.serdes[1]), row).alias("value"),
+        F.lit(None).cast("array<struct<name: string, value: binary>>").alias("headers"),
+        *(column.alias(name) for name, column in leaves.items()),
+    )
+
+
+def _key(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
+    kind = feed.serdes[0].arrow_type
+    return {} if feed.key is None or kind is None else {leaf_column("key"): columns[feed.key].cast(SQL_TYPES[kind])}
+
+
+def _key_bytes(feed: Feed, columns: dict[str, Column]) -> Column:
+    serde, made = feed.serdes[0], _key(feed, columns)
+    if feed.key is None:
+        return F.lit(None).cast("binary")
+    if not made:
+        return arrow_call("binary", _encoded, (serde.type, serde), columns[feed.key])
+    return encoded(serde, made[leaf_column("key")], SQL_TYPES[serde.arrow_type])
+
+
+def _fields(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
+    """Those fields that expressions can read."""
+    found = {}
+    for name, column in columns.items():
+        try:
+            kind = JsonColumns(feed.row, [name]).types[name]
+        except SerdeError:
+            continue
+        found[leaf_column("value", name)] = column.cast(SQL_TYPES[kind])
+    return found
+
+
+def _encoded(kind: Any, serde: Serde[Any], column: pa.Array) -> pa.Array:
+    return serde.encode_rows(msgspec.convert(column.to_pylist(), list[kind | None], strict=False))
