@@ -71,9 +71,9 @@ def _relational(session: Any, case: Case, folder: Path, source: str, per_trigger
     """The results as a DataFrame, over topics or over DataFrames."""
     if source == "topics":
         config = {"log.dir": str(folder / "log"), "spark.kstreams.max.records": per_trigger}
-        return case.tasks(ks.StreamsBuilder()).to_dataframe(session, config)
+        return case.tasks(ks.StreamsBuilder()).to_dataframe(session, config).drop("timestamp")
     frames = frames_by_hand(session, case, folder, "parquet", per_trigger)
-    return case.tasks(_OverFrames(frames)).to_dataframe(session)
+    return case.tasks(_OverFrames(frames)).to_dataframe(session).drop("timestamp")
 
 
 class _OverFrames(ks.StreamsBuilder):

@@ -25,6 +25,17 @@ def test_a_local_session_listens_on_loopback_only() -> None:
     assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
 
 
+def test_python_functions_behind_one_another_end_over_parquet(spark: Any, tmp_path: Path) -> None:
+    """With Spark's default they wait for each other for ever."""
+    from pyspark.sql import functions as F
+
+    spark.range(100).selectExpr("id", "CAST(id AS STRING) AS key").write.parquet(f"{tmp_path}/rows")
+    add, twice = (F.udf(function, "bigint", useArrow=True) for function in (lambda n: n + 1, lambda n: n * 2))
+    keep = F.udf(lambda key, n: n % 3 != 0, "boolean", useArrow=True)
+    rows = spark.read.parquet(f"{tmp_path}/rows").select("key", add("id").alias("n"))
+    assert rows.where(keep("key", "n")).select(twice("n")).count() == 67
+
+
 def test_spark_logs_as_a_file_says_that_is_there() -> None:
     _, _, path = session_conf(SparkSettings(delta=None))["spark.driver.extraJavaOptions"].partition(
         "configurationFile="

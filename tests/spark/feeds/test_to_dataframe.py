@@ -1,4 +1,4 @@
-"""Streams as DataFrames: a part of a query of the user's own, typed from end to end, with the results of the engines."""
+"""Streams as DataFrames: a part of a query of the user's own, typed throughout, with the results of the engines."""
 
 from __future__ import annotations
 

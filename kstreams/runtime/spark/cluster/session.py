@@ -34,6 +34,8 @@ COMMON = {
     "spark.python.unix.domain.socket.enabled": "true",
     # On a busy machine a new Python worker takes longer than the 15 s that it has to report by default.
     "spark.python.authenticate.socketTimeout": "180s",
+    # In 4.2.0, a query waits for ever in which an Arrow UDF over the columns of Parquet feeds another one.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 LOCAL = {
     "spark.master": "local[2]",
@@ -55,6 +57,7 @@ OF_RUN = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 FOR_STEPS = {"spark.sql.adaptive.enabled": "false", "spark.sql.execution.arrow.maxBytesPerBatch": "64m"}
 _MOST_FOR_SELECT = 1_024
