@@ -19,7 +19,7 @@ from kstreams.runtime.spark.cluster.session import quiet, spark_session
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.feeds.frame_source import frame_source
 from kstreams.runtime.spark.io.open_homes import HomePlace
-from kstreams.runtime.spark.io.source import read_stream, register
+from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.path_plan import needs_tasks
@@ -44,11 +44,12 @@ def dataframe_of(
     declared = builder.graph()
     before = {each.name for each in declared.upstream(declared[node.name])}
     graph = source_defaults(LogicalGraph(each for each in declared if each.name in before), settings)
-    typed, nodes = TypedGraph(graph), tuple(graph)
+    typed = TypedGraph(graph)
+    nodes = tuple(each for each in graph if not isinstance(each, g.GlobalTableSource))  # read by those who join it
     of_spark = SparkSettings.of(settings)
     sources = _Sources(session or spark_session(of_spark, quiet), settings, of_spark.max_records, builder.feeds, nodes)
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
-    lowering = RelationalLowering(typed, sources.rows, {}, sources.topics)
+    lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.whole)
     lowering.run(nodes)
     frame = lowering.frame(node.name)
     times = F.timestamp_millis("timestamp").alias("timestamp")
@@ -89,8 +90,9 @@ class _Sources:
         nodes: Sequence[Node],
     ) -> None:
         self._session, self._home, self._max_records = session, HomePlace.of(config), max_records
-        read = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
-        self.topics = tuple(dict.fromkeys(read))
+        streams = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
+        tables = [node.topic for node in nodes if isinstance(node, g.TableSource)]
+        self.topics = tuple(dict.fromkeys([*streams, *tables]))
         self._frames = {feed.topic: _Fed(feed, feed.of(session)) for feed in feeds if feed.topic in self.topics}
         self._windowed = [node for node in nodes if window_of(node) is not None]
 
@@ -108,6 +110,11 @@ class _Sources:
             return placed
         timed = placed.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
         return timed.withWatermark(EVENT_TIME, f"{max(map(delay_of, self._windowed))} milliseconds")
+
+    def whole(self, topic: str) -> DataFrame:
+        """All records that a topic holds when a plan runs."""
+        register(self._session)
+        return rows_until_now(self._session, self._home, topic)
 
     def _of_topics(self, topics: list[str]) -> DataFrame:
         register(self._session)

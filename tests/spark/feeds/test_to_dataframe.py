@@ -153,3 +153,19 @@ def test_a_change_data_feed_is_refused(spark: Any) -> None:
     stream = ks.StreamsBuilder().from_dataframe(changes, key="customer", row=Order)
     with pytest.raises(TopologyError, match="change data feed"):
         stream.to_dataframe(spark)
+
+
+def test_a_stream_meets_the_rows_of_tables(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    cities = builder.table("cities", key=str, value=str)
+    visits = builder.stream("visits", key=str, value=str)
+    codes = builder.global_table("codes", key=str, value=str)
+    home = visits.join(cities, lambda page, city: f"{page} from {city}", value=str)
+    named = visits.join(codes, lambda page, name: name, key_selector=lambda key, page: page, value=str)
+    types = {"cities": (str, str), "visits": (str, str), "codes": (str, str)}
+    app = Application(spark, tmp_path, builder, types).create("cities", "visits", "codes", partitions=1)
+    app.write([Row("cities", "ann", "Ulm", 1), Row("codes", "h", "home", 2)])
+    app.write([Row("visits", "ann", "h", 5), Row("visits", "eve", "i", 6)])
+    frames = (made.to_dataframe(spark, app.settings) for made in (home, named))
+    rows = [found(run_as_stream(frame, spark, tmp_path / str(n))) for n, frame in enumerate(frames)]
+    assert rows == [[("ann", "h from Ulm", 5)], [("ann", "home", 5)]]
