@@ -121,17 +121,3 @@ def test_what_an_aggregator_raises_names_operator_line_and_record(spark: Any, tm
     app.write([Row("sales", "a", 7, 1), Row("sales", "a", 0, 2)])
     with pytest.raises(ProcessingError, match=r"^reduce\(\) at .*test_relational_keyed.*sales-0@1: ZeroDiv"):
         app.run()
-
-
-def test_aggregates_by_key_that_go_to_two_topics_run_as_tasks(spark, tmp_path: Path) -> None:
-    builder = ks.StreamsBuilder()
-    counts = sales(builder).group_by_key().count().to_stream()
-    counts.to("out")
-    counts.filter(ks.value > 1).to("often")
-    types = {"sales": (str, int), "out": (str, int), "often": (str, int)}
-    app = Application(spark, tmp_path, builder, types, **RELATIONAL).create("sales")
-    app.write([Row("sales", "a", 1, 1), Row("sales", "b", 2, 2), Row("sales", "a", 3, 3)]).run()
-    assert (app.table("out"), app.table("often")) == ({"a": 2, "b": 1}, {"a": 2})
-    decisions = engine.explain(app.topology, Config.of(app.settings))
-    assert {row.path for row in decisions} == {"task"}
-    assert "Spark takes records and states of a query one by one for a single sink" in {row.why for row in decisions}

@@ -28,10 +28,10 @@ from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import origin_column
 from kstreams.runtime.spark.relational.windowed_query import (
     delay_of,
+    follows_time,
     keeps_state,
     takes_one_by_one,
     unsupported_in_windowed_query,
-    window_of,
 )
 from kstreams.runtime.spark.settings import SparkSettings
 
@@ -94,7 +94,7 @@ class _Sources:
         tables = [node.topic for node in nodes if isinstance(node, g.TableSource)]
         self.topics = tuple(dict.fromkeys([*streams, *tables]))
         self._frames = {feed.topic: _Fed(feed, feed.of(session)) for feed in feeds if feed.topic in self.topics}
-        self._windowed = [node for node in nodes if window_of(node) is not None]
+        self._windowed = [node for node in nodes if follows_time(node)]
 
     @property
     def is_stream(self) -> bool:

@@ -130,6 +130,12 @@ def test_two_streams_are_joined_within_a_window(spark: Any) -> None:
     assert found(joined.to_dataframe(spark)) == sorted((name, amount * 11, at) for name, amount, at in ORDERS)
 
 
+def test_duplicates_are_left_out_of_a_streaming_dataframe(spark: Any, tmp_path: Path) -> None:
+    once = stream_of(growing(spark, tmp_path)).deduplicate(5_000).map_values(ks.col("amount"), value=int)
+    rows = found(run_as_stream(once.to_dataframe(spark), spark, tmp_path))
+    assert rows == [("ann", 5, 1_000), ("bob", 1, 62_000), ("bob", 7, 2_000), ("eve", 2, 61_000)]
+
+
 class Nothing(ks.Processor):
     def process(self, record: Any) -> None: ...
 

@@ -68,6 +68,14 @@ class RelationalLowering:
                 self._frames[node.name] = frame
         return self.outputs
 
+    def begin_at(self, node: Node, rows: DataFrame) -> None:
+        """Go on from the rows of a node that were computed before."""
+        self._frames[node.name] = Frame(rows, self.serde(node, "key"), self.serde(node, "value"))
+
+    def end_at(self, node: Node, topic: str) -> None:
+        """Let the rows of a node go to a topic."""
+        self.write(topic, self._frames[node.name])
+
     @property
     def graph(self) -> LogicalGraph:
         return self.typed.graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -14,36 +14,79 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.lowering import Output, RelationalLowering
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.user_function import origin_column, partition_of_origin
+from kstreams.runtime.spark.relational.windowed_query import parting
+
+Read = Callable[[list[str]], DataFrame]
+"""Gives the records of some topics, as `OUT_SCHEMA` but for the origin."""
+
+ReadWhole = Callable[[str], DataFrame]
+"""Gives all records that the topic of a global table holds when a plan runs."""
+
+Keep = Callable[[DataFrame], DataFrame]
+
+_PARTED = "?"
+"""Stands for a topic where rows are still to go several ways."""
 
 
-def relational_rows(
-    plan: PathPlan,
-    number: int,
-    source: Callable[[list[str]], DataFrame],
-    whole: Callable[[str], DataFrame],
-    program: Program,
-) -> DataFrame:
+def relational_rows(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> DataFrame:
     """What a sub-topology on the relational path writes, as `OUT_SCHEMA`.
 
     The partition is still the one that each row came from.
+    """
+    return _united(_lowering(plan, number, source, whole, program).run(plan.nodes[number]))
+
+
+def rows_of_query(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> DataFrame:
+    """The same, of a query for which Spark keeps state: where rows go several ways from there, it ends at that node.
+
+    `rows_behind` goes on from there, batch by batch, so that the state is there once.
+    """
+    facts, nodes = plan.facts, plan.nodes[number]
+    assert facts is not None
+    part = parting(nodes, facts)
+    if part is None:
+        return relational_rows(plan, number, source, whole, program)
+    behind = set(facts.graph.downstream(part)) - {part}
+    build = _lowering(plan, number, source, whole, program)
+    build.run([node for node in nodes if node not in behind])
+    build.end_at(part, _PARTED)
+    return _united(build.outputs)
+
+
+def rows_behind(
+    plan: PathPlan, number: int, batch: DataFrame, whole: ReadWhole, program: Program, keep: Keep
+) -> DataFrame:
+    """What a query writes, of a batch that `rows_of_query` gave.
 
     Parameters
     ----------
-    source : callable
-        Gives the records of some topics, as `OUT_SCHEMA` but for the origin.
-    whole : callable
-        Gives all records that the topic of a global table holds when a plan runs.
+    keep : callable
+        Called with a frame that is read several times.
     """
+    facts, nodes = plan.facts, plan.nodes[number]
+    assert facts is not None
+    part = parting(nodes, facts)
+    if part is None:
+        return batch
+    behind, batch = set(facts.graph.downstream(part)) - {part}, keep(batch)
+    build = _lowering(plan, number, lambda topics: batch, whole, program)
+    build.begin_at(part, batch.where(F.col("topic") == _PARTED))
+    return _united(build.run([node for node in nodes if node in behind])).union(batch.where(F.col("topic") != _PARTED))
+
+
+def _lowering(plan: PathPlan, number: int, source: Read, whole: ReadWhole, program: Program) -> RelationalLowering:
     assert plan.facts is not None
-    build = RelationalLowering(
+    return RelationalLowering(
         plan.facts,
         lambda topics: source(topics).withColumn("origin", origin_column(number, topics)),
         {**program.topic_names, **program.feeds},
         program.inputs[number],
         whole,
     )
-    written = [_rows(output) for output in build.run(plan.nodes[number])]
-    return reduce(lambda left, right: left.union(right), written)
+
+
+def _united(outputs: Sequence[Output]) -> DataFrame:
+    return reduce(lambda left, right: left.union(right), map(_rows, outputs))
 
 
 def _rows(output: Output) -> DataFrame:

@@ -19,8 +19,13 @@ from kstreams.runtime.spark.io.source import read_stream, rows_until_now
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
-from kstreams.runtime.spark.relational.rows import relational_rows
-from kstreams.runtime.spark.relational.windowed_query import delay_of, follows_time, gives_updates, waits_for_the_end
+from kstreams.runtime.spark.relational.rows import rows_behind, rows_of_query
+from kstreams.runtime.spark.relational.windowed_query import (
+    delay_of,
+    follows_time,
+    gives_updates,
+    waits_for_the_end,
+)
 from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_input import StepInput
@@ -46,11 +51,14 @@ class WindowedSteps:
     def run(self, given: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Write the rows; the end of input came as data."""
         assert given.rows is not None
-        written = written_rows(given.rows, self._plan, self._number, self._program, given.output)
-        if self._program.delta:
+        plan, number, program = self._plan, self._number, self._program
+        home = HomePlace.of(program.config)
+        whole = partial(rows_until_now, given.rows.sparkSession, home)
+        rows = rows_behind(plan, number, given.rows, whole, program, given.persisted)
+        written = written_rows(rows, plan, number, program, given.output)
+        if program.delta:
             written = given.persisted(written)
         topics = sorted({source.topic for source in given.ranges})
-        home = HomePlace.of(self._program.config)
         read = reports_of_reading(given.rows.sparkSession, home, topics, given.ranges, topics)
         return written, taken_reports(reduce(DataFrame.union, read, written)), AppliedStep(given.number)
 
@@ -98,7 +106,7 @@ def windowed_stream(
 
     whole = partial(rows_until_now, session, HomePlace.of(program.config))
     if windowed:
-        return relational_rows(plan, number, with_times, whole, program)
+        return rows_of_query(plan, number, with_times, whole, program)
     # All in one stream: a step takes what lies before one time from every topic.
     together = read(program.inputs[number], ends=False)
-    return relational_rows(plan, number, lambda topics: together.where(F.col("topic").isin(topics)), whole, program)
+    return rows_of_query(plan, number, lambda topics: together.where(F.col("topic").isin(topics)), whole, program)

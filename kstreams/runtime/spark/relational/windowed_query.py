@@ -56,7 +56,7 @@ def by_expression(node: g.WindowedAggregate) -> bool:
 
 
 def takes_one_by_one(node: Node) -> bool:
-    """Whether Spark hands records and states of a node to Python: it does so once in a query, for one way out of it."""
+    """Whether Spark hands records and states of a node to Python, as it does in streaming queries only."""
     if isinstance(node, g.WindowedAggregate):
         return not by_expression(node)
     return isinstance(node, g.StreamAggregate | g.StreamTableJoin | g.Deduplicate)
@@ -93,8 +93,8 @@ def unsupported_in_windowed_query(node: Node, nodes: Iterable[Node], typed: Type
     if isinstance(node, g.Repartition):
         return "a query with state reads and writes topics of the log only"
     [keeper] = stateful
-    if node is keeper and takes_one_by_one(node) and _ways_out(node, typed) > 1:
-        return "Spark takes records and states of a query one by one for a single sink"
+    if node is keeper and _ways_out(node, typed) > 1 and parting(nodes, typed) is None:
+        return "its rows go several ways and meet others there: Spark would compute them once for each"
     before = waits_for_the_end(keeper, typed) and keeper in typed.graph.downstream(node) and node is not keeper
     if before and any(not isinstance(function, Expr) for function in _functions(node)):
         return "a Python function before a window would see the row that ends the input"
@@ -105,6 +105,19 @@ def _is_named(node: Node) -> bool:
     """Whether the rows of a node are in a store that has a name of the user's."""
     materialized = getattr(node, "materialized", None)
     return materialized is not None and materialized.name is not None
+
+
+def parting(nodes: Iterable[Node], typed: TypedGraph) -> Node | None:
+    """The node of a query whose rows go several ways: they are computed once, and each batch goes on from there."""
+    several = [node for node in nodes if keeps_state(node) and _ways_out(node, typed) > 1]
+    return next((node for node in several if not _meets_others(node, typed)), None)
+
+
+def _meets_others(node: Node, typed: TypedGraph) -> bool:
+    """Whether rows of other nodes come in behind a node; a global table has all that it needs."""
+    inside = {each.name for each in typed.graph.downstream(node)}
+    parents = (typed.graph[parent] for name in inside - {node.name} for parent in typed.graph[name].parents)
+    return any(parent.name not in inside and not isinstance(parent, g.GlobalTableSource) for parent in parents)
 
 
 def _ways_out(node: Node, typed: TypedGraph) -> int:
