@@ -22,7 +22,7 @@ from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.path_plan import needs_tasks
+from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, needs_tasks
 from kstreams.runtime.spark.relational.support import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import origin_column
@@ -59,7 +59,7 @@ def dataframe_of(
 def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | None, *, is_stream: bool) -> None:
     has_state = any(map(keeps_state, nodes))
     for node in nodes:
-        reason = only_tasks or unsupported_reason(node, typed)
+        reason = unsupported_reason(node, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
         if reason is None and has_state:
             reason = unsupported_in_windowed_query(node, nodes, typed)
         if reason is None and takes_one_by_one(node) and not is_stream:

@@ -154,6 +154,11 @@ def test_what_has_no_form_in_dataframes_is_named_with_the_way_out(spark: Any, de
         assert part in str(error.value)
 
 
+def test_a_setting_that_only_tasks_follow_is_named(spark: Any) -> None:
+    with pytest.raises(TopologyError, match=r"max\.timestamp\.ahead is set: only tasks can follow it"):
+        stream_of(orders(spark)).to_dataframe(spark, {"max.timestamp.ahead": 5})
+
+
 def test_a_change_data_feed_is_refused(spark: Any) -> None:
     changes = orders(spark).selectExpr("*", "'insert' _change_type", "0L _commit_version", "at _commit_timestamp")
     stream = ks.StreamsBuilder().from_dataframe(changes, key="customer", row=Order)

@@ -23,6 +23,7 @@ from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
 TASK, RELATIONAL = "task", "relational"
 MEASURED, DECLARED = "measured", "declared"
+FOLLOWED_BY_TASKS = "{} is set: only tasks can follow it"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
 _WRITES_NOTHING = "its sub-topology writes nothing, and Spark runs nothing for that"
 _FASTER = "faster as tasks: they read, process and write in one go, and Spark would keep no state here"
@@ -137,7 +138,7 @@ def _reasons(
     sub: SubTopology, nodes: tuple[Node, ...], facts: TypedGraph, choice: Choice, only_tasks: str | None
 ) -> dict[str, str | None]:
     if only_tasks is not None:
-        return {node.name: f"{only_tasks} is set: only tasks can follow it" for node in nodes}
+        return {node.name: FOLLOWED_BY_TASKS.format(only_tasks) for node in nodes}
     if choice.path == "task":
         asked = [node.name for node in nodes if choice.key in (PATH, f"{PATH}.{node.name}")]
         return {node.name: f"{choice.key} is task" if node.name in asked else None for node in nodes}
