@@ -16,7 +16,10 @@ from kstreams.processor.topology.topology import Topology
 
 
 class Meter(NamedTuple):
-    """A counter: what source `of` has `read`, what of that it has `passed` on, or what was `written` to topic `of`."""
+    """A counter: what source `of` has `read`, what of that it has `passed` on, what was `written` to topic `of`.
+
+    Of a repartition topic that is `repartitioned`.
+    """
 
     kind: str
     of: str
@@ -74,9 +77,9 @@ def _entering(topology: Topology) -> dict[str, Meter]:
     internal = {topic.name for topic in topology.internal_topics}
     writers = Counter(sink.topic for sink in sinks)
     found = {
-        sink.name: Meter("written", sink.topic)
+        sink.name: Meter("repartitioned" if sink.topic in internal else "written", sink.topic)
         for sink in sinks
-        if isinstance(sink.topic, str) and writers[sink.topic] == 1 and sink.topic not in internal
+        if isinstance(sink.topic, str) and writers[sink.topic] == 1
     }
     for node in reversed(list(topology.nodes.values())):
         children = [child.name for child in topology.children(node.name)]

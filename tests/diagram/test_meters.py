@@ -40,6 +40,16 @@ def test_what_leaves_a_filter_is_known_for_all_its_children_when_one_of_them_is_
     assert found["words", "tell"] == "written:words"
 
 
+def test_what_is_written_to_a_repartition_topic_is_counted_apart_from_results() -> None:
+    builder = ks.StreamsBuilder()
+    moved = builder.stream("in", **TEXTS, name="read").select_key(lambda key, value: value, key=str, name="rekey")
+    moved.repartition(name="moved").to("out", name="write")
+    found = kinds(builder.build())
+    assert found["moved-repartition-sink", "moved-repartition"] == "repartitioned:moved-repartition"
+    assert found["moved-repartition-filter", "moved-repartition-sink"] == "repartitioned:moved-repartition"
+    assert found["write", "out"] == "written:out"
+
+
 def test_branches_two_sinks_of_a_topic_and_merged_streams_are_not_guessed() -> None:
     builder = ks.StreamsBuilder()
     one, other = builder.stream("a", **TEXTS, name="a"), builder.stream("b", **TEXTS, name="b")

@@ -89,6 +89,19 @@ def test_activity_tells_what_was_read_and_written_and_who_did_it(client: Client)
     }  # fmt: skip
 
 
+def test_activity_tells_what_was_repartitioned_by_the_name_of_the_topology(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    by_length = builder.stream("words", **TEXTS).group_by(lambda key, word: len(word), key=int)
+    by_length.count(ks.Materialized("by-length"), name="by-length").to_stream().to("lengths", value=int)
+    with served(world, builder.build()) as (client, _):
+
+        def repartitioned() -> dict[str, int]:
+            [instance] = client.ask("/v1/activity").json()["instances"]
+            return {each["of"]: each["count"] for each in instance["counts"] if each["kind"] == "repartitioned"}
+
+        until(lambda: repartitioned() == {"by-length-repartition": 40})
+
+
 def test_any_instance_tells_of_all(world: World) -> None:
     with ExitStack() as stack:
         pair = [stack.enter_context(served(world, lengths())) for _ in range(2)]

@@ -119,7 +119,9 @@ def _of_nodes() -> Iterator[MetricTemplate]:
         NODE, "active-ratio", _GAUGE, "The part of its thread's time that an operator takes (DEBUG).", ours=True
     )
     yield MetricTemplate(TOPIC, "records-consumed-total", _COUNTER, "Records of a topic that a source has processed.")
-    yield MetricTemplate(TOPIC, "records-produced-total", _COUNTER, "Records written to a topic by sinks.")
+    yield MetricTemplate(
+        TOPIC, "records-produced-total", _COUNTER, "Records written to a topic, also of repartition, by sinks."
+    )
     yield MetricTemplate(STATE, "total-sst-files-size", _GAUGE, "Size of a task's stores on disk, in bytes.")
     yield MetricTemplate(STATE, "estimate-num-keys", _GAUGE, "Rows of a store on disk, by RocksDB's estimate.")
     yield MetricTemplate(

@@ -86,7 +86,8 @@ def _of_thread(thread: StreamThread) -> Found:
     yield MetricName(THREAD, "task-closed-total", tags), sensors.tasks_closed
     yield MetricName(THREAD, "thread-start-time", tags), sensors.started_ms
     yield MetricName(THREAD, "state", tags), thread.state.value
-    for topic, records in thread.sink_buffer.records_out.copy().items():
+    written = thread.sink_buffer.records_out.copy() | thread.sink_buffer.repartitioned.copy()  # no topic is in both
+    for topic, records in written.items():
         yield MetricName(TOPIC, "records-produced-total", (*tags, ("topic-name", topic))), records
     for operator, share in thread.sensors.shares(now).items():
         yield MetricName(NODE, "active-ratio", (*tags, ("processor-node-id", operator))), share

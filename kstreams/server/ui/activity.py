@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from time import monotonic
 
 import msgspec
@@ -25,9 +25,9 @@ class Counted(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    kind : {"read", "written", "dropped"}
+    kind : {"read", "written", "repartitioned", "dropped"}
     of : str
-        The source that read, the topic that was written, the operator that dropped.
+        The source that read, the topic that was written, by its name in the topology, the operator that dropped.
     by : str
         The task, or the thread that wrote.
     count : int
@@ -116,7 +116,7 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         ThreadActivity(thread.name, thread.state.value, [task.task_id for task in thread.tasks])
         for thread in streams.metadata_for_local_threads()
     ]
-    found = _ByName(streams.metrics())
+    found, internal = _ByName(streams.metrics()), _internal_topics(streams)
     failed = found.all("stream-metrics", "failed-stream-threads")
     return InstanceActivity(
         instance,
@@ -124,7 +124,7 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         streams.state.value,
         monotonic(),
         threads,
-        [*_read(found), *_written(found), *_dropped(found)],
+        [*_read(found), *_written(found, internal), *_dropped(found)],
         [
             PartitionLag(tags["topic"], int(tags["partition"]), int(lag))
             for tags, lag in found.all(CONSUMER, "records-lag")
@@ -161,11 +161,16 @@ def _read(found: _ByName) -> list[Counted]:
     ]
 
 
-def _written(found: _ByName) -> list[Counted]:
-    return [
-        Counted("written", tags["topic-name"], tags["thread-id"], int(count))
-        for tags, count in found.all(TOPIC, "records-produced-total")
-    ]
+def _internal_topics(streams: KafkaStreams) -> dict[str, str]:
+    """By their real names: their names in the topology."""
+    return {f"{streams.config.application_id}-{topic.name}": topic.name for topic in streams.topology.internal_topics}
+
+
+def _written(found: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
+    for tags, count in found.all(TOPIC, "records-produced-total"):
+        topic = tags["topic-name"]
+        kind = "repartitioned" if topic in internal else "written"
+        yield Counted(kind, internal.get(topic, topic), tags["thread-id"], int(count))
 
 
 def _dropped(found: _ByName) -> list[Counted]:

@@ -34,7 +34,7 @@ class SinkBuffer:
     slices : WriterSlices
         Say which topics are put in order of stream times, by `flush_merged` or by their readers.
     internal : collection of str
-        Repartition topics: `records_out` leaves them out.
+        Repartition topics: `records_out` leaves them out, `repartitioned` has them.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class SinkBuffer:
         self._bytes = 0
         self._partitions: dict[str, int] = {}
         self.records_out: Counter[str] = Counter()
+        self.repartitioned: Counter[str] = Counter()
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has, asked once."""
@@ -105,8 +106,8 @@ class SinkBuffer:
         keys, values, timestamps, headers, partitions, _ = concatenated(parts)
         assert partitions is not None, "collectors choose them"
         self._rows.pop(topic, None)
-        if topic not in self._internal:
-            self.records_out[topic] += len(keys)
+        counted = self.repartitioned if topic in self._internal else self.records_out
+        counted[topic] += len(keys)
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
             self._retry.send(self._producer, batch)

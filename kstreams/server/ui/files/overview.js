@@ -41,7 +41,7 @@ export class Overview {
   #facts(instances, rates, { kind, name, detail }, topology) {
     if (kind === "topic") {
       const lags = instances.flatMap((each) => each.lags).filter((each) => lagOf([[each.topic, 1]], name));
-      const written = rates.get(`written:${name}`);
+      const written = rates.get(`written:${name}`) ?? rates.get(`repartitioned:${name}`);
       return [
         ...(written === undefined ? [] : [["written", rate(written)]]),
         ...(lags.length ? [["lag", lags.sort((a, b) => a.partition - b.partition)
