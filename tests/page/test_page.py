@@ -38,6 +38,7 @@ RATES = """
     }, (error) => done(String(error)));
 """
 READ = "[data-rate='topic:orders>node:KSTREAM-SOURCE-0000000003']"
+REPARTITIONED = "[data-meter^='repartitioned:']"
 
 
 def address(client: Client) -> str:
@@ -63,6 +64,7 @@ def test_a_reader_logs_in_sees_rates_looks_a_key_up_and_logs_out(page: Browser, 
         page.find("[data-id='topic:orders']")
         assert client.token not in page.driver.current_url + page.driver.page_source
         page.until(lambda: number(page.text(READ)) > 0 and number(page.text("#total-out")) > 0)
+        page.until(lambda: number(page.text(REPARTITIONED)) > 0)
         page.until(lambda: page.text("[data-title='0'] .live") == "4 tasks · 2 threads")
         page.picture("overview")
 
