@@ -80,7 +80,7 @@ def test_generated_names_are_names_too() -> None:
     [
         (
             {"count": "relational"},
-            "spark.kstreams.path.count: there is no operator count; near it are counted; `kstreams explain` shows all",
+            "spark.kstreams.path.count: there is no operator count; near it: counted; `kstreams explain` shows all",
         ),
         ({"xyz": "task"}, "spark.kstreams.path.xyz: there is no operator xyz; `kstreams explain` shows all"),
         ({"kept": "auto"}, "spark.kstreams.path.kept cannot be 'auto': say task or relational"),

@@ -211,16 +211,6 @@ def test_by_default_windows_run_as_tasks_and_explain_says_what_would_differ() ->
     assert any("a record that comes too late may still be counted" in row.why for row in rows.values())
 
 
-def test_a_python_function_before_a_window_keeps_it_on_the_task_path() -> None:
-    builder = ks.StreamsBuilder()
-    kept = orders(builder).filter(lambda key, order: order.amount > 1, name="kept").group_by_key()
-    counted = kept.windowed_by(ks.TimeWindows(size=10, grace=0)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count()
-    counted.to_stream(lambda key, count: key.key).to("out", key=str)
-    rows = {row.operator: row for row in engine.explain(builder.build(), app_config("relational"))}
-    assert rows["kept"].why == "a Python function before a window would see the row that ends the input"
-    assert {row.path for row in rows.values()} == {"task"}
-
-
 def test_what_comes_after_the_end_of_a_windowed_query_is_refused(spark, tmp_path: Path) -> None:
     builder = ks.StreamsBuilder()
     hopping_counts(builder)
@@ -249,13 +239,13 @@ def test_by_default_what_writes_a_repartition_topic_runs_as_tasks_too() -> None:
 
 def test_the_first_sub_topology_may_be_relational_and_the_second_run_as_tasks() -> None:
     builder = ks.StreamsBuilder()
-    through_a_repartition(builder)
+    by_item = orders(builder).group_by(ks.col("item"), key=str)
+    by_item.count().filter(lambda item, count: count > 1).to_stream().to("out")
     decisions = engine.explain(builder.build(), app_config("relational"))
     assert {(decision.sub_topology, decision.path) for decision in decisions} == {(0, "relational"), (1, "task")}
     why = {decision.operator.rstrip("0123456789-"): decision.why for decision in decisions}
-    behind = "a query with state reads and writes topics of the log only"
-    assert behind in {decision.why for decision in decisions}
-    assert why["KSTREAM-AGGREGATE"] == why["KTABLE-TOSTREAM"]
+    assert why["KTABLE-FILTER"] == why["KTABLE-TOSTREAM"] == "a change stream with tombstones has no form in Spark"
+    assert why["KSTREAM-AGGREGATE"].startswith("with KTABLE-FILTER-")
     assert all("tests/spark/" in (decision.declared_at or "") for decision in decisions)
 
 

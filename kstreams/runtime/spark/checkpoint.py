@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.fingerprint import (
@@ -32,8 +32,9 @@ class Checkpoint:
         Shared by driver and executors.
     topology : Topology
         State belongs to sub-topologies by number: where its numbers have changed, it cannot go on.
-    streaming : collection of int
-        The sub-topologies that Spark itself keeps the state of: they must stay the same ones.
+    queries : mapping of int to collection of int
+        The sub-topologies that are queries of Spark, which keeps their state, with all that they compute: they must
+        stay the same ones.
 
     Raises
     ------
@@ -41,11 +42,16 @@ class Checkpoint:
         When the topology cannot go on with the state that is there: lists what has changed.
     """
 
-    def __init__(self, storage: CheckpointStorage, topology: Topology, streaming: Collection[int] = ()) -> None:
+    def __init__(self, storage: CheckpointStorage, topology: Topology, queries: Mapping[int, Collection[int]]) -> None:
         self.storage = storage
         self.id = storage.publish(CHECKPOINT_ID, uuid.uuid4().hex.encode()).decode()
-        notes = (f"sub-topology {number} is relational and windowed" for number in sorted(streaming))
-        _recognise(storage, fingerprint_of(topology, notes))
+        _recognise(storage, fingerprint_of(topology, _notes(queries)))
+
+
+def _notes(queries: Mapping[int, Collection[int]]) -> Iterator[str]:
+    for number, members in sorted(queries.items()):
+        yield f"sub-topology {number} is relational and windowed"
+        yield from (f"sub-topology {other} is part of its query" for other in sorted(members) if other != number)
 
 
 def _recognise(storage: CheckpointStorage, new: TopologyFingerprint) -> None:

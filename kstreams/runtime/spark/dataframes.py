@@ -31,7 +31,7 @@ from kstreams.runtime.spark.relational.windowed_query import (
     follows_time,
     keeps_state,
     takes_one_by_one,
-    unsupported_in_windowed_query,
+    unsupported_in_query,
 )
 from kstreams.runtime.spark.settings import SparkSettings
 
@@ -61,7 +61,7 @@ def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | N
     for node in nodes:
         reason = unsupported_reason(node, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
         if reason is None and has_state:
-            reason = unsupported_in_windowed_query(node, nodes, typed)
+            reason = unsupported_in_query(node, nodes, typed)
         if reason is None and takes_one_by_one(node) and not is_stream:
             reason = "Spark keeps state for it in streaming queries only, and its sources are static"
         if reason is not None:

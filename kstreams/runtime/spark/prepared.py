@@ -54,7 +54,7 @@ class Prepared(NamedTuple):
     @property
     def in_tasks(self) -> Set[int]:
         """The sub-topologies that run as tasks, or beside them."""
-        return self.program.tasks.keys() - self.plan.streaming
+        return self.program.tasks.keys() - self.plan.in_queries
 
     @property
     def sources(self) -> list[TopicPartition]:
@@ -93,7 +93,7 @@ def prepare(topology: Topology, config: Config, log: Log) -> Prepared:
     """
     settings, (layout, plan, existing) = SparkSettings.of(config), laid_out(topology, config, log)
     storage = open_storage(settings.checkpoint_of(config.application_id), settings.conf)
-    checkpoint = Checkpoint(storage, topology, plan.streaming)
+    checkpoint = Checkpoint(storage, topology, plan.queries)
     program = program_of(topology, config, settings, layout, existing, storage.location, checkpoint.id)
     return Prepared(plan, checkpoint, program)
 

@@ -107,7 +107,7 @@ class SparkRunner:
         """
         bounded, stop = once or until_end, stop or threading.Event()
         static, streaming = self._feeding.queries()
-        queries = [self._windowed(number, until_end) for number in sorted(self._plan.streaming)]
+        queries = [self._windowed(number, until_end) for number in sorted(self._plan.queries)]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
         feeds: list[StepQuery | StepLoop] = [*static, *streaming]
         every = [*feeds, *queries, *tasks]
@@ -164,7 +164,7 @@ class SparkRunner:
         storage, name = self._checkpoint.storage, f"query-{number}"
         ends = partial(batch_end, storage, name)
         place = below(self._program.checkpoint, f"queries/{number}")
-        steps = self._steps(work, {number}, group, place, lambda step, ranges: None, self._count)
+        steps = self._steps(work, self._plan.members(number), group, place, lambda step, ranges: None, self._count)
         called = f"{self._config.application_id}, sub-topology {number}"
         mode = output_mode(self._plan, number)
         return StepQuery(storage, name, rows, steps, lambda batch: positions_of(ends(batch)), called=called, mode=mode)
@@ -240,7 +240,7 @@ class SparkRunner:
         return {source: max(0, ends[source] - at) for source, at in positions.items()}
 
     def _windowed_groups(self) -> list[str]:
-        return [windowed_group_of(self._config.application_id, number) for number in self._plan.streaming]
+        return [windowed_group_of(self._config.application_id, number) for number in self._plan.queries]
 
 
 def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:

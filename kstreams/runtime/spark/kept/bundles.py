@@ -97,8 +97,8 @@ def take(topology: Topology, config: Config, log: Log, bundle: Bundle, *, replac
 
 
 def _require_in_tasks(laid: LaidOut) -> None:
-    if laid.plan.streaming:
-        numbers = ", ".join(map(str, sorted(laid.plan.streaming)))
+    if laid.plan.queries:
+        numbers = ", ".join(map(str, sorted(laid.plan.queries)))
         raise TopologyError(
             f"Spark itself keeps the state of the sub-topologies {numbers}, where it cannot be exported from or "
             "imported to: run with spark.kstreams.path = auto."
@@ -118,7 +118,7 @@ def _states(prepared: Prepared, bundle: Bundle, step: int) -> Iterator[tuple[str
     """All rows of each task as the first changes of its history."""
     for task in bundle.tasks:
         sub, partition = TaskId.parse(task)
-        if sub in prepared.program.tasks.keys() - prepared.plan.nodes.keys():
+        if sub in prepared.in_tasks - prepared.plan.nodes.keys():
             rows, files = bundle.rows(task), state_files(prepared.program, sub, partition)
             yield task, files.write_changes(version_number(step), EMPTY, rows.metadata, rows.stores)
 

@@ -68,7 +68,7 @@ class StepStores:
         """
         builder = self._topology.stores[name]
         (sub,) = (sub for sub in self._topology.sub_topologies if builder in sub.stores)
-        if sub.id in self._prepared.plan.streaming:
+        if sub.id in self._prepared.plan.in_queries:
             raise StateError(
                 f"the store {name!r} is in the state of Spark's own query: run with spark.kstreams.path=auto"
             )

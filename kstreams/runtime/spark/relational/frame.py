@@ -66,9 +66,10 @@ class Frame:
         return decoded(serde, F.col(side)) if serde.arrow_type in SQL_TYPES else decoded_whole(serde, F.col(side))
 
     def where(self, condition: Column) -> Frame:
-        """The rows for which a condition holds; the one that ends the input of a windowed query goes on as well."""
+        """The rows for which a condition holds."""
         if EVENT_TIME in self.rows.columns:
-            condition = condition | (F.col(EVENT_TIME) >= F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
+            # No row is so late. But what does not name this column, Spark asks before its watermark has seen the row.
+            condition = condition | (F.col(EVENT_TIME) > F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
         return replace(self, rows=self.rows.where(condition))
 
     def with_computed(self, expressions: Mapping[str, Expr]) -> Frame:

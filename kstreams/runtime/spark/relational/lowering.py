@@ -29,7 +29,7 @@ class Output(NamedTuple):
 
 
 class RelationalLowering:
-    """Turns the nodes of one sub-topology into DataFrames.
+    """Turns the nodes of one sub-topology, or of a query with those before it, into DataFrames.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class RelationalLowering:
     topic_names : mapping of str to str
         Real names of internal topics.
     topics : sequence of str
-        Real names of the topics that the sub-topology reads.
+        Real names of the topics that are read.
     whole : callable
         Gives all records that the topic of a global table holds when a plan runs.
     """
@@ -56,10 +56,12 @@ class RelationalLowering:
         self._whole = whole
         self.typed, self._source, self._topic_names, self._topics = typed, source, topic_names, tuple(topics)
         self._frames: dict[str, Frame] = {}
+        self._names = frozenset[str]()
         self.outputs: list[Output] = []
 
     def run(self, nodes: Sequence[Node]) -> list[Output]:
         """Apply the rule of every node, parents first."""
+        self._names = frozenset(node.name for node in nodes)
         for node in nodes:
             lower = operators.of(node).spark.lower
             assert lower is not None, f"{node} was checked"
@@ -91,6 +93,10 @@ class RelationalLowering:
     def has_parent(self, node: Node) -> bool:
         """Whether the node reads another one of this sub-topology, rather than a topic."""
         return bool(node.parents) and node.parents[0] in self._frames
+
+    def goes_on_behind(self, node: Node) -> bool:
+        """Whether what reads a node is here too, rather than in a sub-topology of its own."""
+        return any(child.name in self._names for child in self.graph.children(node))
 
     def types(self, node: Node) -> Types:
         """The types that flow out of a node."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kstreams.errors import ConfigError
 from kstreams.runtime.spark.settings import PATH, PathChoice, PathSettings
 
-Reasons = Mapping[str, str | None]
+Reasons = dict[str, str | None]
 """By operator of a sub-topology: why it cannot take the relational path."""
 
 
@@ -62,7 +62,7 @@ class PathChoices:
 def _require_operator(name: str, known: Collection[str]) -> None:
     if name not in known:
         near = ", ".join(difflib.get_close_matches(name, sorted(known), n=3))
-        hint = f"; near it are {near}" if near else ""
+        hint = f"; near it: {near}" if near else ""
         raise ConfigError(f"{PATH}.{name}: there is no operator {name}{hint}; `kstreams explain` shows all")
 
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import NoneType
 from typing import NamedTuple
 
 from kstreams.config import Config
+from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.processor.api.error_handlers import KINDS
 from kstreams.processor.topology.processing_order import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.relational.borders import borders
 from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
+from kstreams.runtime.spark.relational.queries import (
+    OTHERS_TOO,
+    Queries,
+    exchanges_of,
+    possible_queries,
+    settled,
+    through_reason,
+)
 from kstreams.runtime.spark.relational.support import difference_of, unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import unsupported_in_windowed_query
+from kstreams.runtime.spark.relational.windowed_query import unsupported_in_query
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
@@ -58,17 +67,26 @@ class PathPlan:
     decisions : tuple of PathDecision
         In order of sub-topologies, operators in order of declaration.
     nodes : mapping of int to tuple of Node
-        The logical operators of every sub-topology on the relational path.
-    streaming : frozenset of int
-        Those among them for which Spark keeps state: each is a query of its own.
+        The logical operators of every sub-topology on the relational path; of a query, those of all that it computes.
+    queries : mapping of int to frozenset of int
+        Of the sub-topologies on the relational path, those for which Spark keeps state, as queries of their own.
     facts : TypedGraph or None
         The logical graph; None for a topology put together by hand.
     """
 
     decisions: tuple[PathDecision, ...]
     nodes: Mapping[int, tuple[Node, ...]]
-    streaming: frozenset[int]
+    queries: Queries
     facts: TypedGraph | None
+
+    @property
+    def in_queries(self) -> frozenset[int]:
+        """All sub-topologies that the queries compute."""
+        return frozenset().union(*self.queries.values())
+
+    def members(self, number: int) -> frozenset[int]:
+        """The sub-topologies that are computed with one."""
+        return self.queries.get(number, frozenset({number}))
 
 
 def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str | None = None) -> PathPlan:
@@ -84,20 +102,49 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     nodes = {sub.id: logical_nodes(sub, topology, graph) for sub in subs}
     choices = PathChoices(settings, {number: [node.name for node in of] for number, of in nodes.items()})
     circles = in_cycles(_upstream(topology))
-    reasons = {}
-    for sub in subs:
-        reasons[sub.id] = _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks)
-        whole = _FEEDS_ITSELF if sub.id in circles else _why_tasks(sub, choices[sub.id].path)
-        if whole is not None:
-            reasons[sub.id] = {name: reason or whole for name, reason in reasons[sub.id].items()}
+    reasons = {sub.id: _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks, circles) for sub in subs}
+    queries = _queries(topology, nodes, reasons, facts)
     choices.require_relational(reasons)
-    relational = {number: nodes[number] for number, found in reasons.items() if not any(found.values())}
+    relational = {number for number, found in reasons.items() if not any(found.values())}
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
-    found = borders(topology, {sub.id: _said(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
-    decisions = [each for sub in subs for each in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])]
-    decisions = [each._replace(border=found.get((each.sub_topology, each.operator))) for each in decisions]
-    streaming = frozenset(sub.id for sub in subs if sub.id in relational and sub.stores)
-    return PathPlan(tuple(decisions), relational, streaming, facts)
+    met = borders(topology, {sub.id: _said(reasons[sub.id], deciders[sub.id]) for sub in subs}, relational)
+    decisions = [
+        each._replace(why=each.why + _part_of(sub.id, queries), border=met.get((sub.id, each.operator)))
+        for sub in subs
+        for each in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])
+    ]
+    alone = {number: frozenset({number}) for number in relational.difference(*queries.values())}
+    together = {number: _in_order(members, nodes, graph) for number, members in {**alone, **queries}.items()}
+    return PathPlan(tuple(decisions), together, queries, facts)
+
+
+def _queries(
+    topology: Topology, nodes: Mapping[int, tuple[Node, ...]], reasons: Mapping[int, Reasons], facts: TypedGraph
+) -> Queries:
+    """The queries for which Spark keeps state; what keeps state and is no part of one gets its reasons."""
+    exchanges, stateful = exchanges_of(topology), {sub.id for sub in topology.sub_topologies if sub.stores}
+    able = {number for number, found in reasons.items() if not any(found.values())}
+    possible = possible_queries(exchanges, able, stateful)
+    refused = {number: _refused(_in_order(of, nodes, facts.graph), topology, facts) for number, of in possible.items()}
+    queries = settled({n: members for n, members in possible.items() if not refused[n]}, exchanges, stateful)
+    said = {name: reason for found in refused.values() for name, reason in found.items()}
+    for number in (able & stateful).difference(*queries.values()):
+        mine = {node.name: said.get(node.name) for node in nodes[number]}
+        exchanged = {node.name: OTHERS_TOO for node in nodes[number] if isinstance(node, g.Repartition)}
+        reasons[number].update(mine if any(mine.values()) else exchanged)
+    return queries
+
+
+def _refused(together: tuple[Node, ...], topology: Topology, facts: TypedGraph) -> dict[str, str]:
+    """What keeps the operators of a query from being one."""
+    found = {node: unsupported_in_query(node, together, facts) or through_reason(node, topology) for node in together}
+    return {node.name: reason for node, reason in found.items() if reason}
+
+
+def _in_order(members: Collection[int], nodes: Mapping[int, tuple[Node, ...]], graph: LogicalGraph) -> tuple[Node, ...]:
+    """The operators of some sub-topologies, parents first."""
+    names = {node.name for member in members for node in nodes[member]}
+    return tuple(node for node in graph if node.name in names)
 
 
 def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
@@ -135,27 +182,27 @@ def _upstream(topology: Topology) -> dict[int, set[int]]:
 
 
 def _reasons(
-    sub: SubTopology, nodes: tuple[Node, ...], facts: TypedGraph, choice: Choice, only_tasks: str | None
-) -> dict[str, str | None]:
+    sub: SubTopology,
+    nodes: tuple[Node, ...],
+    facts: TypedGraph,
+    choice: Choice,
+    only_tasks: str | None,
+    circles: Collection[int],
+) -> Reasons:
+    whole = _FEEDS_ITSELF if sub.id in circles else _why_tasks(sub, choice.path)
     if only_tasks is not None:
         return {node.name: FOLLOWED_BY_TASKS.format(only_tasks) for node in nodes}
     if choice.path == "task":
         asked = [node.name for node in nodes if choice.key in (PATH, f"{PATH}.{node.name}")]
-        return {node.name: f"{choice.key} is task" if node.name in asked else None for node in nodes}
-    reasons = {node.name: unsupported_reason(node, facts) for node in nodes}
-    for node in nodes:
-        if reasons[node.name] is None:
-            reasons[node.name] = _second_reason(sub, node, nodes, facts, choice.path)
-    return reasons
+        return {node.name: f"{choice.key} is task" if node.name in asked else whole for node in nodes}
+    return {node.name: unsupported_reason(node, facts) or _too_different(node, choice.path) or whole for node in nodes}
 
 
-def _second_reason(
-    sub: SubTopology, node: Node, nodes: tuple[Node, ...], facts: TypedGraph, choice: PathChoice
-) -> str | None:
+def _too_different(node: Node, choice: PathChoice) -> str | None:
     difference = difference_of(node)
     if difference and choice == "auto":
         return f"only with a difference on the relational path: {difference}"
-    return unsupported_in_windowed_query(node, nodes, facts) if sub.stores else None
+    return None
 
 
 def _decisions(
@@ -189,6 +236,12 @@ def _said(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
     return f"runs as tasks: {reason if len(set(reasons.values())) == 1 else f'{name}: {reason}'}"
 
 
+def _part_of(number: int, queries: Queries) -> str:
+    """What to say of a sub-topology that others compute."""
+    others = sorted(other for other, members in queries.items() if number in members and other != number)
+    return f"; computed in the query of sub-topology {' and '.join(map(str, others))}" if others else ""
+
+
 def _supported(node: Node) -> str:
     difference = difference_of(node)
     return f"Spark's own form; {difference}" if difference else "exact: columns and UDFs"
@@ -196,8 +249,8 @@ def _supported(node: Node) -> str:
 
 def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
     why = "the topology was put together by hand"
-    reasons = {sub.id: {node.name: why for node in sub.nodes} for sub in topology.sub_topologies}
+    reasons: dict[int, Reasons] = {sub.id: {node.name: why for node in sub.nodes} for sub in topology.sub_topologies}
     PathChoices(settings, reasons).require_relational(reasons)
     nodes = [(sub.id, node) for sub in topology.sub_topologies for node in sub.nodes]
     decisions = (PathDecision(each.name, sub, TASK, why, DECLARED, None, each.declared_at) for sub, each in nodes)
-    return PathPlan(tuple(decisions), {}, frozenset(), None)
+    return PathPlan(tuple(decisions), {}, {}, None)

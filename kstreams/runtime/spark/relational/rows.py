@@ -82,7 +82,7 @@ def _lowering(plan: PathPlan, number: int, source: Read, whole: ReadWhole, progr
         plan.facts,
         lambda topics: source(topics).withColumn("origin", origin_column(number, topics)),
         {**program.topic_names, **program.feeds},
-        program.inputs[number],
+        [topic for member in sorted(plan.members(number)) for topic in program.inputs[member]],
         whole,
     )
 

@@ -16,7 +16,7 @@ from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
 from kstreams.runtime.spark.io.open_homes import HomePlace
 from kstreams.runtime.spark.io.source import read_stream, rows_until_now
-from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.program import Program, source_partitions
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import rows_behind, rows_of_query
@@ -102,11 +102,14 @@ def windowed_stream(
     def with_times(topics: list[str]) -> DataFrame:
         rows = read(topics, ends=until_end and any(waits_for_the_end(node, facts) for node in windowed))
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
-        return timed.withWatermark(EVENT_TIME, f"{max(delay_of(node) for node in windowed)} milliseconds")
+        timed = timed.withWatermark(EVENT_TIME, f"{max(delay_of(node) for node in windowed)} milliseconds")
+        # The watermark has seen the row that ends the input: no operator sees it.
+        return timed.where(F.col(EVENT_TIME) < F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
 
     whole = partial(rows_until_now, session, HomePlace.of(program.config))
     if windowed:
         return rows_of_query(plan, number, with_times, whole, program)
     # All in one stream: a step takes what lies before one time from every topic.
-    together = read(program.inputs[number], ends=False)
+    sources = source_partitions(program, plan.members(number))
+    together = read(sorted({source.topic for source in sources}), ends=False)
     return rows_of_query(plan, number, lambda topics: together.where(F.col("topic").isin(topics)), whole, program)

@@ -1,14 +1,12 @@
-"""Which sub-topologies can be a query for which Spark keeps the state."""
+"""Which operators can be a query for which Spark keeps the state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.aggregation.emit import EmitStrategy
 from kstreams.dsl.graph import Node
-from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.windows import JoinWindows, SessionWindows, TimeWindows
 
@@ -83,21 +81,15 @@ def ends_windows(node: g.Suppress, typed: TypedGraph) -> bool:
     return node.suppressed.time_limit_ms is None and isinstance(parent, g.WindowedAggregate)
 
 
-def unsupported_in_windowed_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
-    """What keeps a node out of a query in which Spark keeps the state of windows."""
+def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
+    """What keeps a node out of a query in which Spark keeps the state of some of these nodes."""
     stateful = [other for other in nodes if keeps_state(other)]
     if _is_named(node) and not any(node is keeper or node.name in keeper.parents for keeper in stateful):
         return KEPT_IN_TASKS
-    if len(stateful) != 1:
-        return f"only one of {len(stateful)} states of a sub-topology can be Spark's" if node in stateful else None
-    if isinstance(node, g.Repartition):
-        return "a query with state reads and writes topics of the log only"
-    [keeper] = stateful
-    if node is keeper and _ways_out(node, typed) > 1 and parting(nodes, typed) is None:
+    if len(stateful) > 1:
+        return f"only one of {len(stateful)} states of a query can be Spark's" if node in stateful else None
+    if node in stateful and _ways_out(node, typed) > 1 and parting(nodes, typed) is None:
         return "its rows go several ways and meet others there: Spark would compute them once for each"
-    before = waits_for_the_end(keeper, typed) and keeper in typed.graph.downstream(node) and node is not keeper
-    if before and any(not isinstance(function, Expr) for function in _functions(node)):
-        return "a Python function before a window would see the row that ends the input"
     return None
 
 
@@ -123,8 +115,3 @@ def _meets_others(node: Node, typed: TypedGraph) -> bool:
 def _ways_out(node: Node, typed: TypedGraph) -> int:
     """By how many ways the rows of a node reach a sink: each is computed for itself."""
     return isinstance(node, g.To) + sum(_ways_out(child, typed) for child in typed.graph.children(node))
-
-
-def _functions(node: Node) -> list[Any]:
-    given = [getattr(node, name, None) for name in ("function", "predicate")]
-    return [function for function in (*given, *getattr(node, "predicates", ())) if function is not None]

@@ -57,7 +57,7 @@ class SubTopologyChain:
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: PathPlan) -> None:
         self._session, self._program, self._packed, self._plan = session, program, packed, plan
-        self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.streaming]
+        self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.in_queries]
         self._circles = in_cycles(program.upstream)
         self._controls: dict[tuple[int, int], DataFrame] = {}
         self._globals = [sub.id for sub in program.sub_topologies if sub.is_global]

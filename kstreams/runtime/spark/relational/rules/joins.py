@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
-from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
@@ -37,9 +36,7 @@ def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Fra
     """A left or full outer join: Spark gives rows without a partner when the watermark has passed their window."""
     left, right = _with_value(build.parent(node, 0), "left"), _with_value(build.parent(node, 1), "right")
     meet = (F.col("left_place") == F.col("right_place")) & _within(node)
-    pairs = left.join(right, meet, "full_outer" if node.right_outer else "left_outer")
-    of_records = F.greatest("left_timestamp", "right_timestamp") < FAR_FUTURE_MS
-    return _joined_pairs(node, build, pairs.where(of_records))
+    return _joined_pairs(node, build, left.join(right, meet, "full_outer" if node.right_outer else "left_outer"))
 
 
 def _joined_pairs(node: WindowJoin, build: RelationalLowering, pairs: DataFrame) -> Frame:
@@ -72,9 +69,9 @@ def _with_both(frame: Frame, side: str) -> DataFrame:
 
 
 def _with_value(frame: Frame, side: str) -> DataFrame:
-    """The rows with a value, and the one that ends the input: without it, the last ones would wait for ever."""
+    """The rows with a value; their keys may be null, and such rows meet none."""
     rows = _named(frame.where(F.col("value").isNotNull()).rows, side)
-    # A place is never null, or Spark would drop null keys before the watermark has seen the row that ends the input.
+    # A place is never null, or Spark would drop null keys, of which one is the row that ends the input.
     key = F.col(f"{side}_key")
     return rows.withColumn(f"{side}_place", F.struct(key.alias("key"), F.when(key.isNull(), side).alias("alone")))
 

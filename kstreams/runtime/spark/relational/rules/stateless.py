@@ -101,11 +101,13 @@ def to(node: g.To, build: RelationalLowering) -> None:
 
 
 def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
-    """Written by the sub-topology before it, read by the one after it."""
+    """Written by the sub-topology before it, read by the one after it; within a query, Spark exchanges the rows."""
     if not build.has_parent(node):
         return build.read(node, [node.topic])
-    frame = _as_declared(build.parent(node), node, build)
-    build.write(node.topic, frame, None if node.name in build.typed.with_null_keys else node.filter)
+    frame, keeps_all = _as_declared(build.parent(node), node, build), node.name in build.typed.with_null_keys
+    if build.goes_on_behind(node):
+        return frame if keeps_all else frame.where(F.col("key").isNotNull())
+    build.write(node.topic, frame, None if keeps_all else node.filter)
     return None
 
 

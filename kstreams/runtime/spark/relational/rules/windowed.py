@@ -48,14 +48,12 @@ def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> 
 def _by_expression(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
     aggregation = slots_of(node, build.typed.of_parent(node))
     read = {f"_slot_{i}": slot.inputs[0] for i, slot in enumerate(aggregation.slots) if slot.inputs}
-    frame = build.parent(node).with_computed(read)
+    frame = build.parent(node).where(F.col("key").isNotNull()).with_computed(read)
     span = _FORMS_OF_WINDOWS[type(node.windows)].span(node.windows)
     slots = [_slot(i, slot).alias(f"_slot_{i}") for i, slot in enumerate(aggregation.slots)]
     grouped = frame.rows.groupBy(span.alias("_window"), "key").agg(*slots, F.max("timestamp").alias("timestamp"))
-    # Told of keys alone, Spark would drop null keys before the watermark has seen the row that ends the input.
-    keyed = F.col("key").isNotNull() | (F.col("timestamp") < 0)
     since_epoch = F.col("_window.start") >= F.timestamp_millis(F.lit(0))
-    return _finished(node, build, grouped.where(keyed).where(since_epoch), aggregation)
+    return _finished(node, build, grouped.where(since_epoch), aggregation)
 
 
 def pass_on(node: g.Suppress | g.ToStream, build: RelationalLowering) -> Frame:

@@ -1,0 +1,104 @@
+"""Which sub-topologies each query computes for which Spark keeps state: one that writes to topics, and those before it.
+
+Those before it write nothing but repartition topics: Spark's own exchange takes their place, and no topic is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from kstreams.dsl.graph import Node
+from kstreams.processor.topology.processing_order import reachable
+from kstreams.processor.topology.topology import SubTopology, Topology
+
+Queries = Mapping[int, frozenset[int]]
+"""By the sub-topology that writes: all that the query computes, itself included."""
+
+OTHERS_TOO = "its repartition topic is written or read by what is no part of one query with it"
+_THROUGH = "a query with state neither reads nor writes a topic that the application itself writes and reads"
+
+
+class Exchanges(NamedTuple):
+    """What sub-topologies give to each other by repartition topics.
+
+    Parameters
+    ----------
+    before, after : mapping of int to frozenset of int
+        Which ones write what a sub-topology reads; and which ones read what it writes.
+    inner : frozenset of int
+        Those that write to repartition topics only.
+    """
+
+    before: Mapping[int, frozenset[int]]
+    after: Mapping[int, frozenset[int]]
+    inner: frozenset[int]
+
+    def members(self, number: int) -> frozenset[int]:
+        """A sub-topology, and all whose records come to it."""
+        return reachable(number, self.before) | {number}
+
+
+def exchanges_of(topology: Topology) -> Exchanges:
+    """The exchanges of a topology."""
+    subs, names = topology.sub_topologies, {topic.name for topic in topology.repartition_topics}
+    written = {sub.id: _written(sub) for sub in subs}
+    read = {sub.id: _read(sub) & names for sub in subs}
+    before = {number: frozenset(w for w, topics in written.items() if topics & read[number]) for number in read}
+    after = {number: frozenset(r for r, writers in before.items() if number in writers) for number in read}
+    return Exchanges(
+        before, after, frozenset(number for number, topics in written.items() if topics and topics <= names)
+    )
+
+
+def possible_queries(exchanges: Exchanges, able: Collection[int], stateful: Collection[int]) -> Queries:
+    """The queries that there could be, if nothing else were in their way.
+
+    Parameters
+    ----------
+    able, stateful : collection of int
+        The sub-topologies that can take the relational path, and those that keep state.
+    """
+    ends = [number for number, readers in exchanges.after.items() if not readers]
+    found = {number: exchanges.members(number) for number in ends}
+    return {
+        number: members
+        for number, members in found.items()
+        if members <= set(able) and members - {number} <= exchanges.inner and not members.isdisjoint(stateful)
+    }
+
+
+def settled(queries: Queries, exchanges: Exchanges, stateful: Collection[int]) -> Queries:
+    """Those that remain when all readers of what one computes must be part of some, and each state of a single one."""
+    taken = dict(queries)
+    while True:
+        inside = frozenset().union(*taken.values())
+        kept = {
+            number: members
+            for number, members in taken.items()
+            if all(exchanges.after[member] <= inside for member in members)
+            and not any(members & others & set(stateful) for other, others in taken.items() if other != number)
+        }
+        if len(kept) == len(taken):
+            return kept
+        taken = kept
+
+
+def through_reason(node: Node, topology: Topology) -> str | None:
+    """Why a node keeps its query out: the records of such topics are there within a step, for tasks."""
+    subs, names = topology.sub_topologies, {topic.name for topic in topology.repartition_topics}
+    within = _all(map(_written, subs)) & _all(map(_read, subs)) - names
+    mine = {getattr(node, "topic", None), *getattr(node, "topics", ())}
+    return None if mine.isdisjoint(within) else _THROUGH
+
+
+def _all(topics: Iterator[frozenset[object]]) -> frozenset[object]:
+    return frozenset().union(*topics)
+
+
+def _written(sub: SubTopology) -> frozenset[object]:
+    return frozenset(sink.topic for sink in sub.sinks)
+
+
+def _read(sub: SubTopology) -> frozenset[object]:
+    return frozenset(topic for source in sub.sources for topic in source.topics)
