@@ -37,6 +37,7 @@ RATES = """
       done(polls.map((instances) => rates.of(instances).get("read:in")));
     }, (error) => done(String(error)));
 """
+OF_THE_APPLICATION = ("#graph", ".totals", "#tab-overview", "#tab-tail", "#fit")
 READ = "[data-rate='topic:orders>node:KSTREAM-SOURCE-0000000003']"
 REPARTITIONED = "[data-meter^='repartitioned:']"
 
@@ -127,6 +128,31 @@ def _choose(page: Browser, store: str) -> None:
     [option] = [each for each in field.find_elements(By.TAG_NAME, "option") if each.text == store]
     option.click()
     page.until(lambda: page.find("#ask-key").get_attribute("value") == "")
+
+
+def test_a_reader_of_some_stores_sees_these_alone(page: Browser, world: World) -> None:
+    readers = world.folder / "readers.toml"
+    readers.write_text('[reports]\ntoken = "0123456789abcdef"\nstores = ["orders-per-customer"]\n')
+    readers.chmod(0o600)
+    with served(world, shop(), server_readers_file=readers) as (client, _), Orders(world):
+        until(lambda: client.rows("/v1/stores/orders-per-customer/keys/c7"))
+        page.open(address(client))
+        page.write("#token", "0123456789abcdef")
+        page.click("#login-form button")
+        page.until(lambda: page.texts("#store-name option") == ["orders-per-customer"])
+        assert not any(page.all(part)[0].is_displayed() for part in OF_THE_APPLICATION)
+        page.write("#ask-key", "c7")
+        page.click("#ask")
+        page.until(lambda: page.texts("#stores td")[:1] == ["c7"])
+        page.picture("reader")
+
+        page.click("#logout")
+        page.write("#token", client.token)
+        page.click("#login-form button")
+        page.find("[data-id='topic:orders']")
+        assert all(page.all(part)[0].is_displayed() for part in OF_THE_APPLICATION)
+        page.click("#tab-stores")
+        page.until(lambda: len(page.texts("#store-name option")) == 2)
 
 
 def test_an_address_with_the_token_logs_in_and_keeps_none_of_it(page: Browser, world: World) -> None:

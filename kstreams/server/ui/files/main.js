@@ -31,16 +31,30 @@ async function begin() {
     topology = known;
     graph.draw(picture);
   } catch (error) {
+    if (error.status === 403) return beginWithStores();
     if (error.status === 401) forgetToken();
     return showLogin(error.status === 401 ? "The token is wrong: each start of an application may have a new one." : error.message);
   }
   document.title = `${topology.application_id} – kstreams`;
   byId("name").textContent = topology.application_id;
-  byId("login").hidden = true;
-  byId("application").hidden = false;
+  enter(false);
   fit(false);
   openTab("overview");
   poll();
+}
+
+// A reader of some stores is told nothing of the application.
+function beginWithStores() {
+  document.title = "Stores – kstreams";
+  byId("name").textContent = "Stores";
+  enter(true);
+  openTab("stores");
+}
+
+function enter(storesAlone) {
+  byId("login").hidden = true;
+  byId("application").hidden = false;
+  byId("application").classList.toggle("stores-alone", storesAlone);
 }
 
 function showLogin(error) {
@@ -149,7 +163,7 @@ for (const name of TABS) {
   byId(`tab-${name}`).addEventListener("click", () => openTab(name));
   byId(`tab-${name}`).addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
+    if (!step || !topology) return;
     const next = TABS[(TABS.indexOf(name) + step + TABS.length) % TABS.length];
     openTab(next);
     byId(`tab-${next}`).focus();
