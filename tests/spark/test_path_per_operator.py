@@ -75,6 +75,19 @@ def test_generated_names_are_names_too() -> None:
     assert rows["counted"].path == "relational"
 
 
+def test_with_state_behind_a_repartition_goes_what_is_before_it() -> None:
+    """They are one query."""
+    builder = ks.StreamsBuilder()
+    named = builder.stream("sales", key=str, value=int).select_key(lambda key, n: f"{key}{n}", key=str, name="named")
+    named.group_by_key().count(name="counted").to_stream().to("out")
+    rows = explained(builder, counted="relational")
+    assert {rows[name].path for name in ("named", "counted")} == {"relational"}
+    assert rows["named"].decided_by == "spark.kstreams.path.counted"
+    assert "computed in the query of sub-topology 1" in rows["named"].why
+    with pytest.raises(ConfigError, match="by what is no part of one query"):
+        explained(builder, counted="relational", named="task")
+
+
 @pytest.mark.parametrize(
     ("paths", "said"),
     [

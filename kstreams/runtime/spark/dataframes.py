@@ -51,9 +51,16 @@ def dataframe_of(
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
     lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.whole)
     lowering.run(nodes)
-    frame = lowering.frame(node.name)
+    frame = lowering.frame(_before_exchanges(graph, node).name)
     times = F.timestamp_millis("timestamp").alias("timestamp")
     return frame.rows.select(frame.typed("key").alias("key"), frame.typed("value").alias("value"), times)
+
+
+def _before_exchanges(graph: LogicalGraph, node: Node) -> Node:
+    """The node whose rows a repartition would give on: where nothing follows, there is nothing to exchange them for."""
+    while isinstance(node, g.Repartition):
+        [node] = graph.parents(node)
+    return node
 
 
 def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | None, *, is_stream: bool) -> None:

@@ -180,3 +180,11 @@ def test_a_stream_meets_the_rows_of_tables(spark: Any, tmp_path: Path) -> None:
     frames = (made.to_dataframe(spark, app.settings) for made in (home, named))
     rows = [found(run_as_stream(frame, spark, tmp_path / str(n))) for n, frame in enumerate(frames)]
     assert rows == [[("ann", "h from Ulm", 5)], [("ann", "home", 5)]]
+
+
+def test_new_keys_are_exchanged_by_spark(spark: Any) -> None:
+    sizes = stream_of(orders(spark)).group_by(lambda name, order: "large" if order.amount > 4 else "small", key=str)
+    counts = sizes.windowed_by(ks.TimeWindows(size=100_000)).count().to_stream().to_dataframe(spark)
+    assert {row.key.key: row.value for row in counts.collect()} == {"large": 2, "small": 3}
+    moved = stream_of(orders(spark)).select_key(ks.col("amount"), key=int).repartition(name="by-amount")
+    assert sorted(row.key for row in moved.to_dataframe(spark).collect()) == [1, 1, 2, 5, 7]

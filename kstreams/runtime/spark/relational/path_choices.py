@@ -21,13 +21,16 @@ class Choice(NamedTuple):
 
 
 class PathChoices:
-    """What the settings ask for; that of an operator holds for all of its sub-topology.
+    """What the settings ask for; that of an operator holds for all of its sub-topology, and for what is one with it.
 
     Parameters
     ----------
     settings : PathSettings
     operators : mapping of int to collection of str
         The names of the operators of each sub-topology.
+    before : mapping of int to collection of int
+        By sub-topology that keeps state: those whose records come to it by repartition topics. A relational query has
+        them all, so they are asked for with it, unless something else is asked for.
 
     Raises
     ------
@@ -35,11 +38,17 @@ class PathChoices:
         When there is no such operator, or when two of one sub-topology ask for different paths.
     """
 
-    def __init__(self, settings: PathSettings, operators: Mapping[int, Collection[str]]) -> None:
+    def __init__(
+        self, settings: PathSettings, operators: Mapping[int, Collection[str]], before: Mapping[int, Collection[int]]
+    ) -> None:
         self._settings, self._operators = settings, operators
         for name in settings.operators:
             _require_operator(name, {name for names in operators.values() for name in names})
         self._of = {number: self._asked(names) for number, names in operators.items()}
+        asked = {number: choice for number, choice in self._of.items() if choice.key != PATH}
+        for number, choice in asked.items():
+            if choice.path == "relational":
+                self._of |= {other: choice for other in before.get(number, ()) if other not in asked}
 
     def __getitem__(self, number: int) -> Choice:
         """What is asked for a sub-topology."""

@@ -100,7 +100,9 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
         return _by_hand(topology, settings)
     facts, subs = TypedGraph(graph), topology.sub_topologies
     nodes = {sub.id: logical_nodes(sub, topology, graph) for sub in subs}
-    choices = PathChoices(settings, {number: [node.name for node in of] for number, of in nodes.items()})
+    exchanges, stateful = exchanges_of(topology), {sub.id for sub in subs if sub.stores}
+    before = {number: exchanges.members(number) - {number} for number in stateful}
+    choices = PathChoices(settings, {number: [node.name for node in of] for number, of in nodes.items()}, before)
     circles = in_cycles(_upstream(topology))
     reasons = {sub.id: _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks, circles) for sub in subs}
     queries = _queries(topology, nodes, reasons, facts)
@@ -250,7 +252,7 @@ def _supported(node: Node) -> str:
 def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
     why = "the topology was put together by hand"
     reasons: dict[int, Reasons] = {sub.id: {node.name: why for node in sub.nodes} for sub in topology.sub_topologies}
-    PathChoices(settings, reasons).require_relational(reasons)
+    PathChoices(settings, reasons, {}).require_relational(reasons)
     nodes = [(sub.id, node) for sub in topology.sub_topologies for node in sub.nodes]
     decisions = (PathDecision(each.name, sub, TASK, why, DECLARED, None, each.declared_at) for sub, each in nodes)
     return PathPlan(tuple(decisions), {}, {}, None)
