@@ -79,7 +79,7 @@ class Kill(NamedTuple):
 
 
 def plan(given: Given) -> list[Kill]:
-    """The kills, in order: at random moments of all steps but the last quarter, which may be over before all are done."""
+    """The kills, in order: at random moments of all steps but the last quarter, which may be over too soon."""
     chance = random.Random(given.seed)
     kinds = [kind for kind, count in given.kills.items() for _ in range(count)]
     return sorted(Kill(chance.randrange(given.steps * 3 // 4), chance.random(), kind) for kind in kinds)
