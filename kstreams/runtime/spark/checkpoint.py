@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.fingerprint import (
@@ -20,6 +21,7 @@ from kstreams.runtime.spark.tasks.manifests import MANIFESTS
 
 CHECKPOINT_ID = "id"
 _TOPOLOGY = "topology.json"
+_NOTE, _QUERY = "sub-topology {} is a relational query of {}", re.compile(r"sub-topology (\d+) is a relational query")
 logger = logging.getLogger(__name__)
 
 
@@ -32,9 +34,8 @@ class Checkpoint:
         Shared by driver and executors.
     topology : Topology
         State belongs to sub-topologies by number: where its numbers have changed, it cannot go on.
-    queries : mapping of int to collection of int
-        The sub-topologies that are queries of Spark, which keeps their state, with all that they compute: they must
-        stay the same ones.
+    queries : mapping of int to str
+        The sub-topologies that are queries of Spark, which keeps their state, and what they are: they must stay so.
 
     Raises
     ------
@@ -42,30 +43,33 @@ class Checkpoint:
         When the topology cannot go on with the state that is there: lists what has changed.
     """
 
-    def __init__(self, storage: CheckpointStorage, topology: Topology, queries: Mapping[int, Collection[int]]) -> None:
+    def __init__(self, storage: CheckpointStorage, topology: Topology, queries: Mapping[int, str]) -> None:
         self.storage = storage
         self.id = storage.publish(CHECKPOINT_ID, uuid.uuid4().hex.encode()).decode()
-        _recognise(storage, fingerprint_of(topology, _notes(queries)))
-
-
-def _notes(queries: Mapping[int, Collection[int]]) -> Iterator[str]:
-    for number, members in sorted(queries.items()):
-        yield f"sub-topology {number} is relational and windowed"
-        yield from (f"sub-topology {other} is part of its query" for other in sorted(members) if other != number)
+        _recognise(storage, fingerprint_of(topology, (_NOTE.format(*each) for each in sorted(queries.items()))))
 
 
 def _recognise(storage: CheckpointStorage, new: TopologyFingerprint) -> None:
     """Compare a topology with the one that the checkpoint was written for, and remember it.
 
-    A checkpoint without a manifest says nothing: nothing was processed yet.
+    A checkpoint says nothing as long as nothing was processed.
     """
-    names = storage.names("")
-    if _TOPOLOGY in names and storage.names(MANIFESTS):
-        place = storage.place(_TOPOLOGY)
-        found = changes(decode_fingerprint(storage.read(_TOPOLOGY), place), new, by_number=True)
+    old = decode_fingerprint(storage.read(_TOPOLOGY), storage.place(_TOPOLOGY)) if _has_topology(storage) else new
+    if _has_begun(storage, old):
+        found = changes(old, new, by_number=True)
         refused = refusal(found, storage.location)
         if refused is not None:
             raise TopologyError(refused)
         for change in found:
             logger.warning("the topology has changed: %s", change.text)
     storage.write(_TOPOLOGY, encode_fingerprint(new))
+
+
+def _has_topology(storage: CheckpointStorage) -> bool:
+    return _TOPOLOGY in storage.names("")
+
+
+def _has_begun(storage: CheckpointStorage, topology: TopologyFingerprint) -> bool:
+    """Whether there is the state of a step, or a batch of one of the queries that there were."""
+    queries = (query for note in topology.notes if (query := _QUERY.match(note)))
+    return bool(storage.names(MANIFESTS)) or any(storage.names(f"query-{query[1]}/commits") for query in queries)

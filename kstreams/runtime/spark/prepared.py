@@ -93,7 +93,7 @@ def prepare(topology: Topology, config: Config, log: Log) -> Prepared:
     """
     settings, (layout, plan, existing) = SparkSettings.of(config), laid_out(topology, config, log)
     storage = open_storage(settings.checkpoint_of(config.application_id), settings.conf)
-    checkpoint = Checkpoint(storage, topology, plan.queries)
+    checkpoint = Checkpoint(storage, topology, plan.described())
     program = program_of(topology, config, settings, layout, existing, storage.location, checkpoint.id)
     return Prepared(plan, checkpoint, program)
 

@@ -26,7 +26,7 @@ from kstreams.runtime.spark.relational.queries import (
 )
 from kstreams.runtime.spark.relational.support import difference_of, unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import unsupported_in_query
+from kstreams.runtime.spark.relational.windowed_query import gives_updates, unsupported_in_query
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 
@@ -83,6 +83,16 @@ class PathPlan:
     def in_queries(self) -> frozenset[int]:
         """All sub-topologies that the queries compute."""
         return frozenset().union(*self.queries.values())
+
+    def gives_updates(self, number: int) -> bool:
+        """Whether a query gives, with each step, the windows that changed, rather than those that are over."""
+        assert self.facts is not None
+        return any(gives_updates(node, self.facts) for node in self.nodes[number])
+
+    def described(self) -> dict[int, str]:
+        """What each query is, by its number."""
+        kinds = {number: "updates" if self.gives_updates(number) else "final results" for number in self.queries}
+        return {number: f"{kinds[number]} over {sorted(members)}" for number, members in self.queries.items()}
 
     def members(self, number: int) -> frozenset[int]:
         """The sub-topologies that are computed with one."""

@@ -23,7 +23,6 @@ from kstreams.runtime.spark.relational.rows import rows_behind, rows_of_query
 from kstreams.runtime.spark.relational.windowed_query import (
     delay_of,
     follows_time,
-    gives_updates,
     waits_for_the_end,
 )
 from kstreams.runtime.spark.relational.written_rows import written_rows
@@ -65,8 +64,7 @@ class WindowedSteps:
 
 def output_mode(plan: PathPlan, number: int) -> OutputMode:
     """What Spark hands over of a windowed sub-topology: windows that are over, or with each step those that changed."""
-    assert plan.facts is not None
-    return "update" if any(gives_updates(node, plan.facts) for node in plan.nodes[number]) else "append"
+    return "update" if plan.gives_updates(number) else "append"
 
 
 def windowed_stream(

@@ -1,0 +1,61 @@
+"""A checkpoint goes on with the queries that it was made for, and with no others: their state is Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kstreams as ks
+from kstreams.errors import TopologyError
+from tests.spark.running import Application, Row
+
+pytestmark = pytest.mark.spark
+
+RELATIONAL = {"spark.kstreams.path": "relational"}
+ROWS = [Row("in", "ab"[at % 2], at, at) for at in range(6)]
+Windows = Callable[[Any], Any]
+
+
+def counted(emit: ks.EmitStrategy, *, by_new_keys: bool = False) -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    numbers = builder.stream("in", key=str, value=int)
+    grouped = numbers.group_by(lambda key, n: f"{key}{n % 2}", key=str) if by_new_keys else numbers.group_by_key()
+    windows = grouped.windowed_by(ks.TimeWindows(size=10, grace=0)).emit_strategy(emit)
+    windows.count().to_stream(lambda key, _: key.key, key=str).to("out", value=int)
+    return builder
+
+
+def application(spark: Any, folder: Path, builder: ks.StreamsBuilder) -> Application:
+    return Application(spark, folder, builder, {"in": (str, int), "out": (str, int)})
+
+
+UPDATES, FINAL = ks.EmitStrategy.ON_WINDOW_UPDATE, ks.EmitStrategy.ON_WINDOW_CLOSE
+
+
+@pytest.mark.parametrize(("first", "then"), [(UPDATES, FINAL), (FINAL, UPDATES)])
+def test_updates_do_not_go_on_as_final_results_nor_the_other_way(
+    spark: Any, tmp_path: Path, first: ks.EmitStrategy, then: ks.EmitStrategy
+) -> None:
+    application(spark, tmp_path, counted(first)).create("in").write(ROWS).run(until_end=False, **RELATIONAL)
+    with pytest.raises(TopologyError, match="sub-topology 0"):
+        application(spark, tmp_path, counted(then)).run(until_end=False, **RELATIONAL)
+
+
+@pytest.mark.parametrize(("first", "then"), [("relational", "task"), ("task", "relational")])
+def test_a_query_with_state_does_not_go_on_as_tasks_nor_the_other_way(
+    spark: Any, tmp_path: Path, first: str, then: str
+) -> None:
+    app = application(spark, tmp_path, counted(UPDATES, by_new_keys=True)).create("in").write(ROWS)
+    app.run(until_end=False, **{"spark.kstreams.path": first})
+    with pytest.raises(TopologyError, match="sub-topology 1"):
+        app.run(until_end=False, **{"spark.kstreams.path": then})
+
+
+def test_the_same_queries_go_on(spark: Any, tmp_path: Path) -> None:
+    app = application(spark, tmp_path, counted(UPDATES, by_new_keys=True)).create("in").write(ROWS)
+    app.run(until_end=False, **RELATIONAL)
+    app.write([Row("in", "a", 2, 7)]).run(until_end=False, **RELATIONAL)
+    assert app.table("out") == {"a0": 4, "b1": 3}
