@@ -309,8 +309,8 @@ _USED = (
         "metrics.recording.level",
         choice("INFO", "DEBUG"),
         "INFO",
-        "DEBUG also measures which part of the time each operator takes, by looking twenty times a second, and how "
-        "often look-ups in stores need no read of RocksDB.",
+        "DEBUG also measures which part of the time each operator takes, by looking twenty times a second, how many "
+        "records each passes to the next, and how often look-ups in stores need no read of RocksDB.",
     ),
     Key("metrics.sample.window.ms", duration(1), 30_000, "Length of a window of metrics."),
     Key(

@@ -1,7 +1,7 @@
-"""`meters_of`: which counter tells how many records pass a wire, where one tells it exactly.
+"""`meters_of`: which counter tells how many records pass a wire.
 
 Sources count what they read, and writers what they write. What lies behind a source and passes every record on, or
-before a sink, has the same number; what else leaves a filter, an aggregation or a join is not counted by anybody.
+before a sink, has the same number; what else leaves a filter, an aggregation or a join is counted on request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from kstreams.processor.topology.topology import Topology
 class Meter(NamedTuple):
     """A counter: what source `of` has `read`, what of that it has `passed` on, what was `written` to topic `of`.
 
-    Of a repartition topic that is `repartitioned`.
+    Of a repartition topic that is `repartitioned`. A source of several topics counts what of each was `consumed`. What
+    no such counter tells, operators count as `forwarded` from `PARENT>CHILD`, with `metrics.recording.level=DEBUG`.
     """
 
     kind: str
@@ -46,15 +47,20 @@ def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
     leaving = _leaving(topology, entering)
     found: dict[tuple[str, str], Meter] = {}
     for node in running:
-        if isinstance(node, SourceNode) and len(node.topics) == 1:
-            found[node.topics[0], node.name] = Meter("read", node.name)
+        if isinstance(node, SourceNode):
+            found |= _read(node)
         for parent in parents_of(nodes[node.name]):
             meter = leaving.get(parent) or entering.get(node.name)
-            if meter is not None:
-                found[parent, node.name] = meter
-        if node.name in entering and isinstance(node, SinkNode) and isinstance(node.topic, str):
-            found[node.name, node.topic] = entering[node.name]
+            found[parent, node.name] = meter or Meter("forwarded", f"{parent}>{node.name}")
+        if isinstance(node, SinkNode) and isinstance(node.topic, str) and _has_one_parent(topology, node.name):
+            found[node.name, node.topic] = entering.get(node.name) or found[node.parents[0], node.name]
     return found
+
+
+def _read(source: SourceNode) -> dict[tuple[str, str], Meter]:
+    if len(source.topics) == 1:
+        return {(source.topics[0], source.name): Meter("read", source.name)}
+    return {(topic, source.name): Meter("consumed", topic) for topic in source.topics}
 
 
 def _leaving(topology: Topology, entering: Mapping[str, Meter]) -> dict[str, Meter]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import kstreams as ks
 from kstreams.diagram.meters import meters_of
+from kstreams.processor.topology.nodes import parents_of
 
 TEXTS: dict[str, Any] = {"key": str, "value": str}
 
@@ -50,19 +51,38 @@ def test_what_is_written_to_a_repartition_topic_is_counted_apart_from_results() 
     assert found["write", "out"] == "written:out"
 
 
-def test_branches_two_sinks_of_a_topic_and_merged_streams_are_not_guessed() -> None:
+def test_branches_two_sinks_of_a_topic_and_merged_streams_are_counted_by_themselves() -> None:
     builder = ks.StreamsBuilder()
     one, other = builder.stream("a", **TEXTS, name="a"), builder.stream("b", **TEXTS, name="b")
     one.merge(other, name="both").flat_map_values(str.split, value=str, name="words").to("out", name="first")
     one.filter(lambda key, value: True, name="kept").to("out", name="second")
     found = kinds(builder.build())
-    assert ("both", "words") not in found
-    assert ("kept", "second") not in found
-    assert ("first", "out") not in found
+    assert found["both", "words"] == "forwarded:both>words"
+    assert found["kept", "second"] == found["second", "out"] == "forwarded:kept>second"
+    assert found["first", "out"] == "forwarded:words>first"
 
     split = ks.StreamsBuilder()
     branches = split.stream("in", **TEXTS, name="read").split(name="choose-")
     branches.branch(lambda key, value: value > "m", name="late").default_branch(name="early")["choose-late"].to("late")
     found = kinds(split.build())
-    assert {ends for ends in found if ends[0] == "read"} == {("read", "choose-")}
-    assert all("passed" not in meter for ends, meter in found.items() if ends[0] != "read")
+    assert found["read", "choose-"] == "passed:read"
+    assert found["choose-", "choose-early"] == "forwarded:choose->choose-early"
+
+
+def test_each_topic_of_a_source_that_reads_several_is_counted() -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream(["a", "b"], **TEXTS, name="read").to("out", name="write")
+    found = kinds(builder.build())
+    assert (found["a", "read"], found["b", "read"]) == ("consumed:a", "consumed:b")
+
+
+def test_every_wire_between_nodes_has_a_counter() -> None:
+    builder = ks.StreamsBuilder()
+    words = builder.stream("in", **TEXTS).flat_map_values(str.split, value=str)
+    counts = words.group_by(lambda key, word: word, key=str).count()
+    words.select_key(lambda key, word: word, key=str).join(counts, lambda word, count: f"{word} {count}", value=str).to(
+        "out"
+    )
+    topology = builder.build()
+    wires = {(parent, node.name) for node in topology.nodes.values() for parent in parents_of(node)}
+    assert wires <= kinds(topology).keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.resources import files
@@ -46,7 +47,7 @@ def client(world: World) -> Iterator[Client]:
 def is_done(client: Client) -> bool:
     """Whether all that is written is processed, counted, and there to be read."""
     [instance] = client.ask("/v1/activity").json()["instances"]
-    counted = sum(each["count"] for each in instance["counts"])
+    counted = sum(each["count"] for each in instance["counts"] if each["kind"] in ("read", "written"))
     written = client.ask("/v1/topics/lengths/tail?limit=200").json()["records"]
     return (counted, len(written), sum(each["lag"] for each in instance["lags"])) == (80, 40, 0)
 
@@ -100,6 +101,29 @@ def test_activity_tells_what_was_repartitioned_by_the_name_of_the_topology(world
             return {each["of"]: each["count"] for each in instance["counts"] if each["kind"] == "repartitioned"}
 
         until(lambda: repartitioned() == {"by-length-repartition": 40})
+
+
+def test_what_operators_pass_on_is_counted_when_the_recording_level_asks_for_it(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    long = builder.stream("words", **TEXTS, name="read").filter(lambda key, word: len(word) >= 20, name="long")
+    long.flat_map_values(list, value=str, name="letters").to("letters", name="write")
+    topology = builder.build()
+    world.create("letters", 2)
+
+    def counted(client: Client, kind: str) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        [instance] = client.ask("/v1/activity").json()["instances"]
+        for each in instance["counts"]:
+            if each["kind"] == kind:
+                found[each["of"]] += each["count"]
+        return dict(found)
+
+    with served(world, topology, metrics_recording_level="DEBUG") as (client, _):
+        until(lambda: counted(client, "forwarded") == {"long>letters": 20, "letters>write": sum(range(20, 40))})
+    with served(world, topology) as (client, _):
+        world.write("words", [("k", "word", 100)])
+        until(lambda: counted(client, "consumed") == {"words": 1})
+        assert counted(client, "forwarded") == {}
 
 
 def test_any_instance_tells_of_all(world: World) -> None:

@@ -21,8 +21,9 @@ def ui(
     """Show an application at work on a page: its topology with live numbers, its stores, the ends of its topics.
 
     Prints the address of the page, with the token behind the `#`, where no server sees it. An application that answers
-    already (`kstreams run --serve`) goes on as it is; any other one is run until Ctrl-C. Records of topics are shown
-    where the setting `server.tail.topics` names them.
+    already (`kstreams run --serve`) goes on as it is; any other one is run until Ctrl-C, with
+    `metrics.recording.level=DEBUG`, so that every wire has a number. Records of topics are shown where the setting
+    `server.tail.topics` names them.
 
     Examples: `kstreams ui app.py`, `kstreams ui app.py -c 'server.tail.topics=*'`
     """
@@ -34,7 +35,8 @@ def ui(
     instances = Instances(settings)
     found = instances.running()
     if not found:
-        run(app, threads=threads, state_dir=state_dir, log_dir=log_dir, serve=True, config=config)
+        level = [] if "metrics.recording.level" in settings.explicit else ["metrics.recording.level=DEBUG"]
+        run(app, threads=threads, state_dir=state_dir, log_dir=log_dir, serve=True, config=[*(config or []), *level])
         return
     scheme = "https" if found[0].certificate else "http"
     typer.echo(page_address(f"{scheme}://{found[0].address}", instances.token()))

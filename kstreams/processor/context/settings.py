@@ -31,6 +31,8 @@ class TaskSettings:
         Rows that a batch must have to be processed in columns.
     log_summary_interval_ms : int
         Least time between two log lines that count dropped records.
+    counts_forwarded : bool
+        Whether operators count what they pass on.
     trace_records : str
         `none`, `sampled` or `all`: which records are traced through the operators.
     async_concurrency, async_timeout_ms : int
@@ -54,6 +56,7 @@ class TaskSettings:
     most_ahead_ms: int
     columns_min_rows: int
     log_summary_interval_ms: int
+    counts_forwarded: bool
     trace_records: str
     async_concurrency: int
     async_timeout_ms: int
@@ -72,6 +75,7 @@ class TaskSettings:
             most_ahead_ms=config["max.timestamp.ahead"],
             columns_min_rows=config["columns.min.rows"],
             log_summary_interval_ms=config["log.summary.interval.ms"],
+            counts_forwarded=config["metrics.recording.level"] == "DEBUG",
             trace_records=config["trace.records"],
             async_concurrency=config["async.concurrency"],
             async_timeout_ms=config["async.timeout.ms"],

@@ -14,6 +14,7 @@ from kstreams.processor.context.application import Application
 from kstreams.processor.context.commit_request import CommitRequest
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.errors.failures import Failures
+from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 
 T = TypeVar("T")
@@ -54,6 +55,8 @@ class TaskContext:
     sensors: dict[tuple[str, str], Sensor] = field(default_factory=dict)
     """Of processors, by node and name."""
     commit_request: CommitRequest = field(default_factory=CommitRequest)
+    forwarded: ForwardedCounts | None = None
+    """Where the settings ask for it."""
 
     def sending_meanwhile(self, rows: Iterable[T]) -> Iterator[T]:
         """Rows that one record releases, or a flush: there may be very many, so output is sent as it gathers."""

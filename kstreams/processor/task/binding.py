@@ -60,7 +60,7 @@ class _Closures(dict[str, Forward]):
     def _add(self, node: TopologyNode) -> None:
         statement = _statement(node, self._context, self._outputs)
         if statement is None:
-            below = {child: self[child] for child in self._children[node.name]}
+            below = {child: self._below(node.name, child) for child in self._children[node.name]}
             connected = node.stores if isinstance(node, ProcessorNode) else ()
             bound = OperatorContext(node.name, self._context, below, self._registrations, self._code, connected)
             closure = self._after_barrier(node.name, _closure(node, bound, self._outputs, self._code))
@@ -91,8 +91,22 @@ class _Closures(dict[str, Forward]):
         if not children:
             return ()
         if len(children) == 1 and children[0] in self._chains and self._tracing is None:
-            return self._chains[children[0]]
-        return (Link(name, passing_on(forward_to_all([self[child] for child in children]))),)
+            return (*self._counted(name, children[0]), *self._chains[children[0]])
+        return (Link(name, passing_on(forward_to_all([self._below(name, child) for child in children]))),)
+
+    def _counted(self, name: str, child: str) -> tuple[Link, ...]:
+        """The link that counts what a node passes to its child, where that is wanted; sources count what they read."""
+        counts = self._context.forwarded
+        if counts is None or isinstance(self._nodes[name], SourceNode):
+            return ()
+        return (Link(name, counts.statement(name, child)),)
+
+    def _below(self, name: str, child: str) -> Forward:
+        """The closure of a node's child, as that node calls it."""
+        counts = self._context.forwarded
+        if counts is None or isinstance(self._nodes[name], SourceNode):
+            return self[child]
+        return counts.counting(name, child, self[child])
 
     def __missing__(self, name: str) -> Forward:
         closure = self[name] = self._traced(name, self._code.chained(self._chains[name]))

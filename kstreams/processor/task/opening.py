@@ -7,6 +7,7 @@ from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.errors.dead_letters import DeadLetters
 from kstreams.processor.context.errors.drops import Drops
 from kstreams.processor.context.errors.failures import Failures
+from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.context.tracing import Tracing
@@ -46,6 +47,7 @@ def open_context(
         failures=failures,
         punctuations=TaskPunctuations(application.clock, resume.deadlines),
         send_if_many=sending_meanwhile(outputs.send_if_many),
+        forwarded=ForwardedCounts() if application.settings.counts_forwarded else None,
     )
     return context, outputs
 

@@ -117,6 +117,12 @@ class Task:
         return self._context.sensors
 
     @property
+    def forwarded(self) -> Mapping[tuple[str, str], int]:
+        """How many records each operator has passed to which other one; empty where nobody counts."""
+        counts = self._context.forwarded
+        return {} if counts is None else counts.totals()
+
+    @property
     def stream_time(self) -> int:
         """The highest timestamp (ms) processed so far, -1 at first."""
         return self._context.current.stream_time

@@ -116,6 +116,9 @@ def _of_nodes() -> Iterator[MetricTemplate]:
         NODE, "dropped-records-by-reason-total", _COUNTER, "Records that an operator skipped, by reason.", ours=True
     )
     yield MetricTemplate(
+        NODE, "forwarded-records-total", _COUNTER, "Records that an operator passed to the next one (DEBUG).", ours=True
+    )
+    yield MetricTemplate(
         NODE, "active-ratio", _GAUGE, "The part of its thread's time that an operator takes (DEBUG).", ours=True
     )
     yield MetricTemplate(TOPIC, "records-consumed-total", _COUNTER, "Records of a topic that a source has processed.")

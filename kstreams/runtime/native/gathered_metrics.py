@@ -118,6 +118,9 @@ def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
         yield MetricName(NODE, "dropped-records-by-reason-total", by_reason), dropped[node, reason]
     for node, records in task.records_by_source().items():
         yield MetricName(NODE, "process-total", (*tags, ("processor-node-id", node))), records
+    for (node, child), records in task.forwarded.items():
+        ends = (*tags, ("processor-node-id", node), ("child-node-id", child))
+        yield MetricName(NODE, "forwarded-records-total", ends), records
     for (node, sensor), measured in ((name, sensor.measured) for name, sensor in list(task.sensors.items())):
         of_node = (*tags, ("processor-node-id", node))
         yield MetricName(NODE, f"{sensor}-total", of_node), measured.total

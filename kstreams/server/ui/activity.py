@@ -25,9 +25,11 @@ class Counted(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    kind : {"read", "written", "repartitioned", "dropped"}
+    kind : {"read", "consumed", "forwarded", "written", "repartitioned", "dropped"}
     of : str
-        The source that read, the topic that was written, by its name in the topology, the operator that dropped.
+        The source that read, the topic that was consumed, `PARENT>CHILD` of operators that forwarded (with
+        `metrics.recording.level=DEBUG`), the topic that was written, by its name in the topology, the operator that
+        dropped.
     by : str
         The task, or the thread that wrote.
     count : int
@@ -124,7 +126,7 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         streams.state.value,
         monotonic(),
         threads,
-        [*_read(found), *_written(found, internal), *_dropped(found)],
+        [*_read(found), *_consumed(found, internal), *_forwarded(found), *_written(found, internal), *_dropped(found)],
         [
             PartitionLag(tags["topic"], int(tags["partition"]), int(lag))
             for tags, lag in found.all(CONSUMER, "records-lag")
@@ -159,6 +161,18 @@ def _read(found: _ByName) -> list[Counted]:
         Counted("read", tags["processor-node-id"], tags["task-id"], int(count))
         for tags, count in found.all(NODE, "process-total")
     ]
+
+
+def _consumed(found: _ByName, internal: Mapping[str, str]) -> Iterator[Counted]:
+    for tags, count in found.all(TOPIC, "records-consumed-total"):
+        topic = tags["topic-name"]
+        yield Counted("consumed", internal.get(topic, topic), tags["task-id"], int(count))
+
+
+def _forwarded(found: _ByName) -> Iterator[Counted]:
+    for tags, count in found.all(NODE, "forwarded-records-total"):
+        ends = f"{tags['processor-node-id']}>{tags['child-node-id']}"
+        yield Counted("forwarded", ends, tags["task-id"], int(count))
 
 
 def _internal_topics(streams: KafkaStreams) -> dict[str, str]:

@@ -14,6 +14,7 @@ from kstreams.processor.columns.lookups import Lookup, arrow_type
 from kstreams.processor.columns.projection import SourceProjection
 from kstreams.processor.columns.source_columns import SourceColumns
 from kstreams.processor.columns.target import Target, aggregate_of
+from kstreams.processor.task.columns.passage_counts import Passage
 from kstreams.processor.topology.nodes import (
     ProcessorNode,
     SinkNode,
@@ -37,6 +38,7 @@ class ColumnPlan:
     source: SourceNode
     schema: Schema
     targets: tuple[Target, ...]
+    passages: tuple[Passage, ...]
 
     @property
     def leaves(self) -> tuple[Expr, ...]:
@@ -91,7 +93,8 @@ def _plan(sub_topology: SubTopology, source: SourceNode, caching: bool) -> Plann
         _check_processors(sub_topology)
         schema = Schema(_type(source.key), _type(source.value))
         paths = _Paths(sub_topology, source, schema, caching)
-        plan = ColumnPlan(source, schema, tuple(paths.targets_after(source, SourceProjection(schema))))
+        targets = tuple(paths.targets_after(source, SourceProjection(schema)))
+        plan = ColumnPlan(source, schema, targets, tuple(paths.passages))
         _check_worth(plan)
         _check_paths_apart(sub_topology, plan)
     except (_Refused, KStreamsError) as refusal:
@@ -108,12 +111,15 @@ class _Paths:
 
     def __init__(self, sub_topology: SubTopology, source: SourceNode, schema: Schema, caching: bool) -> None:
         self._nodes, self._source, self._schema, self._caching = sub_topology.nodes, source, schema, caching
+        self.passages: list[Passage] = []
 
     def targets_after(self, node: TopologyNode, view: SourceProjection) -> list[Target]:
         """The ends of all paths of the records of `view`, which come out of `node`."""
         children = [child for child in self._nodes if node.name in parents_of(child)]
         if not children:
             raise _Refused(f"{node.name} leads nowhere")
+        if not isinstance(node, SourceNode):
+            self.passages += [Passage(node.name, child.name, view) for child in children]
         return [target for child in children for target in self._through(child, view)]  # type: ignore[arg-type]
 
     def _through(self, child: SinkNode | ProcessorNode, view: SourceProjection) -> list[Target]:

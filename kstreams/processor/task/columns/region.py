@@ -30,6 +30,7 @@ from kstreams.processor.operators.map_batch.rows import BatchedRecords
 from kstreams.processor.operators.session.columns import SessionTarget
 from kstreams.processor.task.columns.early_filter import EarlyFilter
 from kstreams.processor.task.columns.exit_target import ExitTarget
+from kstreams.processor.task.columns.passage_counts import PassageCounts
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.task.columns.sink_target import SinkTarget
 from kstreams.processor.task.outputs import OutputBuffers
@@ -62,7 +63,9 @@ class Region:
 
     def __init__(self, plan: ColumnPlan, task: RegionParts) -> None:
         self._columns = SourceColumns(plan.source, plan.leaves)
-        self._evaluation = Evaluation([expr for target in plan.targets for expr in target.expressions])
+        self._counts = PassageCounts(plan.passages, task.context.forwarded)
+        computed = [expr for target in plan.targets for expr in target.expressions]
+        self._evaluation = Evaluation([*computed, *self._counts.expressions])
         self._lookups = [
             LiveLookup(lookup, plan.leaves, task.handles.of(lookup.step, LookupHandle).get_values)
             for lookup in plan.lookups
@@ -101,7 +104,7 @@ class Region:
                 sum(len(rows) for _, rows in paths), len(batch)
             ):
                 return None
-            return [live.prepare(rows) for live, rows in paths]
+            return [*(live.prepare(rows) for live, rows in paths), self._counts.prepare(batch, columns)]
         except (Inexact, SerdeError, pa.ArrowException, OverflowError):
             return None  # the record path finds the record that is to blame, or computes what columns cannot
 

@@ -1,0 +1,53 @@
+"""`PassageCounts`: counts what the operators of a region pass to each other, without calling any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from kstreams.batch import Batch
+from kstreams.expressions import Expr
+from kstreams.processor.columns.projection import SourceProjection
+from kstreams.processor.columns.selected_rows import SelectedRows
+from kstreams.processor.columns.source_columns import Columns
+from kstreams.processor.context.forwarded import ForwardedCounts
+
+
+class Passage(NamedTuple):
+    """Where records of a region go from one operator to the next, and those that do."""
+
+    parent: str
+    child: str
+    view: SourceProjection
+
+
+class PassageCounts:
+    """Counts the rows of each batch that come through each passage.
+
+    Parameters
+    ----------
+    passages : iterable of Passage
+    counts : ForwardedCounts, optional
+        None: nothing is counted.
+
+    Attributes
+    ----------
+    expressions : list of Expr
+        What must be computed for it.
+    """
+
+    def __init__(self, passages: Iterable[Passage], counts: ForwardedCounts | None) -> None:
+        self._passages = (
+            [] if counts is None else [(each.view.where, counts.adding(each.parent, each.child)) for each in passages]
+        )
+        self.expressions: list[Expr] = [where for where, _ in self._passages if where is not None]
+
+    def prepare(self, batch: Batch, columns: Columns) -> Callable[[], None]:
+        """Look through a batch; the answer counts."""
+        found = [(add, len(SelectedRows(batch, columns, where))) for where, add in self._passages]
+
+        def count() -> None:
+            for add, records in found:
+                add(records)
+
+        return count
