@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import kstreams as ks
@@ -67,7 +68,54 @@ def windowed_sums(builder: ks.StreamsBuilder) -> None:
     sums.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out")
 
 
-BUILDS = (counted, reduced, aggregated, joined, joined_by_expression, left_joined, windowed_least, windowed_sums)
+def sessions(builder: ks.StreamsBuilder) -> Any:
+    return sales(builder).group_by_key().windowed_by(ks.SessionWindows(gap=60, grace=100))
+
+
+def session_counts(builder: ks.StreamsBuilder) -> None:
+    """With sessions of several records, some of which become one."""
+    out(sessions(builder).count())
+
+
+class Seen(msgspec.Struct):
+    sales: int
+    most: int | None
+
+
+def session_aggregates(builder: ks.StreamsBuilder) -> None:
+    seen = sessions(builder).aggregate(sales=ks.len(), most=ks.value.max(), value=Seen)
+    out(seen.map_values(lambda seen: seen.sales * 100 + (seen.most or 0), value=int))
+
+
+def session_greatest(builder: ks.StreamsBuilder) -> None:
+    """Every session of a zero is deleted."""
+    named = sessions(builder).aggregate(
+        lambda: 0,
+        lambda key, n, most: None if n == 0 else max(most, n or 0),
+        merger=lambda key, one, other: one * 10 + other,
+        value=int,
+    )
+    out(named)
+
+
+def out(table: Any) -> None:
+    named = table.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}-{key.window.end_ms}", key=str)
+    named.to("out")
+
+
+BUILDS = (
+    counted,
+    reduced,
+    aggregated,
+    joined,
+    joined_by_expression,
+    left_joined,
+    windowed_least,
+    windowed_sums,
+    session_counts,
+    session_aggregates,
+    session_greatest,
+)
 TYPES = {"sales": (str, int), "users": (str, str), "out": (str, int)}
 RELATIONAL = {"spark.kstreams.path": "relational"}
 

@@ -63,11 +63,6 @@ def updated_totals(builder: ks.StreamsBuilder) -> None:
     totals.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out", value=Totals)
 
 
-def updated_session_counts(builder: ks.StreamsBuilder) -> None:
-    counted = orders(builder).group_by_key().windowed_by(ks.SessionWindows(gap=6, grace=4)).count()
-    counted.to_stream().to("out")
-
-
 def counts_behind_a_repartition(builder: ks.StreamsBuilder) -> None:
     kept = orders(builder).filter(ks.key != "-").repartition(name="one", partitions=1)
     counted = kept.group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0)).count()
@@ -149,8 +144,88 @@ def named_session_counts(builder: ks.StreamsBuilder) -> None:
     final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("out")
 
 
+def amounts(builder: ks.StreamsBuilder) -> Any:
+    """The amounts of orders; those without one are left out."""
+    kept = orders(builder).filter(lambda key, order: order is not None)
+    return kept.map_values(lambda order: order.amount, value=int).group_by_key()
+
+
+def last_two_of_windows(builder: ks.StreamsBuilder) -> None:
+    """What a function makes of windows that overlap; some are deleted."""
+    kept = amounts(builder).windowed_by(ks.TimeWindows(size=20, advance=10, grace=5))
+    final = kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(
+        lambda: "", lambda key, amount, two: None if amount == 7 else f"{key}{two[-1:]}{amount}", value=str
+    )
+    final.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out", value=str)
+
+
+def reduced_windows(builder: ks.StreamsBuilder) -> None:
+    kept = amounts(builder).windowed_by(ks.TimeWindows(size=10, grace=0)).reduce(lambda old, new: old * 3 + new)
+    final = kept.suppress(ks.Suppressed.until_window_closes()).to_stream()
+    final.map(lambda key, amount: (f"{key.key}@{key.window.start_ms}", amount), key=str, value=int).to("out")
+
+
+def joined_sessions(builder: ks.StreamsBuilder) -> None:
+    """What functions make of sessions, and of two that become one."""
+    kept = amounts(builder).windowed_by(ks.SessionWindows(gap=6, grace=4))
+    final = kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(
+        lambda: "",
+        lambda key, amount, text: f"{text}.{amount}",
+        merger=lambda key, one, other: f"({one}+{other})",
+        value=str,
+    )
+    final.to_stream().map(
+        lambda key, text: (f"{key.key}@{key.window.start_ms}-{key.window.end_ms}", text), key=str, value=str
+    ).to("out")
+
+
+def reduced_sessions(builder: ks.StreamsBuilder) -> None:
+    kept = amounts(builder).windowed_by(ks.SessionWindows(gap=5, grace=0)).reduce(max)
+    final = kept.suppress(ks.Suppressed.until_window_closes()).to_stream()
+    final.map(lambda key, amount: (f"{key.key}@{key.window.start_ms}", amount), key=str, value=int).to("out")
+
+
+def final_counts(stream: Any, windows: Any) -> Any:
+    counted = stream.group_by_key().windowed_by(windows)
+    return counted.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count().to_stream()
+
+
+def windows_of_windows(builder: ks.StreamsBuilder) -> None:
+    """What many keys had in ten, all together in twenty: behind a repartition."""
+    tens = final_counts(orders(builder), ks.TimeWindows(size=10, grace=5))
+    together = tens.map(lambda key, count: ("all", count), key=str, value=int).group_by_key()
+    twenties = together.windowed_by(ks.TimeWindows(size=20, grace=100)).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
+    sums = twenties.aggregate(keys=ks.len(), orders=ks.value.sum(), value=Sums)
+    sums.to_stream(lambda key, _: f"{key.key}@{key.window.start_ms}", key=str).to("out", value=Sums)
+
+
+def windows_beside_each_other(builder: ks.StreamsBuilder) -> None:
+    taken = orders(builder)
+    for size in (10, 20):
+        counted = final_counts(taken, ks.TimeWindows(size=size, grace=5))
+        named = counted.map(
+            lambda key, n, size=size: (f"{key.key}@{key.window.start_ms}+{size}", n), key=str, value=int
+        )
+        named.to("out")
+
+
+def windows_of_two_topics(builder: ks.StreamsBuilder) -> None:
+    taken, paid = orders(builder), builder.stream("paid", key=str, value=str)
+    for stream, size in ((taken, 10), (paid, 10), (paid, 30)):
+        counted = final_counts(stream, ks.TimeWindows(size=size, grace=5))
+        named = counted.map(
+            lambda key, n, size=size: (f"{key.key}@{key.window.start_ms}+{size}", n), key=str, value=int
+        )
+        named.to("out")
+
+
 def paid_by(order: Order | None, by: str | None) -> str:
     return f"{order and order.item} by {by}"
+
+
+class Sums(msgspec.Struct):
+    keys: int
+    orders: int
 
 
 class Totals(msgspec.Struct):
@@ -175,6 +250,13 @@ WINDOWED: list[tuple[Build, type]] = [
     (outer_joined_streams, str),
     (self_joined, str),
     (outer_self_joined, str),
+    (last_two_of_windows, str),
+    (reduced_windows, int),
+    (joined_sessions, str),
+    (reduced_sessions, int),
+    (windows_of_windows, Sums),
+    (windows_beside_each_other, int),
+    (windows_of_two_topics, int),
 ]
 UPDATED: list[tuple[Build, type]] = [(updated_counts, int), (updated_totals, Totals)]
 """Without suppress: every change of a window is asked for."""

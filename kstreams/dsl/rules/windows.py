@@ -32,7 +32,7 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     set_view(node, build, kind.view(store), lowered)
     caching = node.materialized.caching and (kind.caches_on_close or not on_close)
     kept = KeptRows(store, caching, build.sends_old(node))
-    operator = kind.operator(lowered.aggregator, _merger(node, lowered), kept, windows, on_close)
+    operator = kind.operator(lowered.aggregator, merger_of(node, lowered), kept, windows, on_close)
     columnar = kind.columns(lowered.expressions, windows, on_close) if lowered.expressions else None
     return build.processor(node, operator, stores=(store,), columns=columnar)
 
@@ -47,7 +47,7 @@ def window_store(
     return build.store(name, kind.store, materialized, time_ordered=time_ordered, **settings, **serdes)
 
 
-def _merger(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
+def merger_of(node: WindowedAggregate, lowered: Lowered) -> Merger | None:
     """How the aggregates of two windows that merge become one; None where windows do not merge."""
     if not window_kind(node.windows).merges:
         return None

@@ -19,19 +19,18 @@ from kstreams.runtime.spark.cluster.session import quiet, spark_session
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.feeds.frame_source import frame_source
 from kstreams.runtime.spark.io.open_homes import HomePlace
-from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
+from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now, share_of
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, needs_tasks
+from kstreams.runtime.spark.relational.states_in_query import delay_of_query, unsupported_in_query
 from kstreams.runtime.spark.relational.support import unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import origin_column
 from kstreams.runtime.spark.relational.windowed_query import (
-    delay_of,
     follows_time,
     keeps_state,
     takes_one_by_one,
-    unsupported_in_query,
 )
 from kstreams.runtime.spark.settings import SparkSettings
 
@@ -47,7 +46,7 @@ def dataframe_of(
     typed = TypedGraph(graph)
     nodes = tuple(each for each in graph if not isinstance(each, g.GlobalTableSource))  # read by those who join it
     of_spark = SparkSettings.of(settings)
-    sources = _Sources(session or spark_session(of_spark, quiet), settings, of_spark.max_records, builder.feeds, nodes)
+    sources = _Sources(session or spark_session(of_spark, quiet), settings, of_spark.max_records, builder.feeds, typed)
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
     lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.whole)
     lowering.run(nodes)
@@ -69,7 +68,7 @@ def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | N
         reason = unsupported_reason(node, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
         if reason is None and has_state:
             reason = unsupported_in_query(node, nodes, typed)
-        if reason is None and takes_one_by_one(node) and not is_stream:
+        if reason is None and takes_one_by_one(node, typed) and not is_stream:
             reason = "Spark keeps state for it in streaming queries only, and its sources are static"
         if reason is not None:
             raise TopologyError(
@@ -94,14 +93,16 @@ class _Sources:
         config: Config,
         max_records: int,
         feeds: Sequence[Feed],
-        nodes: Sequence[Node],
+        typed: TypedGraph,
     ) -> None:
         self._session, self._home, self._max_records = session, HomePlace.of(config), max_records
+        nodes = [node for node in typed.graph if not isinstance(node, g.GlobalTableSource)]
         streams = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
         tables = [node.topic for node in nodes if isinstance(node, g.TableSource)]
         self.topics = tuple(dict.fromkeys([*streams, *tables]))
         self._frames = {feed.topic: _Fed(feed, feed.of(session)) for feed in feeds if feed.topic in self.topics}
-        self._windowed = [node for node in nodes if follows_time(node)]
+        timed = [node for node in nodes if follows_time(node)]
+        self._delay_ms = delay_of_query(timed, typed) if timed else None
 
     @property
     def is_stream(self) -> bool:
@@ -113,10 +114,10 @@ class _Sources:
         fed = self._frames.get(topics[0])
         rows = self._of_topics(topics) if fed is None else frame_source(fed.rows, fed.feed)
         placed = rows.withColumn("origin", origin_column(0, self.topics))
-        if not self._windowed:
+        if self._delay_ms is None:
             return placed
         timed = placed.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
-        return timed.withWatermark(EVENT_TIME, f"{max(map(delay_of, self._windowed))} milliseconds")
+        return timed.withWatermark(EVENT_TIME, f"{self._delay_ms} milliseconds")
 
     def whole(self, topic: str) -> DataFrame:
         """All records that a topic holds when a plan runs."""
@@ -126,4 +127,5 @@ class _Sources:
     def _of_topics(self, topics: list[str]) -> DataFrame:
         register(self._session)
         cut = [Admission(tuple(topics))]
-        return read_stream(self._session, self._home, topics, self._max_records, {}, admissions=cut)
+        most = share_of(self._max_records, topics, [topic for topic in self.topics if topic not in self._frames])
+        return read_stream(self._session, self._home, topics, most, {}, admissions=cut)

@@ -112,6 +112,18 @@ def test_windows_give_the_last_counts_of_the_native_engine(spark: Any, tmp_path:
     assert {f"{row.key.key}@{ms(row.key.window_start)}": row.value for row in made.collect()} == expected
 
 
+def test_windows_of_windows_are_one_query(spark: Any, tmp_path: Path) -> None:
+    def final(stream: Any, size: int) -> Any:
+        kept = stream.group_by_key().windowed_by(ks.TimeWindows(size=size, grace=0))
+        return kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
+
+    minutes = final(stream_of(growing(spark, tmp_path)), 10_000).count().to_stream()
+    together = minutes.map(lambda key, count: ("all", count), key=str, value=int)
+    hours = final(together, 60_000).count()
+    frame = hours.to_stream(lambda key, _: key.window.start_ms, key=int).to_dataframe(spark)
+    assert [(row.key, row.value) for row in run_as_stream(frame, spark, tmp_path).collect()] == [(0, 2)]
+
+
 def test_a_topic_is_read_from_its_beginning_as_a_stream(spark: Any, tmp_path: Path) -> None:
     builder = ks.StreamsBuilder()
     doubled = builder.stream("in", key=str, value=int).filter(ks.value > 1).map_values(ks.value * 2, value=int)
@@ -120,6 +132,21 @@ def test_a_topic_is_read_from_its_beginning_as_a_stream(spark: Any, tmp_path: Pa
     frame = doubled.to_dataframe(spark, app.settings)
     assert frame.isStreaming
     assert found(run_as_stream(frame, spark, tmp_path)) == [("ann", 10, 1_000), ("bob", 14, 2_000), ("eve", 4, 61_000)]
+
+
+def test_topics_that_are_read_apart_share_the_records_of_a_trigger(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    app = Application(spark, tmp_path, builder, {"in": (str, str), "other": (str, str)})
+    app.create("in", partitions=1).create("other", partitions=1)
+    app.write([Row(topic, "k", str(i), i) for topic in ("in", "other") for i in range(10)])
+    left, right = (builder.stream(topic, key=str, value=str) for topic in ("in", "other"))
+    joined = left.join(right, lambda one, two: one + two, windows=ks.JoinWindows.of(0), value=str)
+    frame = joined.to_dataframe(spark, {**app.settings, "spark.kstreams.max.records": 4})
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    taken = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+    assert taken == [4, 4, 4, 4, 4]
 
 
 def test_two_streams_are_joined_within_a_window(spark: Any) -> None:

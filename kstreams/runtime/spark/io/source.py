@@ -63,6 +63,17 @@ def read_stream(
     return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
 
 
+def share_of(max_records: int, topics: Sequence[str], together: Sequence[str]) -> int:
+    """How many records a trigger takes of some topics, when it reads them apart from others, and so many in all.
+
+    Examples
+    --------
+    >>> share_of(1_000, ["orders"], ["orders", "payments"])
+    500
+    """
+    return max(1, max_records * len(topics) // len(together))
+
+
 def rows_until_now(session: SparkSession, home: HomePlace, topic: str) -> DataFrame:
     """All that a topic holds whenever a plan runs, as with each batch of a stream; columns as in `SCHEMA`."""
     topics = TopicReader(home, [topic], ROWS_PER_TASK)

@@ -49,6 +49,9 @@ KeyStep: TypeAlias = Callable[..., tuple[Kept, Sequence[KeyRecord]]]
 `seen_ms` is the greatest time of all records in the steps before, or of none.
 """
 
+KeyClose: TypeAlias = Callable[..., tuple[Kept, Sequence[KeyRecord]]]
+"""`close(*given, key, kept, seen_ms)`: what is left of what is known, and what goes out, once time has gone on."""
+
 UNSEEN_MS = -1
 
 _OUT = (
@@ -65,6 +68,7 @@ def by_key(
     *,
     delay_ms: int | None = None,
     mark: str | None = None,
+    close: KeyClose | None = None,
 ) -> DataFrame:
     """What a function makes of the records of some frames, key by key.
 
@@ -79,6 +83,8 @@ def by_key(
         Of the watermark of the frames. A key is forgotten when the greatest time seen is so much after its own.
     mark : str, optional
         A column that stands for the key: what it holds is given to `step` behind `given`.
+    close : callable, optional
+        Called before the records of a step, and when a key would be forgotten: it decides.
     """
     from kstreams.runtime.spark.cluster.shipping import pack  # loads Spark
 
@@ -86,7 +92,7 @@ def by_key(
     marked = [] if mark is None else [mark]
     sides = [_numbered(side, frame, [*timed, *marked]) for side, frame in enumerate(frames)]
     grouped = reduce(lambda rows, other: rows.unionByName(other), sides).groupBy(mark or "key")
-    run = _through_key(pack((step, given)), delay_ms, gives_mark=mark is not None)
+    run = _through_key(pack((step, close, given)), delay_ms, gives_mark=mark is not None)
     made = grouped.applyInPandasWithState(run, _OUT, _STATE, "append", "EventTimeTimeout" if timed else "NoTimeout")
     return made.drop("side").withColumn("topic", F.lit("?"))
 
@@ -103,13 +109,16 @@ def _through_key(
 
         from kstreams.runtime.spark.cluster.shipping import unpack
 
-        step, given = unpack(packed)
+        step, close, given = unpack(packed)
         given = (*given, *key) if gives_mark else given
         kept, made, seen_ms = Kept(*held.get) if held.exists else Kept(), list[KeyRecord](), _seen(held, delay_ms)
+        if close is not None:
+            kept, results = close(*given, bytes(key[0]), kept, seen_ms)
+            made += results
         for record in in_order(chain.from_iterable(map(_records, frames))):
             kept, results = step(*given, kept, record, seen_ms)
             made += results
-        _hold(held, kept, delay_ms)
+        _hold(held, kept, delay_ms, is_over=held.hasTimedOut and close is None)
         yield pd.DataFrame(made, columns=list(KeyRecord._fields), dtype=object)
 
     return run
@@ -121,15 +130,15 @@ def _seen(held: Any, delay_ms: int | None) -> int:
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
 
-def _hold(held: Any, kept: Kept, delay_ms: int | None) -> None:
-    """Have Spark keep what is known of a key, as long as it may be of use."""
-    if held.hasTimedOut or kept.state is None:
+def _hold(held: Any, kept: Kept, delay_ms: int | None, *, is_over: bool) -> None:
+    """Have Spark keep what is known of a key, until the watermark has passed its time."""
+    if is_over or kept.state is None:
         if held.exists:
             held.remove()
         return
     held.update(tuple(kept))
     if delay_ms is not None:
-        held.setTimeoutTimestamp(max(kept.timestamp, held.getCurrentWatermarkMs()) + 1)
+        held.setTimeoutTimestamp(max(kept.timestamp + 1, held.getCurrentWatermarkMs(), 1))
 
 
 def _records(frame: pd.DataFrame) -> Iterator[KeyRecord]:

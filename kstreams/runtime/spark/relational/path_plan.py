@@ -24,9 +24,10 @@ from kstreams.runtime.spark.relational.queries import (
     settled,
     through_reason,
 )
+from kstreams.runtime.spark.relational.states_in_query import unsupported_in_query
 from kstreams.runtime.spark.relational.support import difference_of, unsupported_reason
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import gives_updates, unsupported_in_query
+from kstreams.runtime.spark.relational.windowed_query import gives_updates
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.timestamps import FailOnInvalidTimestamp, extractor_of
 

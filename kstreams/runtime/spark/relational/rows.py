@@ -15,8 +15,8 @@ from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import Output, RelationalLowering
 from kstreams.runtime.spark.relational.path_plan import PathPlan
+from kstreams.runtime.spark.relational.states_in_query import parting
 from kstreams.runtime.spark.relational.user_function import origin_column, partition_of_origin
-from kstreams.runtime.spark.relational.windowed_query import parting
 
 Read = Callable[[list[str]], DataFrame]
 """Gives the records of some topics, as `OUT_SCHEMA` but for the origin."""

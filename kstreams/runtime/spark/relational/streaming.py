@@ -15,13 +15,13 @@ from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.control_blocks import reports_of_reading
 from kstreams.runtime.spark.io.deleted_input import topics_to_miss
 from kstreams.runtime.spark.io.open_homes import HomePlace
-from kstreams.runtime.spark.io.source import read_stream, rows_until_now
+from kstreams.runtime.spark.io.source import read_stream, rows_until_now, share_of
 from kstreams.runtime.spark.program import Program, source_partitions
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import rows_behind, rows_of_query
+from kstreams.runtime.spark.relational.states_in_query import delay_of_query
 from kstreams.runtime.spark.relational.windowed_query import (
-    delay_of,
     follows_time,
     waits_for_the_end,
 )
@@ -90,9 +90,10 @@ def windowed_stream(
     """
     assert plan.facts is not None
     windowed, facts = [node for node in plan.nodes[number] if follows_time(node)], plan.facts
+    together = sorted({source.topic for source in source_partitions(program, plan.members(number))})
 
     def read(topics: Sequence[str], *, ends: bool) -> DataFrame:
-        limits = session, HomePlace.of(program.config), topics, settings.max_records, starts
+        limits = session, HomePlace.of(program.config), topics, share_of(settings.max_records, topics, together), starts
         missing = topics_to_miss(program)
         cut = [Admission(tuple(topics))]  # one watermark for all: it follows the time up to which they are cut
         return read_stream(*limits, admissions=cut, ends=ends, latest_ms=FAR_FUTURE_MS - 1, missing=missing)
@@ -100,7 +101,7 @@ def windowed_stream(
     def with_times(topics: list[str]) -> DataFrame:
         rows = read(topics, ends=until_end and any(waits_for_the_end(node, facts) for node in windowed))
         timed = rows.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
-        timed = timed.withWatermark(EVENT_TIME, f"{max(delay_of(node) for node in windowed)} milliseconds")
+        timed = timed.withWatermark(EVENT_TIME, f"{delay_of_query(windowed, facts)} milliseconds")
         # The watermark has seen the row that ends the input: no operator sees it.
         return timed.where(F.col(EVENT_TIME) < F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
 
@@ -108,6 +109,5 @@ def windowed_stream(
     if windowed:
         return rows_of_query(plan, number, with_times, whole, program)
     # All in one stream: a step takes what lies before one time from every topic.
-    sources = source_partitions(program, plan.members(number))
-    together = read(sorted({source.topic for source in sources}), ends=False)
-    return rows_of_query(plan, number, lambda topics: together.where(F.col("topic").isin(topics)), whole, program)
+    rows = read(together, ends=False)
+    return rows_of_query(plan, number, lambda topics: rows.where(F.col("topic").isin(topics)), whole, program)

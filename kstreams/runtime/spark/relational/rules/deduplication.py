@@ -25,7 +25,9 @@ def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
     mark = mapped(node, settings.mark, True, build, settings.serde)
     marked = replace(frame, rows=frame.rows.withColumn("_mark", mark))
     given = (settings.within_ms, settings.retention_ms)
-    return Frame(by_key([marked], _first, given, delay_ms=delay_of(node), mark="_mark"), frame.key, frame.value)
+    return Frame(
+        by_key([marked], _first, given, delay_ms=delay_of(node, build.typed), mark="_mark"), frame.key, frame.value
+    )
 
 
 def _first(

@@ -19,9 +19,11 @@ from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, leaf_colu
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
+from kstreams.runtime.spark.relational.rules.keyed import check_aggregate
 from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, LATE
 from kstreams.runtime.spark.relational.rules.tables import AGGREGATES, ROWS_OF_RECORDS, VIEWS
-from kstreams.runtime.spark.relational.rules.windowed_updates import check_windowed_updates, windowed_updates
+from kstreams.runtime.spark.relational.rules.windowed_updates import windowed_updates
+from kstreams.runtime.spark.relational.states_in_query import has_state_behind
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import by_expression, ends_windows, is_final
 from kstreams.serdes import Serde, WindowedSerde
@@ -41,8 +43,8 @@ _AGGREGATES = {
 
 
 def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
-    """Expressions by Spark's own aggregation; Python functions record by record."""
-    return _by_expression(node, build) if by_expression(node) else windowed_updates(node, build)
+    """Expressions by Spark's own aggregation; Python functions, and updates of sessions, record by record."""
+    return _by_expression(node, build) if by_expression(node, build.typed) else windowed_updates(node, build)
 
 
 def _by_expression(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
@@ -71,6 +73,8 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
     key, value = build.serde(node, "key"), build.serde(node, "value")
     start, form = F.unix_millis(F.col("_window.start")), _FORMS_OF_WINDOWS[type(node.windows)]
     slots = [F.col(f"_slot_{i}") for i in range(len(aggregation.slots))]
+    # A time of Spark's own making, or it would not know how late results can be.
+    timed = [F.window_time("_window").alias(EVENT_TIME)] if has_state_behind(node, build.typed) else []
     rows = grouped.select(
         F.lit(0).cast("bigint").alias("origin"),
         start.alias("offset"),
@@ -81,6 +85,7 @@ def _finished(node: g.WindowedAggregate, build: RelationalLowering, grouped: Any
         F.lit("?").alias("topic"),
         *([slots[0].alias(leaf_column("value"))] if aggregation.is_count else []),
         *_typed_key(key, form),
+        *timed,
     )
     return Frame.read(rows, key, value)
 
@@ -151,9 +156,7 @@ def _of(kept: Any, empty: Any) -> Any:
 def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
     if type(node.windows) not in _FORMS_OF_WINDOWS:
         return _WINDOWS.get(type(node.windows), "Spark has no windows of this kind")
-    if not is_final(node, typed) and isinstance(node.windows, SessionWindows):
-        return "every update of a session is asked for, and Spark gives its end only"
-    return _check_by_expression(node, typed) if by_expression(node) else check_windowed_updates(node, typed)
+    return _check_by_expression(node, typed) if by_expression(node, typed) else check_aggregate(node, typed)
 
 
 def _check_by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
@@ -188,7 +191,10 @@ def _slots(node: g.WindowedAggregate, taken: Types) -> tuple[Expr, ...]:
     return slots_of(node, taken).slots
 
 
-UPDATES = "where updates are asked for by expression, each step gives one for every window that it changed"
+UPDATES = (
+    "where updates are asked for by expression, each step gives one for every window that it changed, and every record "
+    "those of its session"
+)
 
 _WINDOWS: dict[type, str] = {
     UnlimitedWindows: "its windows have no end",

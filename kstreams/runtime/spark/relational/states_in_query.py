@@ -1,0 +1,129 @@
+"""Which operators can be one query for which Spark keeps the state, and where the rows of such a query part.
+
+Several states can be Spark's when all are windows that hand over what is final: beside each other, or of each other's
+results. There is one watermark: those that are first have the same grace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.graph import Node
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.windowed_query import (
+    by_expression,
+    delay_of,
+    follows_time,
+    is_final,
+    keeps_state,
+)
+from kstreams.windows import TimeWindows
+
+KEPT_IN_TASKS = "its rows are asked for in a store, which tasks keep"
+_ONE_STATE = "only one of {} states of a query can be Spark's, unless all are final windows by expression"
+_ACROSS = "its windows are not made of whole windows of {}, whose results come to it"
+_TWO_WAYS = "its results go several ways, one of them to the state of {}: Spark would keep its own state for each"
+_TWO_DELAYS = "its grace is not that of {}, and a query has one watermark"
+
+
+def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
+    """What keeps a node out of a query in which Spark keeps the state of some of these nodes."""
+    stateful = [other for other in nodes if keeps_state(other)]
+    if _is_named(node) and not any(node is keeper or node.name in keeper.parents for keeper in stateful):
+        return KEPT_IN_TASKS
+    if node not in stateful:
+        return None
+    unlike = _unlike_others(node, stateful, typed) if len(stateful) > 1 else None
+    if unlike is not None:
+        return unlike
+    if not _states_behind(node, typed) and _ways_out(node, typed) > 1 and parting(stateful, typed) is not node:
+        return "its rows go several ways and meet others there: Spark would compute them once for each"
+    return None
+
+
+def first_states(nodes: Iterable[Node], typed: TypedGraph) -> list[Node]:
+    """Those of some nodes that follow time, and have no other such node before them: the watermark is theirs."""
+    following = [node for node in nodes if follows_time(node)]
+    behind = {each.name for node in following for each in _states_behind(node, typed)}
+    return [node for node in following if node.name not in behind]
+
+
+def delay_of_query(nodes: Iterable[Node], typed: TypedGraph) -> int:
+    """How far the watermark of a query stays behind the greatest time seen, in milliseconds."""
+    return max(delay_of(node, typed) for node in first_states(nodes, typed))
+
+
+def has_state_behind(node: Node, typed: TypedGraph) -> bool:
+    """Whether the results of a node come to another one that keeps state."""
+    return bool(_states_behind(node, typed))
+
+
+def parting(nodes: Iterable[Node], typed: TypedGraph) -> Node | None:
+    """The node of a query whose rows go several ways: they are computed once, and each batch goes on from there."""
+    last = [node for node in nodes if keeps_state(node) and not _states_behind(node, typed)]
+    several = [node for node in last if _ways_out(node, typed) > 1]
+    return next((node for node in several if not _meets_others(node, typed)), None)
+
+
+def _unlike_others(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
+    if not all(_hands_over_what_is_final(each, typed) for each in stateful):
+        return _ONE_STATE.format(len(stateful))
+    before = [other for other in stateful if node in _states_behind(other, typed)]
+    behind = _states_behind(node, typed)
+    across = next((other for other in before if not _consists_of(node, other)), None)
+    if across is not None:
+        return _ACROSS.format(across.name)
+    if behind and _ways_to_states(node, typed) > 1:
+        return _TWO_WAYS.format(behind[0].name)
+    first = first_states(stateful, typed)
+    unlike = next((other for other in first if delay_of(other, typed) != delay_of(first[0], typed)), None)
+    return (
+        None
+        if unlike is None or node not in first
+        else _TWO_DELAYS.format((unlike if node is first[0] else first[0]).name)
+    )
+
+
+def _hands_over_what_is_final(node: Node, typed: TypedGraph) -> bool:
+    return isinstance(node, g.WindowedAggregate) and by_expression(node, typed) and is_final(node, typed)
+
+
+def _consists_of(node: Node, before: Node) -> bool:
+    """Whether each window of a node is made of whole windows of another, of which each result lies in one of them."""
+    if not isinstance(node, g.WindowedAggregate) or not isinstance(before, g.WindowedAggregate):
+        return False
+    outer, inner = node.windows, before.windows
+    if not isinstance(outer, TimeWindows) or not isinstance(inner, TimeWindows) or inner.size_ms != inner.advance_ms:
+        return False
+    return not outer.size_ms % inner.size_ms and not outer.advance_ms % inner.size_ms
+
+
+def _states_behind(node: Node, typed: TypedGraph) -> list[Node]:
+    return [other for other in typed.graph.downstream(node) if other.name != node.name and keeps_state(other)]
+
+
+def _is_named(node: Node) -> bool:
+    """Whether the rows of a node are in a store that has a name of the user's."""
+    materialized = getattr(node, "materialized", None)
+    return materialized is not None and materialized.name is not None
+
+
+def _meets_others(node: Node, typed: TypedGraph) -> bool:
+    """Whether rows of other nodes come in behind a node; a global table has all that it needs."""
+    inside = {each.name for each in typed.graph.downstream(node)}
+    parents = (typed.graph[parent] for name in inside - {node.name} for parent in typed.graph[name].parents)
+    return any(parent.name not in inside and not isinstance(parent, g.GlobalTableSource) for parent in parents)
+
+
+def _ways_out(node: Node, typed: TypedGraph) -> int:
+    """By how many ways the rows of a node reach a sink: each is computed for itself."""
+    return isinstance(node, g.To) + sum(_ways_out(child, typed) for child in typed.graph.children(node))
+
+
+def _ways_to_states(node: Node, typed: TypedGraph) -> int:
+    """By how many ways the rows of a node reach a sink or the next state."""
+    children = typed.graph.children(node)
+    return sum(
+        1 if keeps_state(child) or isinstance(child, g.To) else _ways_to_states(child, typed) for child in children
+    )
