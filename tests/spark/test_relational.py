@@ -150,12 +150,6 @@ def test_updates_of_windows_lead_to_the_tables_of_the_tasks_and_of_the_native_en
         app.run(**of_path, **{"spark.kstreams.checkpoint": str(tmp_path / path)})
         found[path] = latest(app, f"{path}-")
     assert {row.path for row in engine.explain(builder.build(), app_config("relational"))} == {"relational"}
-    from collections import Counter
-
-    print(
-        "DIFF",
-        {n: (Counter(f) - Counter(found["native"]), Counter(found["native"]) - Counter(f)) for n, f in found.items()},
-    )
     assert found == dict.fromkeys(found, found["native"])
 
 
