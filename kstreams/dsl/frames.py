@@ -67,11 +67,6 @@ def _check_frame(frame: Any, row: Any, line: str) -> None:
             f"the source at {line} reads a {type(frame).__name__}, not a DataFrame of Spark or a function that gives "
             "one: spark.createDataFrame(...) makes one"
         )
-    elif type(frame).__module__.startswith("pyspark.sql.connect"):
-        raise TopologyError(
-            f"the source at {line} reads a DataFrame of Spark Connect, which kstreams does not run in: give one of a "
-            "classic session (`kstreams.spark.session()`), or a function of the session, such as ks.spark.delta(path)"
-        )
 
 
 def _fields(row: Any, line: str) -> Mapping[str, Any]:

@@ -152,10 +152,12 @@ class Driver:
         return self._process.poll()
 
     def kill(self, mark: str, chance: random.Random) -> bool:
-        """Kill the JVM of the driver, its Python process, or both; whether there was one."""
+        """Kill the JVM of the driver, its Python process, or both; False while there is none."""
         mine = [each for each in Processes.of(mark).values() if _group(each.pid) == self._process.pid]
         jvm = [each.pid for each in mine if "org.apache.spark.deploy.SparkSubmit" in each.command.split()]
         python = [each.pid for each in mine if each.parent in jvm]
+        if not jvm or not python:
+            return False
         killed = [end(pid) for pid in chance.choice([jvm, python, jvm + python])]
         self.stop(seconds=10)
         return any(killed)
@@ -210,7 +212,7 @@ class Disturber:
 
     def _kill(self, kind: str) -> bool:
         if kind == DRIVER:
-            killed = self._driver.kill(self._mark, self._chance)
+            killed = self._await(lambda: self._driver.kill(self._mark, self._chance))
             self._driver.start()
             return killed
         return self._topics.bounce() if kind == BROKER else self._await(lambda: self._kill_one(kind))

@@ -25,6 +25,7 @@ from tests.spark.windowed_topologies import (
     orders,
     outer_self_joined,
     paid_by,
+    reduced_windows,
     self_joined,
     tumbling_counts,
 )
@@ -146,6 +147,9 @@ DIFFERENT = {
     ),
     "OuterSelfJoin: a record at the epoch itself is dropped": Difference(
         outer_self_joined, ordered(("a", 0, 0)), 100, ["a: 1, 1"], []
+    ),
+    "WindowedAggregate: a function leaves out a record at the epoch itself": Difference(
+        reduced_windows, ordered(("a", 0, 0), ("a", 1, 0)), 100, ["a@0: 4"], ["a@0: 1"]
     ),
     "StreamJoin: a record at the epoch itself is dropped": Difference(
         joined_streams, ordered(("a", 0, 0)) + paid(("p", 0)), 100, ["a: tea by p"], []

@@ -180,7 +180,7 @@ def start(
     made = built(topology, settings, "kstreams.spark.start")
     of_spark = SparkSettings.of(settings)
     session = spark or spark_session(of_spark, say)
-    require_suitable(session, of_spark)
+    require_suitable(session, of_spark, made.feeds)
     with ExitStack() as resources:
         resources.enter_context(driver_lock(settings, shared=True))
         log = resources.enter_context(home_of(settings).open(settings))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kstreams.errors import EngineUnavailableError
+from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.session import DELTA, listen_for_calls
 from kstreams.runtime.spark.settings import SparkSettings
 
@@ -18,15 +19,22 @@ _PROBED = "spark.kstreams.probed"
 """Set in a session whose workers have answered."""
 
 
-def require_suitable(session: Any, settings: SparkSettings) -> None:
-    """Raise EngineUnavailableError when an application cannot run in a session."""
-    if not isinstance(session, SparkSession) or type(session).__module__.startswith("pyspark.sql.connect"):
+def require_suitable(session: Any, settings: SparkSettings, feeds: Iterable[Feed] = ()) -> None:
+    """Raise EngineUnavailableError when an application, with the DataFrames that it reads, cannot run in a session."""
+    if not isinstance(session, SparkSession) or _is_of_connect(session):
         raise EngineUnavailableError(_NO_SESSION.format(f"{type(session).__module__}.{type(session).__qualname__}"))
+    for feed in feeds:
+        if _is_of_connect(feed.frame):
+            raise EngineUnavailableError(_NO_FRAME.format(feed))
     _require_delta(session, settings)
     if session.conf.get(_PROBED, None) is None:
         _require_workers(session)
         listen_for_calls(session)
         session.conf.set(_PROBED, "yes")
+
+
+def _is_of_connect(given: Any) -> bool:
+    return type(given).__module__.startswith("pyspark.sql.connect")
 
 
 def _require_delta(session: SparkSession, settings: SparkSettings) -> None:
@@ -74,7 +82,12 @@ _NO_SESSION = (
     "kstreams cannot run in a {}: its driver plans steps with the SparkContext and runs functions of this process, "
     "which Spark Connect does not offer. Start a classic session in this process "
     "(`SparkSession.builder.master(...)`, or `kstreams.spark.session()`), or submit the application with "
-    "`kstreams submit`."
+    "`kstreams submit`. What `stream.to_dataframe()` gives runs in Spark Connect."
+)
+_NO_FRAME = (
+    "{} reads a DataFrame of Spark Connect, and the application runs in a classic session: give one of that session, "
+    "or a function of the session, such as ks.spark.delta(path). What `stream.to_dataframe()` gives runs in Spark "
+    "Connect."
 )
 _NO_DELTA = (
     "This Spark session has no Delta Lake ({} not set), and results are to be written to Delta tables. Make the "
