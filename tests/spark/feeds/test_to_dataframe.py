@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import msgspec
 import pytest
 
 import kstreams as ks
-from kstreams.errors import TopologyError
+from kstreams.errors import SerdeError, TopologyError
+from kstreams.serdes import serde_of
 from tests.spark.running import Application, Row
 
 pytestmark = pytest.mark.spark
@@ -78,6 +80,15 @@ def test_functions_see_rows_and_keys_as_in_a_topic(spark: Any) -> None:
     assert found(named.filter(lambda key, value: key < 3).to_dataframe(spark)) == [
         (1, "ann!", 3_000), (1, "bob!", 62_000), (2, "eve!", 61_000)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("result", [1.0, "one", 2**70])
+def test_a_result_that_is_not_of_the_type_is_refused_as_by_its_serde(spark: Any, result: Any) -> None:
+    frame = stream_of(orders(spark)).map_values(lambda row: result, value=int).to_dataframe(spark)
+    with pytest.raises(SerdeError) as refused:
+        serde_of(int).encode_rows([result])
+    with pytest.raises(Exception, match=re.escape(str(refused.value))):
+        frame.collect()
 
 
 def test_the_active_session_is_used_where_none_is_given(spark: Any) -> None:

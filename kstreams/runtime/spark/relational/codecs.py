@@ -54,6 +54,11 @@ def encoded(serde: Serde[Any], column: Column, kind: str) -> Column:
     return codec.encoded(column)
 
 
+def in_catalyst(serde: Serde[Any]) -> bool:
+    """Whether Spark itself decodes and encodes what a serde does."""
+    return type(serde) in _CATALYST
+
+
 def is_typed(serde: Serde[Any], kind: str) -> bool:
     """Whether values of a Spark type are those of the serde, as they are."""
     return serde.arrow_type is not None and SQL_TYPES.get(serde.arrow_type) == kind

@@ -96,11 +96,22 @@ class Frame:
             frame = replace(frame, rows=frame.rows.withColumns(given))
         kinds = {field.name: field.dataType.simpleString() for field in frame.rows.schema}
         for side, (_, serde) in new.items():
-            name = f"_new_{side}"
-            made = encoded(serde, F.col(name), kinds[name])
-            frame = frame.with_key(made, serde) if side == "key" else frame.with_value(made, serde)
-            if is_typed(serde, kinds[name]):  # what follows reads it as it is: Spark makes no bytes that nobody reads
-                frame = replace(frame, leaves={**frame.leaves, f"ks.{side}": name})
+            frame = frame._with_side(side, serde, kinds[f"_new_{side}"])
+        return frame
+
+    def with_typed(self, side: str, made: Column, serde: Serde[Any]) -> Frame:
+        """The same rows with a typed column of Spark's as `key` or `value`, which the serde takes as it is."""
+        named = replace(self, rows=self.rows.withColumn(f"_new_{side}", made))
+        assert serde.arrow_type is not None
+        return named._with_side(side, serde, SQL_TYPES[serde.arrow_type])
+
+    def _with_side(self, side: str, serde: Serde[Any], kind: str) -> Frame:
+        """The new column of a side, of a type of Spark's, serialized."""
+        name = f"_new_{side}"
+        made = encoded(serde, F.col(name), kind)
+        frame = self.with_key(made, serde) if side == "key" else self.with_value(made, serde)
+        if is_typed(serde, kind):  # what follows reads it as it is: Spark makes no bytes that nobody reads
+            frame = replace(frame, leaves={**frame.leaves, f"ks.{side}": name})
         return frame
 
     def with_key(self, key: Column, serde: Serde[Any]) -> Frame:

@@ -13,7 +13,7 @@ from kstreams.expressions import Expr
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.user_function import UserFunction
+from kstreams.runtime.spark.relational.user_function import TypedColumn, UserFunction
 from kstreams.serdes import Serde, serde_of
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class RelationalLowering:
         of_parents = self.input_types(node), self.input_types(node, 1)
         return as_join_function(node, node.joiner, *of_parents, self.types(node)), True
 
-    def function(self, node: Node, function: Any, reads: tuple[Serde[Any], ...]) -> UserFunction:
+    def function(self, node: Node, function: Any, reads: tuple[Serde[Any] | TypedColumn, ...]) -> UserFunction:
         """A Python function that the user gave for a node."""
         return UserFunction(function, node.name, node.declared_at, reads, self._topics)
 

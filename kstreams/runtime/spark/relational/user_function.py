@@ -42,6 +42,21 @@ PLACE = ("origin", "offset")
 """The columns behind the arguments: where a row comes from."""
 
 
+class TypedColumn(NamedTuple):
+    """Stands for a serde where a column is typed already."""
+
+    serde: Serde[Any]
+
+    def decode_rows(self, column: pa.Array) -> list[Any]:
+        """The values of a typed column."""
+        found: list[Any] = column.to_pylist()
+        return found
+
+    def deserialize(self, data: bytes) -> Any:
+        """The value of bytes, for who has no column."""
+        return self.serde.deserialize(data)
+
+
 class UserFunction(NamedTuple):
     """One function and what is needed to call it and to explain its failure.
 
@@ -50,7 +65,7 @@ class UserFunction(NamedTuple):
     function : callable
     name, declared_at : str
         Of the operator.
-    reads : tuple of Serde
+    reads : tuple of Serde or TypedColumn
         One for each argument.
     topics : tuple of str
         The topics that rows may come from.
@@ -59,11 +74,11 @@ class UserFunction(NamedTuple):
     function: Callable[..., Any]
     name: str
     declared_at: str
-    reads: tuple[Serde[Any], ...]
+    reads: tuple[Serde[Any] | TypedColumn, ...]
     topics: tuple[str, ...]
 
     def results(self, *columns: pa.Array) -> list[Any]:
-        """What the function gives for every row; the columns are its arguments, serialized, then `PLACE`."""
+        """What the function gives for every row; the columns are its arguments, as `reads` has them, then `PLACE`."""
         *arguments, origins, offsets = columns
         decoded = (serde.decode_rows(column) for serde, column in zip(self.reads, arguments, strict=True))
         found: list[Any] = []
