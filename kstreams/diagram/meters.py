@@ -42,11 +42,10 @@ def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
     ('out', 'copy') written:copy
     """
     nodes = topology.nodes
-    running = [node for part in topology.sub_topologies if not part.is_global for node in part.nodes]
     entering = _entering(topology)
     leaving = _leaving(topology, entering)
     found: dict[tuple[str, str], Meter] = {}
-    for node in running:
+    for node in nodes.values():
         if isinstance(node, SourceNode):
             found |= _read(node)
         for parent in parents_of(nodes[node.name]):

@@ -86,3 +86,10 @@ def test_every_wire_between_nodes_has_a_counter() -> None:
     topology = builder.build()
     wires = {(parent, node.name) for node in topology.nodes.values() for parent in parents_of(node)}
     assert wires <= kinds(topology).keys()
+
+
+def test_what_a_global_table_reads_is_counted() -> None:
+    builder = ks.StreamsBuilder()
+    builder.global_table("names", **TEXTS, name="names-table")
+    [source] = builder.build().sub_topologies[0].sources
+    assert kinds(builder.build())["names", source.name] == f"read:{source.name}"

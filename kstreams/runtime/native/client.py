@@ -157,7 +157,7 @@ class Client:
         observed = job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals
         threading.Thread(target=observe, args=observed, daemon=True).start()
         if job.bounds is None:
-            threading.Thread(target=self._follow, args=(job.global_tables,), daemon=True).start()
+            self._start_following(job.global_tables)
             threading.Thread(target=self._watch_sources, args=(job,), daemon=True).start()
 
     def _make_threads(self, job: Job) -> None:
@@ -173,9 +173,18 @@ class Client:
         self.threads = [self._made(number, job, plans) for number, plans in shares.items()]
         self._alive = {thread.name for thread in self.threads}
 
+    @property
+    def _name(self) -> str:
+        return self.config["client.id"] or self.config.application_id
+
+    @property
+    def global_thread(self) -> str:
+        """The name of the thread that updates global tables."""
+        return f"{self._name}-GlobalStreamThread"
+
     def _made(self, number: int, job: Job, plans: Sequence[TaskPlan] = ()) -> StreamThread:
         assert self.manager is not None
-        name = f"{self.config['client.id'] or self.config.application_id}-StreamThread-{number}"
+        name = f"{self._name}-StreamThread-{number}"
         return StreamThread(name, number, job, self.manager, self._committer, plans, self.paused)
 
     def add_thread(self) -> str | None:
@@ -283,7 +292,7 @@ class Client:
             self.job = with_layout(self.job, layout, self._resources)
             self._make_threads(self.job)
         if self.job.global_tables is not tables and self.job.bounds is None:
-            threading.Thread(target=self._follow, args=(self.job.global_tables,), daemon=True).start()
+            self._start_following(self.job.global_tables)
         if not self.life.is_alive():  # a stop came in between
             for thread in self.threads:
                 thread.stop()
@@ -388,6 +397,9 @@ class Client:
             self.error, final = self.error or error, State.ERROR
             self.life.move(State.PENDING_ERROR)
         self.life.move(final)
+
+    def _start_following(self, tables: GlobalTables) -> None:
+        threading.Thread(target=self._follow, args=(tables,), name=self.global_thread, daemon=True).start()
 
     def _follow(self, tables: GlobalTables) -> None:
         try:

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TypeAlias
 
 from kstreams.errors import LogError
+from kstreams.processor.task.task import Task
 from kstreams.runtime.metrics.activity import Activity
 from kstreams.runtime.metrics.catalogue import (
     CACHE,
@@ -48,6 +49,8 @@ def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
     for thread, task in tasks:
         found += _of_task(thread, task)
     if client.job is not None:
+        for table in client.job.global_tables.tasks:
+            found += _of_nodes(table, (("thread-id", client.global_thread), ("task-id", str(table.id))))
         for thread, task in tasks:
             found += _of_sinks(thread, task, client.job.layout.topic_names)
         with suppress(LogError):  # a home that does not answer now: all else is worth knowing
@@ -105,14 +108,23 @@ def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> Found
 
 def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
     tags, task = (("thread-id", thread.name), ("task-id", active.id)), active.task
-    dropped = task.dropped.copy()
-    yield MetricName(TASK, "dropped-records-total", tags), dropped.total()
+    yield MetricName(TASK, "dropped-records-total", tags), task.dropped.total()
     yield MetricName(TASK, "active-buffer-count", tags), sum(map(active.group.buffered, active.plan.inputs))
     yield MetricName(TASK, "input-buffer-bytes-total", tags), active.group.buffered_bytes()
     yield MetricName(TASK, "stream-time", tags), task.stream_time
     yield MetricName(TASK, "uncommitted-bytes", tags), active.bytes_pending
     if active.state.directory is not None:
         yield MetricName(STATE, "total-sst-files-size", tags), _bytes_under(active.state.directory)
+    yield from _of_nodes(task, tags)
+    yield from _of_stores(active, tags)
+    nodes = {source.topic: task.source_of(source.topic) for source in active.plan.inputs}
+    yield from _ages(active.sensors.read, nodes, tags)
+    for topic, ages in list(active.sensors.read.by_topic.items()):
+        yield MetricName(TOPIC, "records-consumed-total", (*tags, ("topic-name", topic))), ages.count
+
+
+def _of_nodes(task: Task, tags: Tags) -> Found:
+    dropped = task.dropped.copy()
     for node, reason in dropped:
         by_reason = (*tags, ("processor-node-id", node), ("reason", reason))
         yield MetricName(NODE, "dropped-records-by-reason-total", by_reason), dropped[node, reason]
@@ -126,11 +138,6 @@ def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
         yield MetricName(NODE, f"{sensor}-total", of_node), measured.total
         yield MetricName(NODE, f"{sensor}-count", of_node), measured.count
         yield MetricName(NODE, f"{sensor}-max", of_node), measured.highest
-    yield from _of_stores(active, tags)
-    nodes = {source.topic: task.source_of(source.topic) for source in active.plan.inputs}
-    yield from _ages(active.sensors.read, nodes, tags)
-    for topic, ages in list(active.sensors.read.by_topic.items()):
-        yield MetricName(TOPIC, "records-consumed-total", (*tags, ("topic-name", topic))), ages.count
 
 
 def _of_sinks(thread: StreamThread, active: ActiveTask, real_names: Mapping[str, str]) -> Found:

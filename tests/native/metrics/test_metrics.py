@@ -126,6 +126,25 @@ def test_what_is_measured_adds_up(streams: KafkaStreams) -> None:
     assert one(streams, "consumer-fetch-manager-metrics", "records-lag-ms", topic="in", partition="0") == 0
 
 
+def test_what_global_tables_read_and_drop_is_counted(world: World) -> None:
+    world.create("in")
+    world.create("names")
+    world.write("names", ROWS)
+    builder = ks.StreamsBuilder()
+    names = builder.global_table("names", **TEXTS)
+    builder.stream("in", **TEXTS).left_join(
+        names, lambda value, name: name, key_selector=lambda key, value: key, value=str
+    ).to("out")
+    world.create("out")
+    with world.streams(builder.build(), poll_ms=5) as streams:
+        streams.start()
+        of_table: dict[str, str] = {"thread_id": "app-GlobalStreamThread"}
+        until(lambda: streams.state is State.RUNNING and one(streams, NODE, "process-total", **of_table) == 3)
+        assert one(streams, NODE, "dropped-records-by-reason-total", reason="null key", **of_table) == 1
+        world.write("names", [("m", "d", 4_000)])
+        until(lambda: one(streams, NODE, "process-total", **of_table) == 4)
+
+
 def test_the_age_of_records_goes_by_their_timestamps(streams: KafkaStreams) -> None:
     for topic in ("in", "out"):
         oldest = one(streams, NODE, "record-e2e-latency-max", topic_name=topic)

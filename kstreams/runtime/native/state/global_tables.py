@@ -94,6 +94,11 @@ class GlobalTables:
         return damage.folder is not None and self._folder in damage.folder.parents
 
     @property
+    def tasks(self) -> list[Task]:
+        """Those that fill the tables, one for each sub-topology."""
+        return list(dict.fromkeys(self._task_of.values()))
+
+    @property
     def is_damaged(self) -> bool:
         """Whether they are to be opened again."""
         return self._is_damaged
@@ -138,7 +143,7 @@ class GlobalTables:
                 task = self._task_of[batch.source.topic]
                 task.process(task.stamp(batch))
                 task.report_skipped()
-            for task in dict.fromkeys(self._task_of.values()):
+            for task in self.tasks:
                 task.flush()
                 task.state.persist(task.state.changes(), {}, position)
 
