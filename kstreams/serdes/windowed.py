@@ -12,6 +12,16 @@ _START = struct.Struct(">q")
 _END_START = struct.Struct(">qq")
 
 
+def time_window_key(key: bytes, window: Window) -> bytes:
+    """The bytes of a key in a window of one size: those of the key, then the window's start (8 bytes, big endian)."""
+    return key + _START.pack(window.start_ms)
+
+
+def session_key(key: bytes, session: Window) -> bytes:
+    """The bytes of a key in a session: those of the key, then the session's end and start (8 bytes each)."""
+    return key + _END_START.pack(session.end_ms, session.start_ms)
+
+
 class WindowedSerde(Serde[Windowed[Any]]):
     """Keys within a window; those of one inner key go to one partition, whatever their windows.
 
@@ -45,7 +55,7 @@ class TimeWindowedSerde(WindowedSerde):
         self.size_ms = size_ms
 
     def serialize(self, value: Windowed[Any]) -> bytes:
-        return self.inner.serialize(value.key) + _START.pack(value.window.start_ms)
+        return time_window_key(self.inner.serialize(value.key), value.window)
 
     def deserialize(self, data: bytes) -> Windowed[Any]:
         if len(data) < _START.size:
@@ -58,7 +68,7 @@ class SessionWindowedSerde(WindowedSerde):
     """The inner key's bytes, then the session's end and start (8 bytes each, big endian)."""
 
     def serialize(self, value: Windowed[Any]) -> bytes:
-        return self.inner.serialize(value.key) + _END_START.pack(value.window.end_ms, value.window.start_ms)
+        return session_key(self.inner.serialize(value.key), value.window)
 
     def deserialize(self, data: bytes) -> Windowed[Any]:
         if len(data) < _END_START.size:

@@ -1,7 +1,8 @@
-"""`by_key`: one Python function goes through the records of each key, in order; Spark keeps what it knows."""
+"""`by_key`: Python goes through the records of each key, in order; Spark keeps what it knows of the key."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain
@@ -43,14 +44,27 @@ class Kept(NamedTuple):
     timestamp: int = -1
 
 
-KeyStep: TypeAlias = Callable[..., tuple[Kept, Sequence[KeyRecord]]]
-"""`step(*given, kept, record, seen_ms)`: what is known after the record, and what goes out.
+UNKNOWN = Kept()
 
-`seen_ms` is the greatest time of all records in the steps before, or of none.
-"""
 
-KeyClose: TypeAlias = Callable[..., tuple[Kept, Sequence[KeyRecord]]]
-"""`close(*given, key, kept, seen_ms)`: what is left of what is known, and what goes out, once time has gone on."""
+class KeyedState(ABC):
+    """What is known of one key, for the length of a step of a query."""
+
+    def due(self, *, is_over: bool) -> Iterable[KeyRecord]:
+        """What goes out before the first record; `is_over`: none came, and the watermark has passed the time kept."""
+        return ()
+
+    @abstractmethod
+    def take(self, record: KeyRecord) -> Iterable[KeyRecord]:
+        """Learn of the next record; gives what goes out."""
+
+    @abstractmethod
+    def kept(self) -> Kept:
+        """What is to be known in the next step; without bytes, the key is forgotten."""
+
+
+StateOfKey: TypeAlias = Callable[..., KeyedState]
+"""`state(*given, key, kept, seen_ms)`; `seen_ms` is the greatest time of all records in the steps before, if any."""
 
 UNSEEN_MS = -1
 
@@ -63,28 +77,26 @@ _STATE = "state binary, timestamp bigint"
 
 def by_key(
     frames: Sequence[Frame],
-    step: KeyStep,
+    state: StateOfKey,
     given: tuple[Any, ...],
     *,
     delay_ms: int | None = None,
     mark: str | None = None,
-    close: KeyClose | None = None,
 ) -> DataFrame:
-    """What a function makes of the records of some frames, key by key.
+    """What comes of the records of some frames, key by key.
 
     Parameters
     ----------
     frames : sequence of Frame
         Their number is the side of their records. At one time, those of the first go first.
-    step : callable
+    state : callable
+        Gives what is known of a key.
     given : tuple
         Its first arguments; functions and serdes of the user are sent to the workers by value.
     delay_ms : int, optional
-        Of the watermark of the frames. A key is forgotten when the greatest time seen is so much after its own.
+        Of the watermark of the frames. A key is due when the greatest time seen is so much after the time kept for it.
     mark : str, optional
-        A column that stands for the key: what it holds is given to `step` behind `given`.
-    close : callable, optional
-        Called before the records of a step, and when a key would be forgotten: it decides.
+        A column that stands for the key.
     """
     from kstreams.runtime.spark.cluster.shipping import pack  # loads Spark
 
@@ -92,7 +104,7 @@ def by_key(
     marked = [] if mark is None else [mark]
     sides = [_numbered(side, frame, [*timed, *marked]) for side, frame in enumerate(frames)]
     grouped = reduce(lambda rows, other: rows.unionByName(other), sides).groupBy(mark or "key")
-    run = _through_key(pack((step, close, given)), delay_ms, gives_mark=mark is not None)
+    run = _through_key(pack((state, given)), delay_ms)
     made = grouped.applyInPandasWithState(run, _OUT, _STATE, "append", "EventTimeTimeout" if timed else "NoTimeout")
     return made.drop("side").withColumn("topic", F.lit("?"))
 
@@ -102,23 +114,20 @@ def _numbered(side: int, frame: Frame, more: list[str]) -> DataFrame:
 
 
 def _through_key(
-    packed: bytes, delay_ms: int | None, *, gives_mark: bool
+    packed: bytes, delay_ms: int | None
 ) -> Callable[[Any, Iterable[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
     def run(key: Any, frames: Iterable[pd.DataFrame], held: Any) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         from kstreams.runtime.spark.cluster.shipping import unpack
 
-        step, close, given = unpack(packed)
-        given = (*given, *key) if gives_mark else given
-        kept, made, seen_ms = Kept(*held.get) if held.exists else Kept(), list[KeyRecord](), _seen(held, delay_ms)
-        if close is not None:
-            kept, results = close(*given, bytes(key[0]), kept, seen_ms)
-            made += results
+        make, given = unpack(packed)
+        kept = Kept(*held.get) if held.exists else UNKNOWN
+        state: KeyedState = make(*given, *key, kept, _seen(held, delay_ms))
+        made = list(state.due(is_over=held.hasTimedOut))
         for record in in_order(chain.from_iterable(map(_records, frames))):
-            kept, results = step(*given, kept, record, seen_ms)
-            made += results
-        _hold(held, kept, delay_ms, is_over=held.hasTimedOut and close is None)
+            made += state.take(record)
+        _hold(held, state.kept(), delay_ms)
         yield pd.DataFrame(made, columns=list(KeyRecord._fields), dtype=object)
 
     return run
@@ -130,9 +139,9 @@ def _seen(held: Any, delay_ms: int | None) -> int:
     return watermark_ms + delay_ms if watermark_ms > 0 and delay_ms is not None else UNSEEN_MS
 
 
-def _hold(held: Any, kept: Kept, delay_ms: int | None, *, is_over: bool) -> None:
+def _hold(held: Any, kept: Kept, delay_ms: int | None) -> None:
     """Have Spark keep what is known of a key, until the watermark has passed its time."""
-    if is_over or kept.state is None:
+    if kept.state is None:
         if held.exists:
             held.remove()
         return

@@ -9,14 +9,12 @@ import msgspec
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.runtime.spark.relational.frame import Frame
-from kstreams.runtime.spark.relational.keyed_state import Kept, KeyRecord, by_key
+from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type
 from kstreams.runtime.spark.relational.rules.stateless import mapped
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import delay_of
-
-_TIMES = list[int]
 
 
 def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
@@ -24,23 +22,35 @@ def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
     frame, settings = build.parent(node), node.supplier
     mark = mapped(node, settings.mark, True, build, settings.serde)
     marked = replace(frame, rows=frame.rows.withColumn("_mark", mark))
-    given = (settings.within_ms, settings.retention_ms)
-    return Frame(
-        by_key([marked], _first, given, delay_ms=delay_of(node, build.typed), mark="_mark"), frame.key, frame.value
-    )
+    given, delay_ms = (settings.within_ms, settings.retention_ms), delay_of(node, build.typed)
+    return Frame(by_key([marked], _Times, given, delay_ms=delay_ms, mark="_mark"), frame.key, frame.value)
 
 
-def _first(
-    within_ms: int, retention_ms: int, mark: bytes | None, kept: Kept, record: KeyRecord, seen_ms: int
-) -> tuple[Kept, list[KeyRecord]]:
-    if mark is None:
-        return kept, [record]
-    times = [] if kept.state is None else msgspec.msgpack.decode(kept.state, type=_TIMES)
-    if any(abs(time - record.timestamp) <= within_ms for time in times):
-        return kept, []
-    latest = max(kept.timestamp, record.timestamp)
-    still = [time for time in (*times, record.timestamp) if time > max(latest, seen_ms) - retention_ms]
-    return Kept(msgspec.msgpack.encode(still), latest), [record]
+class _Times(KeyedState):
+    """The times at which a mark was seen."""
+
+    def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, kept: Kept, seen_ms: int) -> None:
+        self._within_ms, self._retention_ms, self._mark, self._seen_ms = within_ms, retention_ms, mark, seen_ms
+        self._times = [] if kept.state is None else msgspec.msgpack.decode(kept.state, type=list[int])
+        self._latest = kept.timestamp
+
+    def due(self, *, is_over: bool) -> tuple[()]:
+        if is_over:
+            self._times = []
+        return ()
+
+    def take(self, record: KeyRecord) -> list[KeyRecord]:
+        if self._mark is None:
+            return [record]
+        if any(abs(time - record.timestamp) <= self._within_ms for time in self._times):
+            return []
+        self._latest = max(self._latest, record.timestamp)
+        since_ms = max(self._latest, self._seen_ms) - self._retention_ms
+        self._times = [time for time in (*self._times, record.timestamp) if time > since_ms]
+        return [record]
+
+    def kept(self) -> Kept:
+        return Kept(msgspec.msgpack.encode(self._times), self._latest) if self._times else UNKNOWN
 
 
 def check_deduplicate(node: g.Deduplicate, typed: TypedGraph) -> str | None:

@@ -9,7 +9,7 @@ from kstreams.dsl.operator import SparkForm
 from kstreams.dsl.rules.aggregates import Lowered, lower
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.keyed_state import Kept, KeyRecord, by_key
+from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_join
 from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER, UNCOUNTED
@@ -26,21 +26,31 @@ def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Fram
     frame, lowered, result = build.parent(node), lower(node, build), build.serde(node, "value")
     step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
     present = frame.where(F.col("key").isNotNull() & F.col("value").isNotNull())
-    return Frame(by_key([present], _aggregated, (lowered, step, result)), frame.key, result)
+    return Frame(by_key([present], _Aggregate, (lowered, step, result)), frame.key, result)
 
 
-def _aggregated(
-    lowered: Lowered, function: UserFunction, result: Serde[Any], kept: Kept, record: KeyRecord, seen_ms: int
-) -> tuple[Kept, list[KeyRecord]]:
-    aggregator, serde = lowered.aggregator, lowered.state
-    old = aggregator.initial() if kept.state is None else serde.deserialize(kept.state)
-    time = (record.timestamp,) if aggregator.timed else ()
-    new = function.of_record((record.origin, record.offset), (record.key, record.value), old, *time)
-    latest = max(kept.timestamp, record.timestamp)
-    if new is None:
-        return Kept(), [record._replace(value=None, timestamp=latest)]
-    shown = new if aggregator.result is None else aggregator.result(new)
-    return Kept(serde.serialize(new), latest), [record._replace(value=result.serialize(shown), timestamp=latest)]
+class _Aggregate(KeyedState):
+    """The aggregate of a key, None at first."""
+
+    def __init__(
+        self, lowered: Lowered, step: UserFunction, result: Serde[Any], key: bytes, kept: Kept, seen_ms: int
+    ) -> None:
+        self._lowered, self._step, self._result = lowered, step, result
+        self._value = None if kept.state is None else lowered.state.deserialize(kept.state)
+        self._latest = kept.timestamp
+
+    def take(self, record: KeyRecord) -> list[KeyRecord]:
+        aggregator, latest = self._lowered.aggregator, max(self._latest, record.timestamp)
+        time = (record.timestamp,) if aggregator.timed else ()
+        old = aggregator.initial() if self._value is None else self._value
+        new = self._step.of_record((record.origin, record.offset), (record.key, record.value), old, *time)
+        self._value, self._latest = new, UNKNOWN.timestamp if new is None else latest
+        shown = new if new is None or aggregator.result is None else aggregator.result(new)
+        value = None if new is None else self._result.serialize(shown)
+        return [record._replace(value=value, timestamp=latest)]
+
+    def kept(self) -> Kept:
+        return UNKNOWN if self._value is None else Kept(self._lowered.state.serialize(self._value), self._latest)
 
 
 class _Lookup(NamedTuple):
@@ -60,18 +70,28 @@ def stream_table_join(node: g.StreamTableJoin, build: RelationalLowering) -> Fra
     lookup = _Lookup(build.function(node, joiner, reads), with_key, node.left, result)
     wanted = F.col("value").isNotNull() if node.left else F.col("key").isNotNull() & F.col("value").isNotNull()
     sides = [table, stream.where(wanted)]
-    return Frame(by_key(sides, _looked_up, (lookup,)), stream.key, result)
+    return Frame(by_key(sides, _Row, (lookup,)), stream.key, result)
 
 
-def _looked_up(lookup: _Lookup, kept: Kept, record: KeyRecord, seen_ms: int) -> tuple[Kept, list[KeyRecord]]:
-    if record.side == TABLE:
-        return Kept(record.value, record.timestamp), []
-    if kept.state is None and not lookup.left:
-        return kept, []
-    key = (record.key,) if lookup.with_key else ()
-    joined = lookup.joiner.of_record((record.origin, record.offset), (*key, record.value, kept.state))
-    value = None if joined is None else lookup.result.serialize(joined)
-    return kept, [record._replace(value=value)]
+class _Row(KeyedState):
+    """The row of the table that the records of a key meet."""
+
+    def __init__(self, lookup: _Lookup, key: bytes | None, kept: Kept, seen_ms: int) -> None:
+        self._lookup, self._kept = lookup, kept
+
+    def take(self, record: KeyRecord) -> list[KeyRecord]:
+        lookup, row = self._lookup, self._kept.state
+        if record.side == TABLE:
+            self._kept = Kept(record.value, record.timestamp)
+            return []
+        if row is None and not lookup.left:
+            return []
+        key = (record.key,) if lookup.with_key else ()
+        joined = lookup.joiner.of_record((record.origin, record.offset), (*key, record.value, row))
+        return [record._replace(value=None if joined is None else lookup.result.serialize(joined))]
+
+    def kept(self) -> Kept:
+        return self._kept
 
 
 def check_aggregate(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedGraph) -> str | None:
