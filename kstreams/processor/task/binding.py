@@ -8,6 +8,7 @@ from typing import Any
 
 import kstreams.processor.operators.process.rows  # noqa: F401 (registers how processors are bound)
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
+from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.held_back import release_before
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_code import OperatorCode
@@ -95,18 +96,18 @@ class _Closures(dict[str, Forward]):
         return (Link(name, passing_on(forward_to_all([self._below(name, child) for child in children]))),)
 
     def _counted(self, name: str, child: str) -> tuple[Link, ...]:
-        """The link that counts what a node passes to its child, where that is wanted; sources count what they read."""
-        counts = self._context.forwarded
-        if counts is None or isinstance(self._nodes[name], SourceNode):
-            return ()
-        return (Link(name, counts.statement(name, child)),)
+        """The link that counts what a node passes to its child."""
+        counts = self._counts_of(name)
+        return () if counts is None else (Link(name, counts.statement(name, child)),)
 
     def _below(self, name: str, child: str) -> Forward:
         """The closure of a node's child, as that node calls it."""
-        counts = self._context.forwarded
-        if counts is None or isinstance(self._nodes[name], SourceNode):
-            return self[child]
-        return counts.counting(name, child, self[child])
+        counts = self._counts_of(name)
+        return self[child] if counts is None else counts.counting(name, child, self[child])
+
+    def _counts_of(self, name: str) -> ForwardedCounts | None:
+        """Where to count what a node passes on, if that is wanted; sources count what they read."""
+        return None if isinstance(self._nodes[name], SourceNode) else self._context.forwarded
 
     def __missing__(self, name: str) -> Forward:
         closure = self[name] = self._traced(name, self._code.chained(self._chains[name]))

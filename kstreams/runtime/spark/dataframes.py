@@ -45,8 +45,8 @@ def dataframe_of(
     graph = source_defaults(LogicalGraph(each for each in declared if each.name in before), settings)
     typed = TypedGraph(graph)
     nodes = tuple(each for each in graph if not isinstance(each, g.GlobalTableSource))  # read by those who join it
-    of_spark = SparkSettings.of(settings)
-    sources = _Sources(session or spark_session(of_spark, quiet), settings, of_spark.max_records, builder.feeds, typed)
+    delay_ms = delay_of_query(nodes, typed) if any(map(follows_time, nodes)) else None
+    sources = _Sources(session, settings, builder.feeds, nodes, delay_ms)
     _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
     lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.whole)
     lowering.run(nodes)
@@ -85,24 +85,36 @@ class _Fed(NamedTuple):
 
 
 class _Sources:
-    """The rows of topics and DataFrames, in the columns of a topic, with a watermark where windows need one."""
+    """The rows of topics and DataFrames, in the columns of a topic, with a watermark where windows need one.
+
+    Parameters
+    ----------
+    session : SparkSession or None
+        None: one is started as the settings say.
+    config : Config
+    feeds : sequence of Feed
+        The DataFrames that stand for topics.
+    nodes : sequence of Node
+        The operators that read them.
+    delay_ms : int or None
+        How far the watermark stays behind the greatest time seen. None: no operator follows time.
+    """
 
     def __init__(
         self,
-        session: SparkSession,
+        session: SparkSession | None,
         config: Config,
-        max_records: int,
         feeds: Sequence[Feed],
-        typed: TypedGraph,
+        nodes: Sequence[Node],
+        delay_ms: int | None,
     ) -> None:
-        self._session, self._home, self._max_records = session, HomePlace.of(config), max_records
-        nodes = [node for node in typed.graph if not isinstance(node, g.GlobalTableSource)]
+        settings = SparkSettings.of(config)
+        self._session = session or spark_session(settings, quiet)
+        self._home, self._max_records, self._delay_ms = HomePlace.of(config), settings.max_records, delay_ms
         streams = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
         tables = [node.topic for node in nodes if isinstance(node, g.TableSource)]
         self.topics = tuple(dict.fromkeys([*streams, *tables]))
-        self._frames = {feed.topic: _Fed(feed, feed.of(session)) for feed in feeds if feed.topic in self.topics}
-        timed = [node for node in nodes if follows_time(node)]
-        self._delay_ms = delay_of_query(timed, typed) if timed else None
+        self._frames = {feed.topic: _Fed(feed, feed.of(self._session)) for feed in feeds if feed.topic in self.topics}
 
     @property
     def is_stream(self) -> bool:

@@ -18,6 +18,7 @@ from kstreams.runtime.spark.relational.borders import borders
 from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
 from kstreams.runtime.spark.relational.queries import (
     OTHERS_TOO,
+    Exchanges,
     Queries,
     exchanges_of,
     possible_queries,
@@ -111,12 +112,12 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
         return _by_hand(topology, settings)
     facts, subs = TypedGraph(graph), topology.sub_topologies
     nodes = {sub.id: logical_nodes(sub, topology, graph) for sub in subs}
-    exchanges, stateful = exchanges_of(topology), {sub.id for sub in subs if sub.stores}
-    before = {number: exchanges.members(number) - {number} for number in stateful}
+    exchanges = exchanges_of(topology)
+    before = {sub.id: exchanges.members(sub.id) - {sub.id} for sub in subs if sub.stores}
     choices = PathChoices(settings, {number: [node.name for node in of] for number, of in nodes.items()}, before)
     circles = in_cycles(_upstream(topology))
     reasons = {sub.id: _reasons(sub, nodes[sub.id], facts, choices[sub.id], only_tasks, circles) for sub in subs}
-    queries = _queries(topology, nodes, reasons, facts)
+    queries = _queries(topology, exchanges, nodes, reasons, facts)
     choices.require_relational(reasons)
     relational = {number for number, found in reasons.items() if not any(found.values())}
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
@@ -132,10 +133,14 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
 
 
 def _queries(
-    topology: Topology, nodes: Mapping[int, tuple[Node, ...]], reasons: Mapping[int, Reasons], facts: TypedGraph
+    topology: Topology,
+    exchanges: Exchanges,
+    nodes: Mapping[int, tuple[Node, ...]],
+    reasons: Mapping[int, Reasons],
+    facts: TypedGraph,
 ) -> Queries:
     """The queries for which Spark keeps state; what keeps state and is no part of one gets its reasons."""
-    exchanges, stateful = exchanges_of(topology), {sub.id for sub in topology.sub_topologies if sub.stores}
+    stateful = {sub.id for sub in topology.sub_topologies if sub.stores}
     able = {number for number, found in reasons.items() if not any(found.values())}
     possible = possible_queries(exchanges, able, stateful)
     refused = {number: _refused(_in_order(of, nodes, facts.graph), topology, facts) for number, of in possible.items()}

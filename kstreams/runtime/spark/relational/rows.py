@@ -10,9 +10,7 @@ from pyspark.sql import functions as F
 
 from kstreams.runtime.spark.exchange.blocks import CONTROL_TOPIC
 from kstreams.runtime.spark.exchange.reports import one_dropped
-from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import Output, RelationalLowering
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.states_in_query import parting
@@ -91,20 +89,12 @@ def _united(outputs: Sequence[Output]) -> DataFrame:
     return reduce(lambda left, right: left.union(right), map(_rows, outputs))
 
 
-def _of_input(rows: DataFrame) -> DataFrame:
-    """The rows without the one that ends the input, which is there for the watermark only."""
-    if EVENT_TIME not in rows.columns:
-        return rows
-    # By this column, or Spark would ask before the watermark has seen the row.
-    return rows.where(F.col(EVENT_TIME) < F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
-
-
 def _rows(output: Output) -> DataFrame:
     topic, value = F.lit(output.topic), F.col("value")
     if output.drops is not None:
         has_key, report = F.col("key").isNotNull(), bytearray(one_dropped(output.drops, "null key"))
         topic, value = F.when(has_key, topic).otherwise(CONTROL_TOPIC), F.when(has_key, value).otherwise(F.lit(report))
-    return _of_input(output.frame.rows).select(
+    return output.frame.rows.select(
         topic.alias("topic"),
         partition_of_origin().cast("int").alias("partition"),
         *("offset", "timestamp", "key"),

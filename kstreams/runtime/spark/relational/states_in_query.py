@@ -69,20 +69,25 @@ def parting(nodes: Iterable[Node], typed: TypedGraph) -> Node | None:
 def _unlike_others(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
     if not all(_hands_over_what_is_final(each, typed) for each in stateful):
         return _ONE_STATE.format(len(stateful))
-    before = [other for other in stateful if node in _states_behind(other, typed)]
-    behind = _states_behind(node, typed)
+    return _across(node, stateful, typed) or _two_ways(node, typed) or _two_delays(node, stateful, typed)
+
+
+def _across(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
+    before = (other for other in stateful if node in _states_behind(other, typed))
     across = next((other for other in before if not _consists_of(node, other)), None)
-    if across is not None:
-        return _ACROSS.format(across.name)
-    if behind and _ways_to_states(node, typed) > 1:
-        return _TWO_WAYS.format(behind[0].name)
+    return None if across is None else _ACROSS.format(across.name)
+
+
+def _two_ways(node: Node, typed: TypedGraph) -> str | None:
+    behind = _states_behind(node, typed)
+    return _TWO_WAYS.format(behind[0].name) if behind and _ways_to_states(node, typed) > 1 else None
+
+
+def _two_delays(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
     first = first_states(stateful, typed)
-    unlike = next((other for other in first if delay_of(other, typed) != delay_of(first[0], typed)), None)
-    return (
-        None
-        if unlike is None or node not in first
-        else _TWO_DELAYS.format((unlike if node is first[0] else first[0]).name)
-    )
+    unlike = (other for other in first if node in first and delay_of(other, typed) != delay_of(node, typed))
+    other = next(unlike, None)
+    return None if other is None else _TWO_DELAYS.format(other.name)
 
 
 def _hands_over_what_is_final(node: Node, typed: TypedGraph) -> bool:
