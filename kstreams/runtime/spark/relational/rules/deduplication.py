@@ -12,7 +12,7 @@ from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type
-from kstreams.runtime.spark.relational.rules.stateless import mapped
+from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import delay_of
 
@@ -20,7 +20,7 @@ from kstreams.runtime.spark.relational.windowed_query import delay_of
 def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
     """The records go mark by mark through Python."""
     frame, settings = build.parent(node), node.supplier
-    mark = mapped(node, settings.mark, True, build, settings.serde)
+    mark = FunctionCall.on_rows(node, settings.mark, frame, True, build).serialized(settings.serde)
     marked = replace(frame, rows=frame.rows.withColumn("_mark", mark))
     given, delay_ms = (settings.within_ms, settings.retention_ms), delay_of(node, build.typed)
     return Frame(by_key([marked], _Times, given, delay_ms=delay_ms, mark="_mark"), frame.key, frame.value)

@@ -13,11 +13,10 @@ from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable, unreadable_join
-from kstreams.runtime.spark.relational.rules.joins import joined_values
+from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall
+from kstreams.runtime.spark.relational.rules.joins import with_joined
 from kstreams.runtime.spark.relational.rules.reasons import UNCOUNTED
-from kstreams.runtime.spark.relational.rules.stateless import mapped
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.user_function import PLACE
 from kstreams.serdes import serde_of
 
 if TYPE_CHECKING:
@@ -36,10 +35,9 @@ def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Fra
     )
     table = build.rows_of(source).select(F.col("key").alias("_selected"), F.col("value").alias("_found"))
     pairs = wanted.rows.join(F.broadcast(table), "_selected", "left" if node.left else "inner")
-    reads = stream.key, stream.value, serde_of(of_table.value.kind)
-    place = map(F.col, PLACE)
-    joined = joined_values(node, build, reads, F.col("key"), F.col("value"), F.col("_found"), *place)
-    made = replace(wanted, rows=pairs).with_value(joined, build.serde(node, "value"))
+    found = Argument.of(serde_of(of_table.value.kind), F.col("_found"))
+    values = Argument.of_side(stream, "key"), Argument.of_side(stream, "value"), found
+    made = with_joined(replace(wanted, rows=pairs), node, values, build)
     return replace(made, rows=made.rows.drop("_selected", "_found"))
 
 
@@ -47,7 +45,7 @@ def _selected(node: g.GlobalTableJoin, build: RelationalLowering, stream: Frame)
     """The key of the table that each record asks for, serialized."""
     serde, selector = serde_of(build.input_types(node, 1).key.kind), node.key_selector
     if not isinstance(selector, Expr):
-        return stream, mapped(node, selector, True, build, serde)
+        return stream, FunctionCall.on_rows(node, selector, stream, True, build).serialized(serde)
     stream = stream.with_computed({"_key": selector})
     return stream, encoded(serde, F.col("_key"), dict(stream.rows.dtypes)["_key"])
 

@@ -2,76 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import pyarrow as pa
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
-from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unreadable_join
+from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.reasons import LATE, OUT_OF_ORDER
-from kstreams.runtime.spark.relational.user_function import UserFunction
-from kstreams.serdes import Serde
+from kstreams.runtime.spark.relational.user_function import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 WindowJoin: TypeAlias = g.StreamJoin | g.SelfJoin
+Choose: TypeAlias = "Callable[[str], Column]"
+"""Gives, by name, a column of the one row of a pair that says where the result comes from."""
 
-COLUMNS = ("key", "value", "timestamp", "headers", "origin", "offset", EVENT_TIME)
+SIDES = ("left", "right")
+COLUMNS = ("key", "value", "headers", "origin", "offset", EVENT_TIME)
+_PLACE = ("origin", "_offset")
 
 
 def stream_join(node: WindowJoin, build: RelationalLowering) -> Frame:
     """An inner join: both sides need a key and a value."""
-    left, right = _with_both(build.parent(node, 0), "left"), _with_both(build.parent(node, 1), "right")
-    pairs = left.join(right, (F.col("left_key") == F.col("right_key")) & _within(node))
-    return _joined_pairs(node, build, pairs)
+    there = F.col("key").isNotNull() & F.col("value").isNotNull()
+    left, right = (_named(build.parent(node, at).rows.where(there), side) for at, side in enumerate(SIDES))
+    return _joined(left.join(right, _same("key") & _within(node)), _left, node, build)
 
 
 def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Frame:
     """A left or full outer join: Spark gives rows without a partner when the watermark has passed their window."""
-    left, right = _with_value(build.parent(node, 0), "left"), _with_value(build.parent(node, 1), "right")
-    meet = (F.col("left_place") == F.col("right_place")) & _within(node)
-    return _joined_pairs(node, build, left.join(right, meet, "full_outer" if node.right_outer else "left_outer"))
+    frames = [build.parent(node, at).where(F.col("value").isNotNull()) for at in range(len(SIDES))]
+    if not node.right_outer:
+        left, right = _named(frames[0].rows, "left"), _named(frames[1].where(F.col("key").isNotNull()).rows, "right")
+        # Never null, or Spark would ask for that itself, before its watermark has seen the row.
+        right = right.withColumn("right_key", F.coalesce("right_key", F.lit(b"")))
+        return _joined(left.join(right, _same("key") & _within(node), "left_outer"), _left, node, build)
+    left, right = (_placed(_named(frame.rows, side), side) for frame, side in zip(frames, SIDES, strict=True))
+    return _joined(left.join(right, _same("place") & _within(node), "full_outer"), _either, node, build)
 
 
-def _joined_pairs(node: WindowJoin, build: RelationalLowering, pairs: DataFrame) -> Frame:
-    left, right = build.parent(node, 0), build.parent(node, 1)
-    values = F.col("left_value"), F.col("right_value"), _either("origin"), _either("offset")
-    joined = joined_values(node, build, (left.key, left.value, right.value), _either("key"), *values)
-    return Frame(_rows(pairs, joined), left.key, build.serde(node, "value"))
-
-
-def joined_values(
-    node: Any, build: RelationalLowering, reads: tuple[Serde[Any], ...], key: Column, *values: Column
-) -> Column:
-    """What the joiner of a node gives, serialized.
-
-    Parameters
-    ----------
-    reads : tuple of Serde
-        Of key, left and right value.
-    *values : Column
-        Left and right value, and where the row comes from.
-    """
+def with_joined(
+    frame: Frame, node: Any, values: Sequence[Argument], build: RelationalLowering, place: Sequence[str] = PLACE
+) -> Frame:
+    """The rows with what the joiner of a node gives of key, left and right value."""
     joiner, with_key = build.joiner(node)
-    taken, reads = ((key, *values), reads) if with_key else (values, reads[1:])
-    given = build.function(node, joiner, reads), build.serde(node, "value")
-    return arrow_call("binary", _joined, given, *taken)
+    call = FunctionCall.of(node, joiner, values if with_key else values[1:], build, place)
+    return with_result(frame, "value", build.serde(node, "value"), call)
 
 
-def _with_both(frame: Frame, side: str) -> DataFrame:
-    return _named(frame.rows.where(F.col("key").isNotNull() & F.col("value").isNotNull()), side)
+def _joined(pairs: DataFrame, chosen: Choose, node: WindowJoin, build: RelationalLowering) -> Frame:
+    left, right = build.parent(node, 0), build.parent(node, 1)
+    frame = Frame(_rows(pairs, chosen), left.key, build.serde(node, "value"))
+    read = (left.key, "key"), (left.value, "left_value"), (right.value, "right_value")
+    made = with_joined(frame, node, [Argument.of(serde, F.col(name)) for serde, name in read], build, _PLACE)
+    return replace(made, rows=made.rows.drop("_offset", "left_value", "right_value"))
 
 
-def _with_value(frame: Frame, side: str) -> DataFrame:
-    """The rows with a value; their keys may be null, and such rows meet none."""
-    rows = _named(frame.where(F.col("value").isNotNull()).rows, side)
-    # A place is never null, or Spark would drop null keys, of which one is the row that ends the input.
+def _placed(rows: DataFrame, side: str) -> DataFrame:
+    """The rows of a side of which null keys meet none: to Spark, two of them would be equal."""
     key = F.col(f"{side}_key")
     return rows.withColumn(f"{side}_place", F.struct(key.alias("key"), F.when(key.isNull(), side).alias("alone")))
 
@@ -80,9 +74,17 @@ def _named(rows: DataFrame, side: str) -> DataFrame:
     return rows.select(*(F.col(name).alias(f"{side}_{name}") for name in COLUMNS))
 
 
+def _left(name: str) -> Column:
+    return F.col(f"left_{name}")
+
+
 def _either(name: str) -> Column:
     """What the left row says or, where there is none, the right one."""
     return F.coalesce(f"left_{name}", f"right_{name}")
+
+
+def _same(name: str) -> Column:
+    return F.col(f"left_{name}") == F.col(f"right_{name}")
 
 
 def _within(node: WindowJoin) -> Column:
@@ -93,21 +95,21 @@ def _within(node: WindowJoin) -> Column:
     return (right >= left - before) & (right <= left + after)
 
 
-def _rows(pairs: DataFrame, joined: Column) -> DataFrame:
-    later = F.col("right_timestamp").isNull() | (F.col("left_timestamp") >= F.col("right_timestamp"))
+def _rows(pairs: DataFrame, chosen: Choose) -> DataFrame:
+    """The columns of a stream, but for the value, and what that is made of. Spark keeps in its state what they need."""
+    left_time, right_time = (F.unix_millis(F.col(f"{side}_{EVENT_TIME}")) for side in SIDES)
+    later = right_time.isNull() | (left_time >= right_time)
     return pairs.select(
-        _either("origin").alias("origin"),
+        chosen("origin").alias("origin"),
         F.greatest("left_offset", "right_offset").alias("offset"),
-        F.greatest("left_timestamp", "right_timestamp").alias("timestamp"),
-        _either("key").alias("key"),
-        joined.alias("value"),
+        F.greatest(left_time, right_time).alias("timestamp"),
+        chosen("key").alias("key"),
         F.when(later, F.col("left_headers")).otherwise(F.col("right_headers")).alias("headers"),
         F.lit("?").alias("topic"),
+        chosen("offset").alias("_offset"),
+        "left_value",
+        "right_value",
     )
-
-
-def _joined(joiner: UserFunction, result: Serde[Any], *columns: pa.Array) -> pa.Array:
-    return result.encode_rows(joiner.results(*columns))
 
 
 JOINED = LATE.format(done="joined") + "; a record at the epoch itself is dropped"

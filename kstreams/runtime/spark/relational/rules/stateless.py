@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,14 +13,14 @@ from kstreams.dsl.operator import SparkForm
 from kstreams.dsl.rules.stateless import gave_text
 from kstreams.expressions import Expr, Operation
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
-from kstreams.runtime.spark.relational.codecs import SQL_TYPES, in_catalyst
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, unknown_type, unreadable
+from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.reasons import ORDER
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.user_function import PLACE, TypedColumn, UserFunction
+from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde
 
 if TYPE_CHECKING:
@@ -45,14 +43,14 @@ def map_values(node: g.MapValues, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
     if isinstance(node.function, Expr):
         return frame.with_new({"value": (node.function, serde)})
-    return _with_mapped(node, node.function, "value", node.with_key, build)
+    return with_result(frame, "value", serde, FunctionCall.on_rows(node, node.function, frame, node.with_key, build))
 
 
 def select_key(node: g.SelectKey, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "key")
     if isinstance(node.function, Expr):
         return frame.with_new({"key": (node.function, serde)})
-    return _with_mapped(node, node.function, "key", True, build)
+    return with_result(frame, "key", serde, FunctionCall.on_rows(node, node.function, frame, True, build))
 
 
 def map_(node: g.Map, build: RelationalLowering) -> Frame:
@@ -69,9 +67,8 @@ def flat_map(node: g.FlatMap, build: RelationalLowering) -> Frame:
 
 def flat_map_values(node: g.FlatMapValues, build: RelationalLowering) -> Frame:
     frame, serde = build.parent(node), build.serde(node, "value")
-    function = build.function(node, node.function, _reads(frame, node.with_key))
-    given = function, serde, gave_text(node)
-    made = arrow_call("array<binary>", _flat_values, given, *_columns(frame, node.with_key))
+    call = FunctionCall.on_rows(node, node.function, frame, node.with_key, build)
+    made = call.column("array<binary>", _flat_values, serde, gave_text(node))
     return frame.with_value(F.explode(made), serde)
 
 
@@ -121,8 +118,7 @@ def condition(
     """A predicate as a column that is never null."""
     if isinstance(predicate, Expr):
         return frame.with_computed({name: predicate}), F.coalesce(F.col(name), F.lit(False))
-    function = build.function(node, predicate, _reads(frame, True))
-    return frame, arrow_call("boolean", _predicate, (function,), *_columns(frame, True))
+    return frame, FunctionCall.on_rows(node, predicate, frame, True, build).column("boolean", _predicate)
 
 
 def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowering) -> Frame:
@@ -135,29 +131,6 @@ def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowe
     return frame
 
 
-def mapped(
-    node: g.Node, of_row: Callable[..., Any], with_key: bool, build: RelationalLowering, serde: Serde[Any]
-) -> Column:
-    """What a Python function gives for each row, serialized."""
-    frame = build.parent(node)
-    function = build.function(node, of_row, _reads(frame, with_key))
-    return arrow_call("binary", _map, (function, serde), *_columns(frame, with_key))
-
-
-def _with_mapped(
-    node: g.Node, of_row: Callable[..., Any], side: str, with_key: bool, build: RelationalLowering
-) -> Frame:
-    """The rows with what a Python function gives as key or value, typed where Spark encodes it."""
-    frame, serde = build.parent(node), build.serde(node, side)
-    if not in_catalyst(serde):
-        made = mapped(node, of_row, with_key, build, serde)
-        return frame.with_key(made, serde) if side == "key" else frame.with_value(made, serde)
-    assert serde.arrow_type is not None
-    given = build.function(node, of_row, _reads(frame, with_key)), serde
-    typed = arrow_call(SQL_TYPES[serde.arrow_type], _map_typed, given, *_columns(frame, with_key))
-    return frame.with_typed(side, typed, serde)
-
-
 def _with_pairs(
     node: g.Map | g.FlatMap,
     build: RelationalLowering,
@@ -166,21 +139,9 @@ def _with_pairs(
     each: Callable[[Column], Column],
 ) -> Frame:
     frame, key, value = build.parent(node), build.serde(node, "key"), build.serde(node, "value")
-    given = (build.function(node, node.function, _reads(frame, True)), (key, value))
-    rows = frame.rows.withColumn("_pair", each(arrow_call(returned, work, given, *_columns(frame, True))))
+    call = FunctionCall.on_rows(node, node.function, frame, True, build)
+    rows = frame.rows.withColumn("_pair", each(call.column(returned, work, (key, value))))
     return replace(frame, rows=rows).with_key(F.col("_pair.key"), key).with_value(F.col("_pair.value"), value)
-
-
-def _reads(frame: Frame, with_key: bool) -> tuple[Serde[Any] | TypedColumn, ...]:
-    """How a function reads the columns of `_columns`: those that Spark decodes are typed."""
-    serdes = (frame.key, frame.value) if with_key else (frame.value,)
-    return tuple(TypedColumn(serde) if in_catalyst(serde) else serde for serde in serdes)
-
-
-def _columns(frame: Frame, with_key: bool) -> list[Column]:
-    sides = {"key": frame.key, "value": frame.value} if with_key else {"value": frame.value}
-    given = (frame.typed(side) if in_catalyst(serde) else F.col(side) for side, serde in sides.items())
-    return [*given, *map(F.col, PLACE)]
 
 
 # What the UDFs do with whole Arrow arrays.
@@ -188,18 +149,6 @@ def _columns(frame: Frame, with_key: bool) -> list[Column]:
 
 def _predicate(function: UserFunction, *columns: pa.Array) -> pa.Array:
     return pa.array([bool(holds) for holds in function.results(*columns)], pa.bool_())
-
-
-def _map(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
-    return serde.encode_rows(function.results(*columns))
-
-
-def _map_typed(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
-    results = function.results(*columns)
-    if set(map(type, results)) <= {serde.type, NoneType}:
-        with suppress(pa.ArrowException, OverflowError, UnicodeError):
-            return pa.array(results, serde.arrow_type)
-    return serde.decode_column(serde.encode_rows(results))  # as the serde takes it, or says that it does not
 
 
 def _map_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:

@@ -12,8 +12,9 @@ from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable
+from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.reasons import CHANGE_STREAM, UNCOUNTED
-from kstreams.runtime.spark.relational.rules.stateless import check_one_to_one, condition, mapped
+from kstreams.runtime.spark.relational.rules.stateless import check_one_to_one, condition
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 
 ROWS_OF_RECORDS = (g.TableSource, g.ToTable)
@@ -41,7 +42,9 @@ def table_map_values(node: g.TableMapValues, build: RelationalLowering) -> Frame
     frame, serde = build.parent(node), build.serde(node, "value")
     if isinstance(node.function, Expr):
         return frame.with_new({"value": (node.function, serde)}, where=F.col("value").isNotNull())
-    return frame.with_value(mapped(node, _of_rows(node.function), node.with_key, build, serde), serde)
+    return with_result(
+        frame, "value", serde, FunctionCall.on_rows(node, _of_rows(node.function), frame, node.with_key, build)
+    )
 
 
 def _keyed(frame: Frame) -> Frame:

@@ -1,0 +1,97 @@
+"""`FunctionCall`: a Python function on rows; what it takes and gives is typed where Spark has the codec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from kstreams.dsl import graph as g
+from kstreams.runtime.spark.relational.arrow_call import arrow_call
+from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, in_catalyst
+from kstreams.runtime.spark.relational.frame import Frame
+from kstreams.runtime.spark.relational.functions import F
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.user_function import PLACE, TypedColumn, UserFunction
+from kstreams.serdes import Serde
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+class Argument(NamedTuple):
+    """A column, and how a function reads it."""
+
+    column: Column
+    reads: Serde[Any] | TypedColumn
+
+    @classmethod
+    def of(cls, serde: Serde[Any], column: Column) -> Argument:
+        """A serialized column."""
+        return cls(decoded(serde, column), TypedColumn(serde)) if in_catalyst(serde) else cls(column, serde)
+
+    @classmethod
+    def of_side(cls, frame: Frame, side: str) -> Argument:
+        """The keys or the values of a frame."""
+        serde: Serde[Any] = getattr(frame, side)
+        return cls(frame.typed(side), TypedColumn(serde)) if in_catalyst(serde) else cls(F.col(side), serde)
+
+
+class FunctionCall(NamedTuple):
+    """A Python function of the user, and the columns that it is called with: its arguments, then the row's place."""
+
+    function: UserFunction
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(
+        cls,
+        node: g.Node,
+        function: Any,
+        arguments: Iterable[Argument],
+        build: RelationalLowering,
+        place: Iterable[str] = PLACE,
+    ) -> FunctionCall:
+        """A function that the user gave for a node."""
+        columns, reads = zip(*arguments, strict=True)
+        return cls(build.function(node, function, reads), (*columns, *map(F.col, place)))
+
+    @classmethod
+    def on_rows(
+        cls, node: g.Node, function: Any, frame: Frame, with_key: bool, build: RelationalLowering
+    ) -> FunctionCall:
+        """A function of keys and values, or of values alone."""
+        sides = ("key", "value") if with_key else ("value",)
+        return cls.of(node, function, [Argument.of_side(frame, side) for side in sides], build)
+
+    def column(self, returned: str, work: Callable[..., pa.Array], *given: Any) -> Column:
+        """What `work(function, *given, *arrays)` makes of whole Arrow arrays, as a column of a type of Spark's."""
+        return arrow_call(returned, work, (self.function, *given), *self.columns)
+
+    def serialized(self, serde: Serde[Any]) -> Column:
+        """What the function gives for each row, serialized."""
+        return self.column("binary", _serialized, serde)
+
+
+def with_result(frame: Frame, side: str, serde: Serde[Any], call: FunctionCall) -> Frame:
+    """The rows with what a function gives as key or value, typed where Spark encodes it."""
+    if in_catalyst(serde):
+        assert serde.arrow_type is not None
+        return frame.with_typed(side, call.column(SQL_TYPES[serde.arrow_type], _typed, serde), serde)
+    made = call.serialized(serde)
+    return frame.with_key(made, serde) if side == "key" else frame.with_value(made, serde)
+
+
+def _serialized(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
+    return serde.encode_rows(function.results(*columns))
+
+
+def _typed(function: UserFunction, serde: Serde[Any], *columns: pa.Array) -> pa.Array:
+    results = function.results(*columns)
+    if set(map(type, results)) <= {serde.type, NoneType}:
+        with suppress(pa.ArrowException, OverflowError, UnicodeError):
+            return pa.array(results, serde.arrow_type)
+    return serde.decode_column(serde.encode_rows(results))  # as the serde takes it, or says that it does not
