@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import threading
 from contextlib import ExitStack
 
 import pytest
@@ -10,7 +12,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from kstreams.runtime.native.lifecycle import State
-from tests.native.world import World, tasks_of, until
+from kstreams.runtime.native.state.restore import RestoreProgress
+from tests.native.world import WAIT_S, World, tasks_of, until
 from tests.page.browser import Browser
 from tests.page.conftest import Orders, shop
 from tests.server.served import Client, served
@@ -191,6 +194,31 @@ def test_a_rebalance_is_followed(page: Browser, world: World) -> None:
         page.until(lambda: page.text("[data-title='0'] .live") == "4 tasks · 1 thread")
         page.until(lambda: number(page.text(READ)) > 0)
         assert streams.state is State.RUNNING
+
+
+def test_a_restore_shows_how_much_is_left(page: Browser, world: World) -> None:
+    with Orders(world) as orders:
+        until(lambda: orders.paid_by(7) >= 10)
+    world.run(shop())
+    shutil.rmtree(world.settings["state.dir"])
+    going_on = threading.Event()
+
+    def hold(progress: RestoreProgress) -> None:
+        if progress.store == "orders-per-customer":
+            going_on.wait(WAIT_S)
+
+    with served(world, shop(), on_restore=hold) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        bar = "progress[aria-label^='orders-per-customer of 0_']"
+        page.until(lambda: page.find(bar).get_attribute("value") == "0")
+        most = number(page.find(bar).get_attribute("max") or "")
+        assert most == max(map(number, page.texts("#overview td:last-child"))) > 0
+        assert page.find(bar).size["width"] > 100
+        page.until(lambda: "restoring" in page.text("[data-id='store:orders-per-customer']"))
+        page.picture("restore")
+        going_on.set()
+        page.until(lambda: page.text("#state") == "RUNNING" and not page.all("progress"))
+        assert "restoring" not in page.text("[data-id='store:orders-per-customer']")
 
 
 def test_when_the_instance_ends_the_page_names_another_one(page: Browser, world: World) -> None:

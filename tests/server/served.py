@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from kstreams.config import Config
+from kstreams.runtime.native.state.restore import OnRestore
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Limits, Server
@@ -73,12 +74,13 @@ class Client:
 
 @contextmanager
 def served(
-    world: World, topology: Any, limits: Limits | None = None, **settings: Any
+    world: World, topology: Any, limits: Limits | None = None, on_restore: OnRestore | None = None, **settings: Any
 ) -> Iterator[tuple[Client, KafkaStreams]]:
     """Run an application with a server at a free port."""
     given = {key.replace("_", "."): value for key, value in settings.items()}
     server = Server("127.0.0.1:0", Config.of({**world.settings, **given}), limits)
     tokens: list[str] = []
-    with KafkaStreams(topology, server.config) as streams, server.serving(streams, tokens.append):
+    streams = KafkaStreams(topology, server.config, on_restore=on_restore)
+    with streams, server.serving(streams, tokens.append):
         streams.start()
         yield Client(server.address, tokens[0]), streams
