@@ -58,6 +58,19 @@ def run_as_stream(frame: Any, spark: Any, folder: Path, mode: str = "append") ->
     return spark.table(name)
 
 
+def test_a_function_is_called_once_for_each_record_whatever_follows_it(spark: Any, tmp_path: Path) -> None:
+    calls = str(tmp_path / "calls")
+
+    def amount(order: Order) -> int:
+        with open(calls, "a") as file:
+            file.write(f"{order.customer} {order.amount}\n")
+        return order.amount
+
+    large = stream_of(orders(spark)).map_values(amount, value=int).filter(lambda key, amount: amount > 1)
+    assert len(found(large.map_values(lambda amount: amount * 2, value=int).to_dataframe(spark))) == 3
+    assert sorted(Path(calls).read_text().splitlines()) == ["ann 1", "ann 5", "bob 1", "bob 7", "eve 2"]
+
+
 def test_expressions_over_a_dataframe_are_columns_of_spark_and_nothing_else(spark: Any) -> None:
     large = stream_of(orders(spark)).filter(ks.col("amount") > 1).map_values(ks.col("amount") * 2, value=int)
     frame = large.to_dataframe(spark)

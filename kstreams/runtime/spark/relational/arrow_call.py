@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, ...], *columns: Column) -> Column:
-    """Columns computed in Python, whole Arrow arrays at a time.
+    """Columns computed in Python, whole Arrow arrays at a time, and once for each row.
 
     Parameters
     ----------
@@ -34,4 +34,5 @@ def arrow_call(returned: str, work: Callable[..., pa.Array], given: tuple[Any, .
         result: pa.Array = called(*arguments, *arrays)
         return result
 
-    return F.arrow_udf(call, returned)(*columns)
+    # Or Spark would compute the column once more for each filter behind it.
+    return F.arrow_udf(call, returned).asNondeterministic()(*columns)
