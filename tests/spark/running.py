@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 import kstreams as ks
 from kstreams.batch import TopicPartition
 from kstreams.clock import Clock, SystemClock
@@ -31,6 +33,9 @@ class Row(NamedTuple):
     partition: int | None = None
     headers: list[tuple[str, bytes]] = []
 
+
+IN_ONE_STEP = pytest.param(1_000, marks=pytest.mark.slow)
+"""As many records in a trigger as there are; that several steps give the same is the harder case."""
 
 Types = Mapping[str, tuple[Any, Any]]
 """Key and value type by topic."""

@@ -14,7 +14,7 @@ from kstreams.errors import LogError, ProcessingError
 from kstreams.runtime.spark import engine
 from kstreams.serdes import SessionWindowedSerde, serde_of
 from tests.spark import table_topologies, test_relational_deduplication, test_relational_global_tables
-from tests.spark.running import Application, Row, changelog
+from tests.spark.running import IN_ONE_STEP, Application, Row, changelog
 from tests.spark.test_relational_keyed import BUILDS
 from tests.spark.windowed_topologies import (
     CACHED,
@@ -110,7 +110,7 @@ def test_both_paths_the_native_engine_and_the_driver_agree(spark, tmp_path: Path
 
 
 @pytest.mark.parametrize(("build", "value"), WINDOWED, ids=[build.__name__ for build, _ in WINDOWED])
-@pytest.mark.parametrize("per_trigger", [12, 1000])
+@pytest.mark.parametrize("per_trigger", [12, IN_ONE_STEP])
 def test_final_results_of_windows_are_those_of_the_tasks_and_of_the_native_engine(
     spark, tmp_path: Path, build: Build, value: type, per_trigger: int
 ) -> None:
@@ -135,7 +135,7 @@ def results(app: Application, prefix: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("build", "value"), UPDATED, ids=[build.__name__ for build, _ in UPDATED])
-@pytest.mark.parametrize("per_trigger", [7, 1000])
+@pytest.mark.parametrize("per_trigger", [7, IN_ONE_STEP])
 def test_updates_of_windows_lead_to_the_tables_of_the_tasks_and_of_the_native_engine(
     spark, tmp_path: Path, build: Build, value: type, per_trigger: int
 ) -> None:

@@ -11,7 +11,7 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.runtime.spark import engine
-from tests.spark.running import Application, Row
+from tests.spark.running import IN_ONE_STEP, Application, Row
 from tests.spark.windowed_topologies import CACHED, PAID, TIMED, Build, Order, orders, paid_by
 
 pytestmark = pytest.mark.spark
@@ -135,7 +135,7 @@ def prefixed(folder: Path, path: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("per_trigger", [11, 1000])
+@pytest.mark.parametrize("per_trigger", [11, IN_ONE_STEP])
 def test_one_query_gives_the_results_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build, per_trigger: int
 ) -> None:
