@@ -22,11 +22,9 @@ from kstreams.log.api import Log
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
-from kstreams.runtime.native.group.lone_run import LoneRun
 from kstreams.runtime.native.group.member import GroupMember
-from kstreams.runtime.native.group.settings import assignment_rules, process_state
 from kstreams.runtime.native.hung_threads import places
-from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
+from kstreams.runtime.native.job import Job, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.observation import observe
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
@@ -34,6 +32,7 @@ from kstreams.runtime.native.source_monitor import SourceMonitor
 from kstreams.runtime.native.state.global_tables import GlobalTables
 from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
+from kstreams.runtime.native.tasks.membership import group_member, lone_run
 from kstreams.runtime.native.tasks.task_manager import TaskManager
 from kstreams.runtime.native.thread.processing_guarantee import GroupCommits
 from kstreams.runtime.native.thread.stream_thread import StreamThread
@@ -154,11 +153,10 @@ class Client:
         parts = self._topology, self.config, self._clock, self._given_log, self._restoring
         self.job = job = open_job(*parts, self._resources, end, folder.path)
         self._make_threads(job)
-        observed = job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals
-        threading.Thread(target=observe, args=observed, daemon=True).start()
+        _start(observe, job, lambda: self.threads, lambda: self.progress().lag, self._stop_globals)
         if job.bounds is None:
-            self._start_following(job.global_tables)
-            threading.Thread(target=self._watch_sources, args=(job,), daemon=True).start()
+            _start(self._follow, job.global_tables, name=job.settings.global_thread)
+            _start(self._watch_sources, job)
 
     def _make_threads(self, job: Job) -> None:
         numbers = range(1, self.config["num.stream.threads"] + 1)
@@ -173,18 +171,9 @@ class Client:
         self.threads = [self._made(number, job, plans) for number, plans in shares.items()]
         self._alive = {thread.name for thread in self.threads}
 
-    @property
-    def _name(self) -> str:
-        return self.config["client.id"] or self.config.application_id
-
-    @property
-    def global_thread(self) -> str:
-        """The name of the thread that updates global tables."""
-        return f"{self._name}-GlobalStreamThread"
-
     def _made(self, number: int, job: Job, plans: Sequence[TaskPlan] = ()) -> StreamThread:
         assert self.manager is not None
-        name = f"{self._name}-StreamThread-{number}"
+        name = job.settings.stream_thread(number)
         return StreamThread(name, number, job, self.manager, self._committer, plans, self.paused)
 
     def add_thread(self) -> str | None:
@@ -198,7 +187,7 @@ class Client:
             self._alive.add(thread.name)
         member.resize(len(self.threads))
         manager.add(thread)
-        threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
+        _start(self._run, thread, name=thread.name)
         return thread.name
 
     def remove_thread(self, timeout: float) -> str | None:
@@ -224,16 +213,12 @@ class Client:
 
     def _group(self, job: Job) -> GroupCommits:
         """Who commits: a member of the group, or a run that is alone."""
-        process = process_state(job.process, self.config)
         if job.bounds is not None:
-            eos = job.exactly_once
-            alone = LoneRun(job.log, job.admin, self.config.application_id, process, transactional=eos)
+            alone = lone_run(job)
             self._resources.callback(alone.close)
             return alone
         if self.member is None:
-            rules, settings = assignment_rules(self.config), consumer_settings(self.config, "main")
-            parts = job.log, self.config.application_id, settings, process, rules, self._fail
-            self.member = GroupMember(*parts)
+            self.member = group_member(job, self._fail)
             self._resources.callback(self.member.close)
         return self.member
 
@@ -242,7 +227,7 @@ class Client:
         threads = list(self.threads)  # a thread may end at once, and the tasks be assigned again
         self.manager.start(threads)
         for thread in threads:
-            threading.Thread(target=self._run, args=(thread,), name=thread.name, daemon=True).start()
+            _start(self._run, thread, name=thread.name)
         if self.member is not None:
             self.member.serve(self.manager)
         if not threads:
@@ -292,7 +277,7 @@ class Client:
             self.job = with_layout(self.job, layout, self._resources)
             self._make_threads(self.job)
         if self.job.global_tables is not tables and self.job.bounds is None:
-            self._start_following(self.job.global_tables)
+            _start(self._follow, self.job.global_tables, name=self.job.settings.global_thread)
         if not self.life.is_alive():  # a stop came in between
             for thread in self.threads:
                 thread.stop()
@@ -398,9 +383,6 @@ class Client:
             self.life.move(State.PENDING_ERROR)
         self.life.move(final)
 
-    def _start_following(self, tables: GlobalTables) -> None:
-        threading.Thread(target=self._follow, args=(tables,), name=self.global_thread, daemon=True).start()
-
     def _follow(self, tables: GlobalTables) -> None:
         try:
             self._rebuilding(lambda: tables.follow(self._stop_globals))
@@ -409,3 +391,8 @@ class Client:
                 logger.error("the thread of the global tables died: %s", error)
                 if self._answer(error):
                     self._fail(error)  # it cannot be replaced
+
+
+def _start(work: Callable[..., object], *given: object, name: str | None = None) -> None:
+    """Let a thread of its own do some work, which keeps no process alive."""
+    threading.Thread(target=work, args=given, name=name, daemon=True).start()

@@ -50,7 +50,7 @@ def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
         found += _of_task(thread, task)
     if client.job is not None:
         for table in client.job.global_tables.tasks:
-            found += _of_nodes(table, (("thread-id", client.global_thread), ("task-id", str(table.id))))
+            found += _of_nodes(table, (("thread-id", client.job.settings.global_thread), ("task-id", str(table.id))))
         for thread, task in tasks:
             found += _of_sinks(thread, task, client.job.layout.topic_names)
         with suppress(LogError):  # a home that does not answer now: all else is worth knowing
@@ -108,7 +108,7 @@ def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> Found
 
 def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
     tags, task = (("thread-id", thread.name), ("task-id", active.id)), active.task
-    yield MetricName(TASK, "dropped-records-total", tags), task.dropped.total()
+    yield MetricName(TASK, "dropped-records-total", tags), task.dropped.copy().total()
     yield MetricName(TASK, "active-buffer-count", tags), sum(map(active.group.buffered, active.plan.inputs))
     yield MetricName(TASK, "input-buffer-bytes-total", tags), active.group.buffered_bytes()
     yield MetricName(TASK, "stream-time", tags), task.stream_time

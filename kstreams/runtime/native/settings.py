@@ -14,6 +14,8 @@ class ThreadSettings:
 
     Parameters
     ----------
+    name : str
+        `client.id`, or the application id: threads are named after it.
     commit_interval_ms : int
         `commit.interval.ms`.
     first_commit_interval_ms : int
@@ -41,10 +43,12 @@ class ThreadSettings:
 
     Examples
     --------
-    >>> ThreadSettings.of(Config.of({"poll.ms": 50, "num.stream.threads": 2})).poll_s
-    0.05
+    >>> settings = ThreadSettings.of(Config.of({"application.id": "shop", "poll.ms": 50}))
+    >>> settings.poll_s, settings.stream_thread(1)
+    (0.05, 'shop-StreamThread-1')
     """
 
+    name: str
     commit_interval_ms: int
     first_commit_interval_ms: int
     poll_s: float
@@ -63,6 +67,7 @@ class ThreadSettings:
         """The settings in a configuration."""
         memory, threads = MemoryShares.of(config), int(config["num.stream.threads"])
         return cls(
+            name=config["client.id"] or config.application_id,
             commit_interval_ms=config["commit.interval.ms"],
             first_commit_interval_ms=config["first.commit.interval.ms"],
             poll_s=config["poll.ms"] / 1000,
@@ -76,3 +81,12 @@ class ThreadSettings:
             uncommitted_bytes=max(1, memory.uncommitted // threads),
             buffered_bytes=max(1, memory.buffered // threads),
         )
+
+    def stream_thread(self, number: int) -> str:
+        """The name of a stream thread."""
+        return f"{self.name}-StreamThread-{number}"
+
+    @property
+    def global_thread(self) -> str:
+        """The name of the thread that updates global tables."""
+        return f"{self.name}-GlobalStreamThread"

@@ -1,0 +1,23 @@
+"""How a process takes part in the group of its application: as a member, or alone in a run that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kstreams.runtime.native.group.lone_run import LoneRun
+from kstreams.runtime.native.group.member import GroupMember
+from kstreams.runtime.native.group.settings import assignment_rules, process_state
+from kstreams.runtime.native.job import Job, consumer_settings
+
+
+def lone_run(job: Job) -> LoneRun:
+    """A run that commits for the whole group."""
+    process = process_state(job.process, job.config)
+    return LoneRun(job.log, job.admin, job.config.application_id, process, transactional=job.exactly_once)
+
+
+def group_member(job: Job, on_failure: Callable[[BaseException], None]) -> GroupMember:
+    """A member that commits for its tasks; `on_failure` is told what keeps it from being one."""
+    config = job.config
+    process, settings = process_state(job.process, config), consumer_settings(config, "main")
+    return GroupMember(job.log, config.application_id, settings, process, assignment_rules(config), on_failure)
