@@ -8,7 +8,8 @@ from time import monotonic, sleep
 import pytest
 
 import kstreams as ks
-from tests.native.world import WAIT_S, World
+from kstreams.runtime.native.lifecycle import State
+from tests.native.world import WAIT_S, World, until
 
 
 def test_the_operator_that_does_not_return_is_named(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -19,14 +20,15 @@ def test_the_operator_that_does_not_return_is_named(world: World, caplog: pytest
         return value
 
     world.create("in")
-    world.write("in", [("k", "v", 1)])
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=str).map_values(wait, value=str).to("out")
-    hung = "has not come back from map_values()"
-    with world.streams(builder, task_timeout_ms=300) as streams:
+    with world.streams(builder, task_timeout_ms=1_000) as streams:
         streams.start()
+        until(lambda: streams.state is State.RUNNING)
+        caplog.clear()  # a start may take longer, too
+        world.write("in", [("k", "v", 1)])
         end = monotonic() + WAIT_S
-        while hung not in caplog.text:
+        while "has not come back from map_values()" not in caplog.text:
             assert monotonic() < end
             sleep(0.05)
         assert "of task 0_0" in streams.places()
@@ -34,4 +36,4 @@ def test_the_operator_that_does_not_return_is_named(world: World, caplog: pytest
         while not world.rows("out"):
             assert monotonic() < end
             sleep(0.05)
-    assert caplog.text.count(hung) == 1
+    assert caplog.text.count("has not come back") == 1
