@@ -41,14 +41,13 @@ def meters_of(topology: Topology) -> dict[tuple[str, str], Meter]:
     ('in', 'out') passed:in
     ('out', 'copy') written:copy
     """
-    nodes = topology.nodes
     entering = _entering(topology)
     leaving = _leaving(topology, entering)
     found: dict[tuple[str, str], Meter] = {}
-    for node in nodes.values():
+    for node in topology.nodes.values():
         if isinstance(node, SourceNode):
             found |= _read(node)
-        for parent in parents_of(nodes[node.name]):
+        for parent in parents_of(node):
             meter = leaving.get(parent) or entering.get(node.name)
             found[parent, node.name] = meter or Meter("forwarded", f"{parent}>{node.name}")
         if isinstance(node, SinkNode) and isinstance(node.topic, str) and _has_one_parent(topology, node.name):
