@@ -99,11 +99,9 @@ class Frame:
             frame = frame._with_side(side, serde, kinds[f"_new_{side}"])
         return frame
 
-    def with_typed(self, side: str, made: Column, serde: Serde[Any]) -> Frame:
-        """The same rows with a typed column of Spark's as `key` or `value`, which the serde takes as it is."""
-        named = replace(self, rows=self.rows.withColumn(f"_new_{side}", made))
-        assert serde.arrow_type is not None
-        return named._with_side(side, serde, SQL_TYPES[serde.arrow_type])
+    def with_typed(self, side: str, made: Column, serde: Serde[Any], kind: str) -> Frame:
+        """The same rows with a column of a type of Spark's as `key` or `value`."""
+        return replace(self, rows=self.rows.withColumn(f"_new_{side}", made))._with_side(side, serde, kind)
 
     def _with_side(self, side: str, serde: Serde[Any], kind: str) -> Frame:
         """The new column of a side, of a type of Spark's, serialized."""

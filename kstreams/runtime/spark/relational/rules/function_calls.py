@@ -80,7 +80,8 @@ def with_result(frame: Frame, side: str, serde: Serde[Any], call: FunctionCall) 
     """The rows with what a function gives as key or value, typed where Spark encodes it."""
     if in_catalyst(serde):
         assert serde.arrow_type is not None
-        return frame.with_typed(side, call.column(SQL_TYPES[serde.arrow_type], _typed, serde), serde)
+        kind = SQL_TYPES[serde.arrow_type]
+        return frame.with_typed(side, call.column(kind, _typed, serde), serde, kind)
     made = call.serialized(serde)
     return frame.with_key(made, serde) if side == "key" else frame.with_value(made, serde)
 

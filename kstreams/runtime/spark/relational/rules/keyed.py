@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
-from kstreams.dsl.rules.aggregates import Lowered, lower
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_join
 from kstreams.runtime.spark.relational.rules.reasons import OUT_OF_ORDER, UNCOUNTED
+from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
 from kstreams.runtime.spark.relational.rules.tables import ROWS_OF_RECORDS, VIEWS
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
@@ -23,34 +23,26 @@ TABLE, STREAM = 0, 1
 
 def stream_aggregate(node: g.StreamAggregate, build: RelationalLowering) -> Frame:
     """Every record of a key changes its aggregate, and the new one goes on."""
-    frame, lowered, result = build.parent(node), lower(node, build), build.serde(node, "value")
-    step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
+    frame, aggregation = build.parent(node), RecordAggregation.of(node, build)
     present = frame.where(F.col("key").isNotNull() & F.col("value").isNotNull())
-    return Frame(by_key([present], _Aggregate, (lowered, step, result)), frame.key, result)
+    return Frame(by_key([present], _Aggregate, (aggregation,)), frame.key, aggregation.result)
 
 
 class _Aggregate(KeyedState):
     """The aggregate of a key, None at first."""
 
-    def __init__(
-        self, lowered: Lowered, step: UserFunction, result: Serde[Any], key: bytes, kept: Kept, seen_ms: int
-    ) -> None:
-        self._lowered, self._step, self._result = lowered, step, result
-        self._value = None if kept.state is None else lowered.state.deserialize(kept.state)
-        self._latest = kept.timestamp
+    def __init__(self, aggregation: RecordAggregation, key: bytes, kept: Kept, seen_ms: int) -> None:
+        self._aggregation, self._latest = aggregation, kept.timestamp
+        self._value = None if kept.state is None else aggregation.restored(kept.state)
 
     def take(self, record: KeyRecord) -> list[KeyRecord]:
-        aggregator, latest = self._lowered.aggregator, max(self._latest, record.timestamp)
-        time = (record.timestamp,) if aggregator.timed else ()
-        old = aggregator.initial() if self._value is None else self._value
-        new = self._step.of_record((record.origin, record.offset), (record.key, record.value), old, *time)
+        aggregation, latest = self._aggregation, max(self._latest, record.timestamp)
+        new = aggregation.aggregated(record, aggregation.initial() if self._value is None else self._value)
         self._value, self._latest = new, UNKNOWN.timestamp if new is None else latest
-        shown = new if new is None or aggregator.result is None else aggregator.result(new)
-        value = None if new is None else self._result.serialize(shown)
-        return [record._replace(value=value, timestamp=latest)]
+        return [record._replace(value=aggregation.shown(new), timestamp=latest)]
 
     def kept(self) -> Kept:
-        return UNKNOWN if self._value is None else Kept(self._lowered.state.serialize(self._value), self._latest)
+        return UNKNOWN if self._value is None else Kept(self._aggregation.kept(self._value), self._latest)
 
 
 class _Lookup(NamedTuple):

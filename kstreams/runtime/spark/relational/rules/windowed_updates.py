@@ -10,16 +10,15 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from kstreams.dsl import graph as g
-from kstreams.dsl.rules.aggregates import Lowered, lower
 from kstreams.dsl.rules.windows import merger_of
 from kstreams.record import Window
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.keyed_state import UNKNOWN, Kept, KeyedState, KeyRecord, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.runtime.spark.relational.windowed_query import delay_of, is_final
-from kstreams.serdes import Serde
 from kstreams.serdes.windowed import session_key, time_window_key
 from kstreams.windows import SessionWindows, TimeWindows
 from kstreams.windows.session import merged
@@ -29,55 +28,41 @@ _Rows: TypeAlias = list[tuple[int, int, bytes, int]]
 
 
 class _Aggregation(NamedTuple):
-    """A windowed aggregation; `step` and `merge` are functions of its aggregator, `merge` that of sessions.
+    """A windowed aggregation; `merge` is the function that makes one aggregate of those of two sessions.
 
     A window is closed when the time `closes_after_ms` after its end was seen.
     """
 
     windows: TimeWindows | SessionWindows
-    lowered: Lowered
-    step: UserFunction
+    of_records: RecordAggregation
     merge: UserFunction | None
-    result: Serde[Any]
     is_final: bool
     delay_ms: int
     closes_after_ms: int
     windowed_key: Callable[[bytes, Window], bytes]
 
-    def aggregated(self, record: KeyRecord, aggregate: Any) -> Any:
-        """What a record makes of an aggregate."""
-        time = (record.timestamp,) if self.lowered.aggregator.timed else ()
-        return self.step.of_record((record.origin, record.offset), (record.key, record.value), aggregate, *time)
-
     def united(self, record: KeyRecord, aggregates: Iterable[Any]) -> Any:
         """The aggregate of the sessions that a record brings together."""
-        aggregate, merge = self.lowered.aggregator.initial(), self.merge
+        aggregate, merge = self.of_records.initial(), self.merge
         assert merge is not None
         for other in aggregates:
             aggregate = merge.of_record((record.origin, record.offset), (record.key,), aggregate, other)
         return aggregate
-
-    def shown(self, aggregate: Any) -> bytes | None:
-        """What others see of an aggregate, as bytes."""
-        if aggregate is None:
-            return None
-        result = self.lowered.aggregator.result
-        return self.result.serialize(aggregate if result is None else result(aggregate))
 
 
 def windowed_updates(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
     """A window is forgotten when it has closed."""
     windows = node.windows
     assert isinstance(windows, TimeWindows | SessionWindows)
-    frame, lowered = build.parent(node), lower(node, build)
-    key, result, merger = build.serde(node, "key"), build.serde(node, "value"), merger_of(node, lowered)
-    step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
+    frame, of_records = build.parent(node), RecordAggregation.of(node, build)
+    merger = merger_of(node, of_records.lowered)
     merge = None if merger is None else build.function(node, merger, (frame.key,))
     final, delay_ms = is_final(node, build.typed), delay_of(node, build.typed)
-    given = _Aggregation(windows, lowered, step, merge, result, final, delay_ms, *_kind_of(windows))
+    given = _Aggregation(windows, of_records, merge, final, delay_ms, *_kind_of(windows))
     keyed = frame.where(F.col("key").isNotNull())
     state = _Sessions if merger else _TimeWindows
-    return Frame(by_key([keyed], state, (given,), delay_ms=delay_ms), key, result)
+    rows = by_key([keyed], state, (given,), delay_ms=delay_ms)
+    return Frame(rows, build.serde(node, "key"), of_records.result)
 
 
 def _kind_of(windows: TimeWindows | SessionWindows) -> tuple[int, Callable[[bytes, Window], bytes]]:
@@ -111,8 +96,8 @@ class _Windows(KeyedState):
 
     def kept(self) -> Kept:
         """All windows, until the next of them closes or, of updates, all have."""
-        serialize, aggregation = self._aggregation.lowered.state.serialize, self._aggregation
-        changed = {place: (serialize(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
+        aggregation, kept = self._aggregation, self._aggregation.of_records.kept
+        changed = {place: (kept(aggregate), latest) for place, (aggregate, latest) in self._changed.items()}
         rows: _Rows = [(*place, *state) for place, state in chain(self._rows.items(), changed.items())]
         if not rows:
             return UNKNOWN
@@ -127,7 +112,7 @@ class _Windows(KeyedState):
         """The aggregate of a window, and its time."""
         if place in self._rows:
             state, timestamp = self._rows.pop(place)
-            return self._aggregation.lowered.state.deserialize(state), timestamp
+            return self._aggregation.of_records.restored(state), timestamp
         return self._changed.pop(place, None)
 
     def _put(self, place: Window, aggregate: Any, timestamp: int) -> None:
@@ -139,8 +124,8 @@ class _Windows(KeyedState):
         return self._aggregation.windowed_key(self._key, place)
 
     def _result(self, place: Window, held: tuple[bytes, int]) -> KeyRecord:
-        state, timestamp = held
-        value = self._aggregation.shown(self._aggregation.lowered.state.deserialize(state))
+        (state, timestamp), of_records = held, self._aggregation.of_records
+        value = of_records.shown(of_records.restored(state))
         return KeyRecord(0, 0, place.start_ms, timestamp, self._windowed(place), value, None)
 
 
@@ -148,15 +133,15 @@ class _TimeWindows(_Windows):
     """A record goes into all windows that it lies in, but those that have closed."""
 
     def _updates(self, record: KeyRecord) -> Iterator[KeyRecord]:
-        aggregation, windows = self._aggregation, self._aggregation.windows
+        of_records, windows = self._aggregation.of_records, self._aggregation.windows
         assert isinstance(windows, TimeWindows)
         places = (Window(start, start + windows.size_ms) for start in windows.starts_at(record.timestamp))
         for place in places:
             if not self._is_closed(place):
-                before, latest = self._take_out(place) or (aggregation.lowered.aggregator.initial(), record.timestamp)
-                aggregate, latest = aggregation.aggregated(record, before), max(latest, record.timestamp)
+                before, latest = self._take_out(place) or (of_records.initial(), record.timestamp)
+                aggregate, latest = of_records.aggregated(record, before), max(latest, record.timestamp)
                 self._put(place, aggregate, latest)
-                shown = aggregation.shown(aggregate)
+                shown = of_records.shown(aggregate)
                 yield record._replace(key=self._windowed(place), value=shown, timestamp=latest)
 
 
@@ -169,10 +154,13 @@ class _Sessions(_Windows):
         if self._is_closed(place):
             return
         earlier = [aggregate for aggregate, _ in filter(None, map(self._take_out, touched))]
-        aggregate = aggregation.aggregated(record, aggregation.united(record, earlier))
+        aggregate = aggregation.of_records.aggregated(record, aggregation.united(record, earlier))
         self._put(place, aggregate, place.end_ms)
         gone = [] if place.start_ms == place.end_ms else touched
-        for session, shown in (*((session, None) for session in gone), (place, aggregation.shown(aggregate))):
+        for session, shown in (
+            *((session, None) for session in gone),
+            (place, aggregation.of_records.shown(aggregate)),
+        ):
             yield record._replace(key=self._windowed(session), value=shown, timestamp=session.end_ms, headers=None)
 
     def _touched(self, at_ms: int) -> list[Window]:

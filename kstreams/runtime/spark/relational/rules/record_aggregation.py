@@ -1,0 +1,51 @@
+"""`RecordAggregation`: an aggregator that takes record by record, and how its aggregates are kept and shown."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.rules.aggregates import Lowered, lower
+from kstreams.runtime.spark.relational.keyed_state import KeyRecord
+from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.relational.user_function import UserFunction
+from kstreams.serdes import Serde
+
+
+class RecordAggregation(NamedTuple):
+    """An aggregator; `step` is its function, `result` the serde of what others see."""
+
+    lowered: Lowered
+    step: UserFunction
+    result: Serde[Any]
+
+    @classmethod
+    def of(cls, node: g.StreamAggregate | g.WindowedAggregate, build: RelationalLowering) -> RecordAggregation:
+        """The aggregator of a node."""
+        frame, lowered = build.parent(node), lower(node, build)
+        step = build.function(node, lowered.aggregator.step, (frame.key, frame.value))
+        return cls(lowered, step, build.serde(node, "value"))
+
+    def initial(self) -> Any:
+        """The aggregate of no record."""
+        return self.lowered.aggregator.initial()
+
+    def aggregated(self, record: KeyRecord, aggregate: Any) -> Any:
+        """What a record makes of an aggregate."""
+        time = (record.timestamp,) if self.lowered.aggregator.timed else ()
+        return self.step.of_record((record.origin, record.offset), (record.key, record.value), aggregate, *time)
+
+    def shown(self, aggregate: Any) -> bytes | None:
+        """What others see of an aggregate, as bytes."""
+        if aggregate is None:
+            return None
+        result = self.lowered.aggregator.result
+        return self.result.serialize(aggregate if result is None else result(aggregate))
+
+    def kept(self, aggregate: Any) -> bytes:
+        """The bytes of an aggregate, for the next step."""
+        return self.lowered.state.serialize(aggregate)
+
+    def restored(self, kept: bytes) -> Any:
+        """The aggregate of such bytes."""
+        return self.lowered.state.deserialize(kept)
