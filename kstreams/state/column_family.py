@@ -16,16 +16,20 @@ class ByteRows(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A part of a scan: all rows in [low, high), in order; high None = open end."""
+    """A part of a scan: keys and values of all rows in [low, high), in order; high None = open end."""
 
     low: bytes
     high: bytes | None
-    rows: list[tuple[bytes, bytes]]
+    keys: list[bytes]
+    values: list[bytes]
+
+    def rows(self) -> Iterator[tuple[bytes, bytes]]:
+        """The rows, each as key and value."""
+        return zip(self.keys, self.values, strict=True)
 
     def columns(self) -> ByteRows:
         """The rows as two columns."""
-        keys, values = [key for key, _ in self.rows], [value for _, value in self.rows]
-        return ByteRows(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+        return ByteRows(pa.array(self.keys, pa.binary()), pa.array(self.values, pa.binary()))
 
 
 class ReadFamily(Protocol):

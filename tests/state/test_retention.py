@@ -77,5 +77,5 @@ def test_what_has_expired_leaves_the_disk_with_its_segment(tmp_path: Path, build
     assert len(list(store.fetch("a", 0, 100_000) if builder is not SESSIONS else store.fetch("a"))) == 2
     state.close()
     on_disk = RocksDatabase(tmp_path, [builder.name], StateLimits())
-    assert sum(len(chunk.rows) for chunk in on_disk.family(builder.name).chunks(b"", None)) == 2
+    assert sum(len(chunk.keys) for chunk in on_disk.family(builder.name).chunks(b"", None)) == 2
     on_disk.close()

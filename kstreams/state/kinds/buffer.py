@@ -209,7 +209,7 @@ class LiveTimeOrderedBuffer(LiveStore):
             if everything:
                 self._take(*chunk.columns())
             else:
-                self._spill([(_TIMES.unpack_from(value)[0], key) for key, value in chunk.rows])
+                self._spill([(_TIMES.unpack_from(value)[0], key) for key, value in chunk.rows()])
         self._line_up()
         return iter(())
 

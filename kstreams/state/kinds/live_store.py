@@ -158,8 +158,9 @@ class LiveStore:
 
     def _sampled_bytes(self) -> int:
         """Bytes of a row, by the first persisted ones."""
-        rows = next(iter(self.family.chunks(b"", None))).rows
-        return sum(len(key) + len(value) for key, value in rows) // len(rows) if rows else _FIRST_GUESS
+        first = next(iter(self.family.chunks(b"", None)))
+        size = sum(map(len, first.keys)) + sum(map(len, first.values))
+        return size // len(first.keys) if first.keys else _FIRST_GUESS
 
     def reload(self) -> None:
         """The persisted rows were changed from outside: live objects are out of date."""

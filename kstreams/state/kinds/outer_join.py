@@ -124,10 +124,10 @@ class LiveOuterJoinStore(LiveStore):
         self._clear()
         for chunk in self.family.chunks(b"", None):
             if everything:
-                self._take(chunk.rows)
+                self._take(chunk.rows())
             else:
                 for side in self._sides:
-                    side.persisted.add(side.own([place for place, _ in chunk.rows]))
+                    side.persisted.add(side.own(chunk.keys))
         return iter(())
 
     def dump(self) -> Changes:

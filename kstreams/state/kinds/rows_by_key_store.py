@@ -125,7 +125,7 @@ class RowsByKeyStore(LiveStore):
         size, unpack = self._groups.place.size, self._groups.place.unpack
         gone_ms = self._gone_ms(self._handed_ms)
         for chunk in self.family.chunks(b"", None):
-            expired = [key for key, _ in chunk.rows if unpack(key[-size:])[0] <= gone_ms]
+            expired = [key for key in chunk.keys if unpack(key[-size:])[0] <= gone_ms]
             if expired:
                 rows = ByteRows(pa.array(expired, pa.binary()), pa.nulls(len(expired), pa.binary()))
                 self.family.write(rows, None, self._handed_ms)

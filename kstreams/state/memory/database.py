@@ -24,7 +24,7 @@ class MemoryColumnFamily:
         return [None] * len(keys)
 
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
-        return iter((Chunk(low, high, []),))
+        return iter((Chunk(low, high, [], []),))
 
     def first_from(self, low: bytes) -> bytes | None:
         return None

@@ -168,8 +168,8 @@ class RocksColumnFamily:
 
     def first_from(self, low: bytes) -> bytes | None:
         self._settle()
-        rows = self._guarded(read, self._rows.iter(), low, None, 1)
-        return rows[0][0] if rows else None
+        keys, _ = self._guarded(read, self._rows.iter(), low, None, 1)
+        return keys[0] if keys else None
 
     def view(self, rest: Callable[[float], None]) -> RocksView:
         """The bytes as they are now, whatever is written later; `rest` is called between parts of a scan."""

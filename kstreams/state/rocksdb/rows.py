@@ -24,13 +24,17 @@ def marked(data: bytes | None) -> tuple[int | None, int]:
     return None if offset < 0 else offset, observed_ms
 
 
-def read(rows: Any, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
+Part = tuple[list[bytes], list[bytes]]
+"""Keys and values of some rows: two lists, since a tuple for each row would cost as much as reading it."""
+
+
+def read(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
     """Up to `size` rows of an iterator from `low` on, before `high`."""
     rows.seek(DATA + low)
     return _taken(rows, rows.next, _end(high).__gt__, size)
 
 
-def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> list[tuple[bytes, bytes]]:
+def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
     """Up to `size` rows of an iterator before `high`, backwards, down to `low`."""
     end = _end(high)
     rows.seek_for_prev(end)
@@ -40,7 +44,7 @@ def read_back(rows: Any, low: bytes, high: bytes | None, size: int) -> list[tupl
 
 
 def in_chunks(
-    take: Callable[[bytes, bytes | None, int], list[tuple[bytes, bytes]]],
+    take: Callable[[bytes, bytes | None, int], Part],
     low: bytes,
     high: bytes | None,
     sizes: Iterable[int],
@@ -48,15 +52,15 @@ def in_chunks(
 ) -> Iterator[Chunk]:
     """[low, high) in adjoining parts of so many rows, the last first when reversed; `take` reads one."""
     for size in sizes:
-        rows = take(low, high, size)
-        is_whole = len(rows) < size
+        keys, values = take(low, high, size)
+        is_whole = len(keys) < size
         if reverse:
-            edge = low if is_whole else rows[-1][0]
-            yield Chunk(edge, high, rows)
+            edge = low if is_whole else keys[-1]
+            yield Chunk(edge, high, keys, values)
             high = edge
         else:
-            after = high if is_whole else rows[-1][0] + b"\x00"
-            yield Chunk(low, after, rows)
+            after = high if is_whole else keys[-1] + b"\x00"
+            yield Chunk(low, after, keys, values)
             low = after or low
         if is_whole:
             return
@@ -76,14 +80,13 @@ def _end(high: bytes | None) -> bytes:
     return AFTER_DATA if high is None else DATA + high
 
 
-def _taken(
-    rows: Any, step: Callable[[], None], is_within: Callable[[bytes], bool], size: int
-) -> list[tuple[bytes, bytes]]:
+def _taken(rows: Any, step: Callable[[], None], is_within: Callable[[bytes], bool], size: int) -> Part:
     """Up to `size` rows from where an iterator stands. What cannot be read looks like the end: its status tells."""
-    value_of, taken = rows.value, list[tuple[bytes, bytes]]()
-    take = taken.append
+    keys, values, value_of = list[bytes](), list[bytes](), rows.value
+    add_key, add_value = keys.append, values.append
     for key in islice(takewhile(is_within, iter(rows.key, None)), size):
-        take((key[1:], value_of()))
+        add_key(key[1:])
+        add_value(value_of())
         step()
     rows.status()
-    return taken
+    return keys, values

@@ -54,13 +54,13 @@ class RocksView:
         take, started = partial(self._call, read_back if reverse else read), thread_time()
         for chunk in in_chunks(take, low, high, repeat(_CHUNK), reverse):
             yield chunk
-            if len(chunk.rows) == _CHUNK:
+            if len(chunk.keys) == _CHUNK:
                 self._rest(thread_time() - started)
             started = thread_time()
 
     def first_from(self, low: bytes) -> bytes | None:
-        rows = self._call(read, low, None, 1)
-        return rows[0][0] if rows else None
+        keys, _ = self._call(read, low, None, 1)
+        return keys[0] if keys else None
 
     def estimated_rows(self) -> int:
         return self._estimated_rows

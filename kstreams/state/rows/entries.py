@@ -158,7 +158,7 @@ class Entries(dict[Any, Any]):
         """A scan of the persisted rows, overlaid with the live ones."""
         start = len(self._prefix)
         for chunk in self._family.chunks(*self._persisted_range(low, high), reverse):
-            below = {key[start:]: value for key, value in chunk.rows}
+            below = {key[start:]: value for key, value in chunk.rows()}
             with self._lock:
                 pending = self._in_order().between(*self._span_here(chunk, high))
             for data in sorted({*below, *pending}, reverse=reverse):

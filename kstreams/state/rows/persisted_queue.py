@@ -170,8 +170,8 @@ class PersistedOrder:
     def read(self, low: bytes, high: bytes | None) -> Iterator[list[PersistedRow]]:
         """See `Read`."""
         for chunk in self._order.chunks(low, high):
-            keys = [place[_TIME.size :] for place, _ in chunk.rows]
+            keys = [place[_TIME.size :] for place in chunk.keys]
             values = self._family.get_many(keys) if keys else []
-            found = zip((place for place, _ in chunk.rows), keys, values, strict=True)
+            found = zip(chunk.keys, keys, values, strict=True)
             rows = [PersistedRow(place, key, value) for place, key, value in found if value is not None]
             yield [row for row in rows if row.value[: _TIME.size] == row.place[: _TIME.size]]

@@ -134,7 +134,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         first_ms, last_ms = self._alive()  # keeps out most of the longer keys that begin with the same bytes
         low, high = self.place.pack(max(0, first_ms), 0), self.place.pack(last_ms + 1, 0)
         for chunk in self._family.chunks(data + low, data + high):
-            for found, value in chunk.rows:
+            for found, value in chunk.rows():
                 if len(found) == len(data) + size:
                     group.add(self.place.unpack(found[-size:]), self._values.of_bytes(value))
         self.num_rows += len(group)
@@ -221,7 +221,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         if not self.complete:
             size, of_bytes = self.place.size, self._keys.of_bytes
             for chunk in self._family.chunks(b"", None):
-                found.update((of_bytes(data), None) for data in {data[:-size] for data, _ in chunk.rows})
+                found.update((of_bytes(data), None) for data in {data[:-size] for data in chunk.keys})
         return list(found)
 
     def load(self, keys: list[Any], places: list[RowPosition], values: list[Any]) -> None:

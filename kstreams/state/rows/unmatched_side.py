@@ -52,7 +52,7 @@ class UnmatchedSide:
 
     def _read(self, low: bytes, high: bytes | None) -> Iterator[list[PersistedRow]]:
         for chunk in self._family.chunks(low, high):
-            yield [PersistedRow(place, place, value) for place, value in chunk.rows if place[_SIDE] == self._left]
+            yield [PersistedRow(place, place, value) for place, value in chunk.rows() if place[_SIDE] == self._left]
 
     def own(self, places: list[bytes]) -> list[bytes]:
         """Those of this side."""
@@ -119,7 +119,7 @@ class UnmatchedSide:
         found = [self._shape(self._queue.last())]
         if self.persisted.count:
             chunks = self._family.chunks(self.persisted.front, None, reverse=True)
-            below = (place for chunk in chunks for place in self.own([place for place, _ in chunk.rows]))
+            below = (place for chunk in chunks for place in self.own(chunk.keys))
             found += [_row_at(place) for place in islice((p for p in below if not self._is_known(p)), 1)]
         return max((last_row for last_row in found if last_row is not None), default=None)
 
