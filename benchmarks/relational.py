@@ -2,8 +2,9 @@
 
 Each case runs as the DataFrame that the relational path makes of its stream and as the hand-written query, both into
 Spark's noop sink, once from the same topics by `format("kstreams")` and once from Parquet, with typed columns.
-Stateless cases run from topic to topic too, on the relational path and as tasks. The first triggers do not count; of
-the others the median does.
+Stateless cases run from topic to topic too, on the relational path and as tasks. The two of a pair take turns, each
+first as often as the other, after a run of each that does not count: else the second profits from what the first has
+warmed up. The first triggers of a run do not count; of the others the median does.
 
 `python -m benchmarks relational` runs all and appends to RESULTS.md; `python -m benchmarks.relational CASE...` runs
 cases by name and appends nothing.
@@ -11,10 +12,12 @@ cases by name and appends nothing.
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,9 @@ from benchmarks.spark_steps import rate, steps_of, triggers_of
 from kstreams.processor.topology.topology import Topology
 
 Frames = Mapping[str, Any]
+
+PAIRS = 4
+"""Runs of each query of a pair that count."""
 
 
 def run() -> dict[str, float]:
@@ -58,13 +64,24 @@ def _figures(session: Any, name: str, case: Case, folder: Path) -> dict[str, flo
     per_trigger = sum(len(of_topic.times) for of_topic in rows.values()) // TRIGGERS
     figures = {}
     for source in ("topics", "Parquet"):
-        ours = _rate(_relational(session, case, folder, source, per_trigger), "append", folder)
-        frames = frames_by_hand(session, case, folder, "kstreams" if source == "topics" else "parquet", per_trigger)
-        by_hand = _rate(case.twin(frames), "append", folder)
+        ours, by_hand = _rates_in_turn(
+            partial(_relational, session, case, folder, source, per_trigger),
+            partial(_by_hand, session, case, folder, source, per_trigger),
+            folder,
+        )
         figures[f"{name}, from {source}: relational"] = ours
         figures[f"{name}, from {source}: by hand"] = by_hand
         figures[f"{name}, from {source}: relational to by hand (ratio)"] = ours / by_hand
     return figures | (_to_topics(session, name, case, folder, per_trigger) if name in STATELESS else {})
+
+
+def _rates_in_turn(first: Callable[[], Any], second: Callable[[], Any], folder: Path) -> tuple[float, float]:
+    """Records a second of two queries."""
+    of_first, of_second = [], []
+    for turn in range(1 + PAIRS):
+        for query, rates in ((first, of_first), (second, of_second))[:: 1 if turn % 2 else -1]:
+            rates.append(rate(triggers_of(query(), "append", tempfile.mkdtemp(dir=folder)), WARM_UP))
+    return statistics.median(of_first[1:]), statistics.median(of_second[1:])
 
 
 def _relational(session: Any, case: Case, folder: Path, source: str, per_trigger: int) -> Any:
@@ -74,6 +91,13 @@ def _relational(session: Any, case: Case, folder: Path, source: str, per_trigger
         return case.tasks(ks.StreamsBuilder()).to_dataframe(session, config).drop("timestamp")
     frames = frames_by_hand(session, case, folder, "parquet", per_trigger)
     return case.tasks(_OverFrames(frames)).to_dataframe(session).drop("timestamp")
+
+
+def _by_hand(session: Any, case: Case, folder: Path, source: str, per_trigger: int) -> Any:
+    """The results of the hand-written query."""
+    return case.twin(
+        frames_by_hand(session, case, folder, "kstreams" if source == "topics" else "parquet", per_trigger)
+    )
 
 
 class _OverFrames(ks.StreamsBuilder):
@@ -97,10 +121,6 @@ def _to_topics(session: Any, name: str, case: Case, folder: Path, per_trigger: i
         rates[path] = rate(steps, WARM_UP)
         figures = {f"{name}, topic to topic: {path}": found for path, found in rates.items()}
     return figures | {f"{name}, topic to topic: tasks to relational (ratio)": rates["task"] / rates["relational"]}
-
-
-def _rate(results: Any, mode: str, folder: Path) -> float:
-    return rate(triggers_of(results, mode, tempfile.mkdtemp(dir=folder)), WARM_UP)
 
 
 def _topology(case: Case) -> Topology:
