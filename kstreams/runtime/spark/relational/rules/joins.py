@@ -31,7 +31,9 @@ _PLACE = ("origin", "_offset")
 def stream_join(node: WindowJoin, build: RelationalLowering) -> Frame:
     """An inner join: both sides need a key and a value."""
     there = F.col("key").isNotNull() & F.col("value").isNotNull()
-    left, right = (_named(build.parent(node, at).rows.where(there), side) for at, side in enumerate(SIDES))
+    frames = (build.parent(node, at) for at in range(len(SIDES)))
+    whole = (replace(frame, rows=frame.rows.where(there)) for frame in frames)
+    left, right = map(_named, whole, SIDES)
     return _joined(left.join(right, _same("key") & _within(node)), _left, node, build)
 
 
@@ -39,11 +41,11 @@ def outer_stream_join(node: g.OuterStreamJoin, build: RelationalLowering) -> Fra
     """A left or full outer join: Spark gives rows without a partner when the watermark has passed their window."""
     frames = [build.parent(node, at).where(F.col("value").isNotNull()) for at in range(len(SIDES))]
     if not node.right_outer:
-        left, right = _named(frames[0].rows, "left"), _named(frames[1].where(F.col("key").isNotNull()).rows, "right")
+        left, right = _named(frames[0], "left"), _named(frames[1].where(F.col("key").isNotNull()), "right")
         # Never null, or Spark would ask for that itself, before its watermark has seen the row.
         right = right.withColumn("right_key", F.coalesce("right_key", F.lit(b"")))
         return _joined(left.join(right, _same("key") & _within(node), "left_outer"), _left, node, build)
-    left, right = (_placed(_named(frame.rows, side), side) for frame, side in zip(frames, SIDES, strict=True))
+    left, right = (_placed(_named(frame, side), side) for frame, side in zip(frames, SIDES, strict=True))
     return _joined(left.join(right, _same("place") & _within(node), "full_outer"), _either, node, build)
 
 
@@ -59,8 +61,8 @@ def with_joined(
 def _joined(pairs: DataFrame, chosen: Choose, node: WindowJoin, build: RelationalLowering) -> Frame:
     left, right = build.parent(node, 0), build.parent(node, 1)
     frame = Frame(_rows(pairs, chosen), left.key, build.serde(node, "value"))
-    read = (left.key, "key"), (left.value, "left_value"), (right.value, "right_value")
-    made = with_joined(frame, node, [Argument.of(serde, F.col(name)) for serde, name in read], build, _PLACE)
+    read = [Argument(F.col(f"{side}_value"), _value(of).reads) for side, of in zip(SIDES, (left, right), strict=True)]
+    made = with_joined(frame, node, [Argument.of_side(frame, "key"), *read], build, _PLACE)
     return replace(made, rows=made.rows.drop("_offset", "left_value", "right_value"))
 
 
@@ -70,8 +72,14 @@ def _placed(rows: DataFrame, side: str) -> DataFrame:
     return rows.withColumn(f"{side}_place", F.struct(key.alias("key"), F.when(key.isNull(), side).alias("alone")))
 
 
-def _named(rows: DataFrame, side: str) -> DataFrame:
-    return rows.select(*(F.col(name).alias(f"{side}_{name}") for name in COLUMNS))
+def _named(frame: Frame, side: str) -> DataFrame:
+    kept = {name: F.col(name) for name in COLUMNS} | {"value": _value(frame).column}
+    return frame.rows.select(*(column.alias(f"{side}_{name}") for name, column in kept.items()))
+
+
+def _value(frame: Frame) -> Argument:
+    """Values as the joiner reads them: what is typed is so in the state too, and decoded once, not with every pair."""
+    return Argument.of_side(frame, "value")
 
 
 def _left(name: str) -> Column:
