@@ -296,7 +296,7 @@ _USED = (
         "repartition.purge.interval.ms",
         duration(0),
         30_000,
-        "Time between deletions of processed records from repartition topics.",
+        "Time between deletions of processed records from repartition topics; on Spark, topics filled by DataFrames.",
     ),
     Key(
         "windowstore.changelog.additional.retention.ms",

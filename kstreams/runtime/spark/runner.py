@@ -23,6 +23,7 @@ from kstreams.runtime.spark.cluster.slots import task_slots
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.feeding import Feeding
+from kstreams.runtime.spark.feeds.purge import FeedPurge
 from kstreams.runtime.spark.io.batch_offsets import batch_end
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
@@ -98,6 +99,8 @@ class SparkRunner:
         self._watch, self.sensors = StepWatch(watching or session, *of_query, in_tasks, clock), StepSensors.of(config)
         self._feeding = Feeding(session, topology.feeds, self._program, log, clock, self._commits)
         self._feeding.create_topics()
+        purged, every_ms = set(self._program.feeds.values()), config["repartition.purge.interval.ms"]
+        self._purge = FeedPurge(log, purged, every_ms, clock)
         self._starts = starting_offsets(self._program, log, clock)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
@@ -112,6 +115,7 @@ class SparkRunner:
         feeds: list[StepQuery | StepLoop] = [*static, *streaming]
         every = [*feeds, *queries, *tasks]
         try:
+            self._purge.look()
             self._start(static, bounded=True)
             self._start(streaming, bounded=bounded)
             self._wait(feeds if bounded else static, stop)
@@ -120,6 +124,7 @@ class SparkRunner:
             if until_end and not stop.is_set():
                 for loop in tasks:
                     loop.end_input()
+            self._purge.look()
         finally:
             for query in every:
                 query.stop()
@@ -136,6 +141,7 @@ class SparkRunner:
         while running and not stop.is_set():
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
             self._log.tend()
+            self._purge.look_if_due()
 
     def _tasks(self, *, bounded: bool) -> StepLoop:
         numbers = self._prepared.in_tasks
@@ -178,6 +184,7 @@ class SparkRunner:
         sources, id_ = source_partitions(program, numbers), self._checkpoint.id
         committed = CommittedSteps(self._log, group, sources, id_, positions_of(self._starts))
         output = self._output(subs)
+        self._purge.follow(committed)
         sink = LogSink(committed, self._commits(committed, output, sources, place))
         output.prepare(self._log, fixed_sinks(subs) - program.topic_names.keys())
         delta = None

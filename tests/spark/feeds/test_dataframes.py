@@ -94,6 +94,20 @@ def test_a_static_dataframe_is_read_once_in_the_life_of_an_application(spark: An
     assert [count for _, count, _ in records(again, "counts")] == [1, 2, 1, 2, 1]
 
 
+def test_of_the_rows_of_a_dataframe_the_topic_keeps_those_of_the_last_run(spark: Any, tmp_path: Path) -> None:
+    table, kept = str(tmp_path / "table"), []
+    for run in range(3):
+        orders(spark).write.format("parquet").mode("append").save(table)
+        builder = ks.StreamsBuilder()
+        stream = builder.from_dataframe(ks.spark.parquet(table), row=Order, key="customer", timestamp="at", name="in")
+        stream.group_by_key().count().to_stream().to("counts")
+        done = finished(builder, spark, tmp_path)
+        assert done.progress.records_in == len(ORDERS)
+        kept.append(done.to_dataframe("in-feed").count())
+        assert sorted(records(done, "counts"))[-1] == ("eve", run + 1, 61_000)
+    assert kept == [len(ORDERS)] * 3
+
+
 def test_a_stream_of_a_topic_is_joined_with_a_table_of_a_dataframe(spark: Any, tmp_path: Path) -> None:
     cities = spark.createDataFrame([("ann", "Ulm"), ("bob", "Bonn")], "name string, city string")
     builder = ks.StreamsBuilder()
