@@ -266,8 +266,10 @@ Streams names them. Those marked * have no counterpart there. Sensors of process
 
 Rates, averages and extremes go over the last `metrics.num.samples` windows of `metrics.sample.window.ms`, and are left
 out while there is nothing to average; counters begin at the start of the process. `metrics.recording.level=DEBUG` adds
-`active-ratio` and `hit-ratio-*`. A call asks the home of topics where partitions end; stream threads do not wait for
-it.
+those that say so. A call asks the home of topics where partitions end; stream threads do not wait for it.
+
+There are no metrics of open iterators: an iterator over a store holds nothing in RocksDB between two parts that it
+reads, so one that is not closed costs nothing.
 
 With [`kstreams run --serve`](operations.md), Prometheus reads them at `/metrics`. In a program of yours, it
 reads them from a registry, with the extra `metrics` (`pip install 'kstreams-dsl[metrics]'`):

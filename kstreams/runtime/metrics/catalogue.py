@@ -98,6 +98,7 @@ def _of_threads() -> Iterator[MetricTemplate]:
 
 def _of_tasks() -> Iterator[MetricTemplate]:
     yield MetricTemplate(TASK, "dropped-records-total", _COUNTER, "Records that were skipped, for whatever reason.")
+    yield MetricTemplate(TASK, "dropped-records-rate", _GAUGE, "Records that were skipped, per second.")
     yield MetricTemplate(TASK, "active-buffer-count", _GAUGE, "Records that wait in memory.")
     yield MetricTemplate(TASK, "input-buffer-bytes-total", _GAUGE, "Size of what waits in memory, in bytes, roughly.")
     yield MetricTemplate(TASK, "stream-time", _GAUGE, "Greatest timestamp processed, in ms; -1 at first.", ours=True)
@@ -121,10 +122,19 @@ def _of_nodes() -> Iterator[MetricTemplate]:
     yield MetricTemplate(
         NODE, "active-ratio", _GAUGE, "The part of its thread's time that an operator takes (DEBUG).", ours=True
     )
+    yield MetricTemplate(NODE, "suppression-emit-total", _COUNTER, "Updates that a suppress has let go (DEBUG).")
+    yield MetricTemplate(NODE, "suppression-emit-rate", _GAUGE, "The same, per second (DEBUG).")
     yield MetricTemplate(TOPIC, "records-consumed-total", _COUNTER, "Records of a topic that a source has processed.")
     yield MetricTemplate(
         TOPIC, "records-produced-total", _COUNTER, "Records written to a topic, also of repartition, by sinks."
     )
+    for name, whose in (("consumed", "of them"), ("produced", "of those that are written")):
+        meaning = f"Bytes of keys and values {whose}, roughly: as columns take them in memory."
+        yield MetricTemplate(TOPIC, f"bytes-{name}-total", _COUNTER, meaning)
+    for name, held in (("count", "Updates"), ("size", "Bytes of updates")):
+        meaning = f"{held} that a suppress holds back, after runs and commits"
+        yield MetricTemplate(STATE, f"suppression-buffer-{name}-avg", _GAUGE, f"{meaning}: the mean (DEBUG).")
+        yield MetricTemplate(STATE, f"suppression-buffer-{name}-max", _GAUGE, f"{meaning}: the most (DEBUG).")
     yield MetricTemplate(STATE, "total-sst-files-size", _GAUGE, "Size of a task's stores on disk, in bytes.")
     yield MetricTemplate(STATE, "estimate-num-keys", _GAUGE, "Rows of a store on disk, by RocksDB's estimate.")
     yield MetricTemplate(

@@ -28,6 +28,7 @@ from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
 from kstreams.runtime.native.metrics.record_ages import RecordAges
+from kstreams.runtime.native.metrics.suppress_sensors import SuppressSensors
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 
@@ -92,6 +93,8 @@ def _of_thread(thread: StreamThread) -> Found:
     written = thread.sink_buffer.records_out.copy() | thread.sink_buffer.repartitioned.copy()  # no topic is in both
     for topic, records in written.items():
         yield MetricName(TOPIC, "records-produced-total", (*tags, ("topic-name", topic))), records
+    for topic, size in thread.sink_buffer.bytes_out.copy().items():
+        yield MetricName(TOPIC, "bytes-produced-total", (*tags, ("topic-name", topic))), size
     for operator, share in thread.sensors.shares(now).items():
         yield MetricName(NODE, "active-ratio", (*tags, ("processor-node-id", operator))), share
 
@@ -109,6 +112,7 @@ def _of_activity(name: str, activity: Activity, tags: Tags, now: float) -> Found
 def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
     tags, task = (("thread-id", thread.name), ("task-id", active.id)), active.task
     yield MetricName(TASK, "dropped-records-total", tags), task.dropped.copy().total()
+    yield MetricName(TASK, "dropped-records-rate", tags), active.sensors.dropped.rate(monotonic())
     yield MetricName(TASK, "active-buffer-count", tags), sum(map(active.group.buffered, active.plan.inputs))
     yield MetricName(TASK, "input-buffer-bytes-total", tags), active.group.buffered_bytes()
     yield MetricName(TASK, "stream-time", tags), task.stream_time
@@ -121,6 +125,10 @@ def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
     yield from _ages(active.sensors.read, nodes, tags)
     for topic, ages in list(active.sensors.read.by_topic.items()):
         yield MetricName(TOPIC, "records-consumed-total", (*tags, ("topic-name", topic))), ages.count
+    for topic, size in active.sensors.bytes_read.copy().items():
+        yield MetricName(TOPIC, "bytes-consumed-total", (*tags, ("topic-name", topic))), size
+    for held in active.sensors.suppress:
+        yield from _of_suppress(held, tags)
 
 
 def _of_nodes(task: Task, tags: Tags) -> Found:
@@ -157,6 +165,15 @@ def _of_stores(active: ActiveTask, tags: Tags) -> Found:
         yield MetricName(CACHE, "hit-ratio-avg", of_cache), hits.average(now)
         yield MetricName(CACHE, "hit-ratio-min", of_cache), hits.lowest(now)
         yield MetricName(CACHE, "hit-ratio-max", of_cache), hits.highest(now)
+
+
+def _of_suppress(held: SuppressSensors, tags: Tags) -> Found:
+    now, of_node, of_store = monotonic(), (*tags, ("processor-node-id", held.node)), (*tags, ("state-id", held.store))
+    yield MetricName(NODE, "suppression-emit-total", of_node), held.emitted.total
+    yield MetricName(NODE, "suppression-emit-rate", of_node), held.emitted.rate(now)
+    for what, samples in held.extents.items():
+        yield MetricName(STATE, f"suppression-buffer-{what}-avg", of_store), samples.average(now)
+        yield MetricName(STATE, f"suppression-buffer-{what}-max", of_store), samples.highest(now)
 
 
 def _ages(ages: RecordAges, nodes: Mapping[str, str], tags: Tags) -> Found:

@@ -49,7 +49,9 @@ def slowly(key: str, value: str) -> bool:
 def topology() -> ks.Topology:
     builder = ks.StreamsBuilder()
     words = builder.stream("in", **TEXTS).process_values(Ticking, name="ticking", value=str).filter(slowly)
-    words.group_by_key().count("counts").to_stream().to("out")
+    counted = words.group_by_key().count("counts")
+    counted.to_stream().to("out")
+    counted.suppress(ks.Suppressed.until_time_limit(timedelta(hours=1))).to_stream().foreach(lambda key, count: None)
     return builder.build()
 
 
@@ -113,15 +115,20 @@ def test_what_is_measured_adds_up(streams: KafkaStreams) -> None:
     assert one(streams, THREAD, "process-latency-max") >= 200
     assert one(streams, THREAD, "task-created-total") == 1
     assert one(streams, TASK, "dropped-records-total") == 1
+    assert one(streams, TASK, "dropped-records-rate") > 0
     assert one(streams, TASK, "stream-time") == 3_000
     assert one(streams, NODE, "dropped-records-by-reason-total", reason="null key or value") == 1
     assert one(streams, NODE, "process-total", processor_node_id="KSTREAM-SOURCE-0000000000") == 3
     assert one(streams, NODE, "words-total", processor_node_id="ticking") == 4
     assert one(streams, "stream-topic-metrics", "records-produced-total", topic_name="out") == 2
     assert one(streams, "stream-topic-metrics", "records-consumed-total", topic_name="in") == 3
+    assert one(streams, "stream-topic-metrics", "bytes-consumed-total", topic_name="in") >= 7  # two keys, all values
+    assert one(streams, "stream-topic-metrics", "bytes-produced-total", topic_name="out") >= 2 * (1 + 8)
     assert one(streams, "stream-state-metrics", "estimate-num-keys", rocksdb_state_id="counts") >= 2
     assert one(streams, "stream-state-metrics", "estimate-live-data-size", rocksdb_state_id="counts") > 0
-    assert one(streams, "stream-state-updater-metrics", "restore-records-total") == 2
+    assert (
+        one(streams, "stream-state-updater-metrics", "restore-records-total") == 2 + 2
+    )  # counts, and what is held back
     assert one(streams, "consumer-fetch-manager-metrics", "records-lag", topic="in", partition="0") == 0
     assert one(streams, "consumer-fetch-manager-metrics", "records-lag-ms", topic="in", partition="0") == 0
 
@@ -178,6 +185,30 @@ def test_who_lags_lags_by_the_age_of_what_it_processed_last(world: World) -> Non
         go_on.set()
     assert lag == 1
     assert age_ms == pytest.approx(time() * 1_000 - 1_000, rel=0.01)
+
+
+def test_what_a_suppress_holds_back_and_lets_go_is_measured(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    late = ks.Suppressed.until_time_limit(timedelta(seconds=1), name="late")
+    builder.table("in", **TEXTS).suppress(late).to_stream().to("out")
+    world.create("in")
+    world.create("out")
+    world.write("in", [("k", "a", 1_000), ("l", "b", 1_100)])
+    settings: dict[str, Any] = {"poll_ms": 5, "commit_interval_ms": 20, "metrics_recording_level": "DEBUG"}
+    settings["metrics_sample_window_ms"] = 3_600_000
+    with world.streams(builder.build(), **settings) as running:
+
+        def measured(name: str) -> float:
+            return max((float(value) for metric, value in running.metrics().items() if metric.name == name), default=0)
+
+        running.start()
+        until(lambda: measured("suppression-buffer-count-max") == 2)
+        assert measured("suppression-emit-total") == 0
+        world.write("in", [("m", "c", 9_000)])
+        until(lambda: measured("suppression-emit-total") == 2)
+        assert measured("suppression-emit-rate") > 0
+        assert 0 < measured("suppression-buffer-count-avg") < 2
+        assert measured("suppression-buffer-size-max") > measured("suppression-buffer-size-avg") > 0
 
 
 @pytest.mark.parametrize("build", [counts, counts_of_windows, counts_of_sessions])

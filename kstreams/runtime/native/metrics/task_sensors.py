@@ -1,15 +1,21 @@
-"""`TaskSensors`: what a task measures of itself: the ages of its records, the extents of its stores, their hits."""
+"""`TaskSensors`: what a task measures of itself: its records and their ages, the extents of its stores, their hits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from kstreams.batch import Batch
 from kstreams.config import Config
+from kstreams.processor.task.task import Task
+from kstreams.processor.topology.nodes import SubTopology
 from kstreams.runtime.metrics.activity import SampleWindows
+from kstreams.runtime.metrics.growth import Growth
 from kstreams.runtime.native.metrics.cache_hits import CacheHits
 from kstreams.runtime.native.metrics.record_ages import RecordAges
 from kstreams.runtime.native.metrics.recording_level import records_debug
+from kstreams.runtime.native.metrics.suppress_sensors import SuppressSensors, suppress_sensors
 from kstreams.state.api import TaskState
 
 
@@ -28,30 +34,53 @@ class TaskSensors:
     windows : SampleWindows
     hits : CacheHits, optional
         Where look-ups are counted.
+    suppress : sequence of SuppressSensors
+        Where buffers are looked at.
 
     Attributes
     ----------
     read, written : RecordAges
         By the real names of topics.
+    bytes_read : Counter
+        By the real names of topics: keys and values, as columns take them in memory.
+    dropped : Growth
     extents : mapping of str to StoreExtent
         By store, as of the last commit.
     """
 
-    def __init__(self, windows: SampleWindows, hits: CacheHits | None = None) -> None:
+    def __init__(
+        self, windows: SampleWindows, hits: CacheHits | None = None, suppress: Sequence[SuppressSensors] = ()
+    ) -> None:
         self.read, self.written, self.hits = RecordAges(windows), RecordAges(windows), hits
+        self.bytes_read, self.dropped, self.suppress = Counter[str](), Growth(windows), suppress
         self.extents: dict[str, StoreExtent] = {}
 
     @classmethod
-    def of(cls, config: Config, state: TaskState) -> TaskSensors:
+    def of(cls, config: Config, sub_topology: SubTopology, state: TaskState) -> TaskSensors:
         """As the configuration asks for."""
         windows = SampleWindows.of(config)
-        return cls(windows, CacheHits(windows, state.reads()) if records_debug(config) else None)
+        if not records_debug(config):
+            return cls(windows)
+        return cls(windows, CacheHits(windows, state.reads()), suppress_sensors(windows, sub_topology, state))
 
-    def after_run(self) -> None:
-        """Records were processed."""
+    def seen(self, records: Batch, now_ms: int) -> None:
+        """Records of an input were processed."""
+        topic = records.source.topic
+        self.read.seen(topic, records.timestamps, now_ms)
+        self.bytes_read[topic] += records.keys.nbytes + records.values.nbytes
+
+    def after_run(self, task: Task) -> None:
+        """A run of records was processed."""
+        self.dropped.reached(task.dropped.total())
         if self.hits is not None:
             self.hits.after_run()
+        self._look_at_buffers(task)
 
-    def committed(self, state: TaskState, stores: Iterable[str]) -> None:
-        """What these stores hold is on disk; called by the thread that owns them."""
-        self.extents = {store: StoreExtent(*state.estimated_size(store)) for store in stores}
+    def committed(self, task: Task, state: TaskState) -> None:
+        """What the stores hold is on disk; called by the thread that owns them."""
+        self.extents = {store: StoreExtent(*state.estimated_size(store)) for store in state.stores}
+        self._look_at_buffers(task)
+
+    def _look_at_buffers(self, task: Task) -> None:
+        for each in self.suppress:
+            each.look(task.forwarded)

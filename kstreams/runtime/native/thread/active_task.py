@@ -125,9 +125,9 @@ class ActiveTask:
         now_ms = self._clock.now_ms()
         for part, count in zip(runs.parts, counts, strict=True):
             if count:
-                self.sensors.read.seen(part.source.topic, part.timestamps[:count], now_ms)
+                self.sensors.seen(part.slice(0, count), now_ms)
                 self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
-        self.sensors.after_run()
+        self.sensors.after_run(self.task)
         processed = sum(counts)
         self._is_interrupted = processed < runs.num_records
         self.processed += processed
@@ -195,7 +195,7 @@ class ActiveTask:
     def committed(self) -> None:
         """Note that all it did is committed."""
         self.uncommitted, self.bytes_pending = False, 0
-        self.sensors.committed(self.state, self.state.stores)
+        self.sensors.committed(self.task, self.state)
 
     def close(self) -> None:
         """Close processors and stores; what is not committed is dropped."""

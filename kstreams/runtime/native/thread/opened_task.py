@@ -23,7 +23,7 @@ _RUNS_BEFORE_COMMIT = 4  # as many at least: so uncommitted changes exceed their
 def opened_task(restored: RestoredTask, job: Job, sink_buffer: SinkBuffer, is_asked: Callable[[], bool]) -> ActiveTask:
     """The task with its operators, which are initialized, and its input, which is empty."""
     plan, state, metadata = restored.plan, restored.state, restored.metadata
-    sensors = TaskSensors.of(job.config, state)
+    sensors = TaskSensors.of(job.config, plan.sub_topology, state)
     collector = TaskCollector(sink_buffer, plan.partition, sensors.written, job.clock)
     resources = TaskResources(state, collector, job.global_tables.stores)
     with in_task(str(plan.id)):

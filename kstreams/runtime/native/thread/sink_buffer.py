@@ -55,6 +55,7 @@ class SinkBuffer:
         self._partitions: dict[str, int] = {}
         self.records_out: Counter[str] = Counter()
         self.repartitioned: Counter[str] = Counter()
+        self.bytes_out: Counter[str] = Counter()
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has, asked once."""
@@ -108,6 +109,7 @@ class SinkBuffer:
         self._rows.pop(topic, None)
         counted = self.repartitioned if topic in self._internal else self.records_out
         counted[topic] += len(keys)
+        self.bytes_out[topic] += keys.nbytes + values.nbytes
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
             self._retry.send(self._producer, batch)
