@@ -81,6 +81,7 @@ def browser(width: int = 1440, height: int = 900) -> Iterator[Browser]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
         options.add_argument(argument)
     options.add_argument(f"--window-size={width},{height}")
+    options.accept_insecure_certs = True  # an authority of the tests' own has signed them
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
     try:

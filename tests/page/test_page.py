@@ -102,7 +102,7 @@ def _look_up(page: Browser, client: Client, paid: int) -> None:
     until(lambda: [row["value"] for row in client.rows("/v1/stores/items-by-time/keys/tea?as_of=15000")] == [200])
     page.click("#tab-stores")
     page.driver.execute_script("arguments[0].scrollIntoView()", page.find("#store-name"))
-    _choose(page, "orders-per-customer")
+    choose(page, "orders-per-customer")
     page.write("#ask-key", "c7")
     page.click("#ask")
     page.until(lambda: page.texts("#stores td")[:2] == ["c7", str(paid)])
@@ -113,7 +113,7 @@ def _look_up(page: Browser, client: Client, paid: int) -> None:
     page.click("#ask")
     page.until(lambda: len(page.texts("#stores tbody tr")) == 11)
 
-    _choose(page, "items-by-time")
+    choose(page, "items-by-time")
     page.write("#ask-key", "tea")
     page.write("#ask-as_of", "15000")
     page.click("#ask")
@@ -126,7 +126,8 @@ def _look_up(page: Browser, client: Client, paid: int) -> None:
     page.picture("windows")
 
 
-def _choose(page: Browser, store: str) -> None:
+def choose(page: Browser, store: str) -> None:
+    """Ask a store, which the tab of stores offers."""
     field = page.find("#store-name")
     [option] = [each for each in field.find_elements(By.TAG_NAME, "option") if each.text == store]
     option.click()
