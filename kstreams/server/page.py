@@ -22,7 +22,8 @@ class Page(msgspec.Struct):
         With `key` and `value`; `timestamp`, `window_start`, `window_end`, `valid_from`, `valid_to` where a store has
         such.
     position : dict of str to int
-        What the answer stands for: of each input partition (`topic-0`) the last offset whose record took part.
+        What the answer stands for: of each input partition (`topic-0`) the last offset whose record took part;
+        from a standby, of each changelog partition that it follows.
     instances : dict of str to str
         By partition: which instance has answered.
     isolation : str

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 import kstreams as ks
+from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server
+from kstreams.server.asking import position_text
+from kstreams.state.queries import RangeQuery
 from tests.native.world import World, tasks_of, until
 from tests.server.served import Client, served
 
@@ -122,6 +125,26 @@ def test_a_standby_answers_in_its_own_instance_where_stale_answers_will_do(world
                 return set(page["instances"].values()) == here and len(page["rows"]) == 20
 
             until(answers_alone)
+
+
+def test_a_standby_says_up_to_where_it_has_read_the_changelog(world: World) -> None:
+    changelogs = [TopicPartition("app-counts-changelog", number) for number in range(4)]
+    with ExitStack() as stack:
+        pair = both(world, stack, num_standby_replicas=1)
+        with world.log() as log, log.admin() as admin:
+            last = {str(source): end - 1 for source, end in admin.end_offsets(changelogs).items()}
+        for client, streams in pair:
+
+            def is_up_to_the_end(client: Client = client, streams: KafkaStreams = streams) -> bool:
+                active = {int(task.partition("_")[2]) for task in tasks_of(streams)}
+                followed = {str(source) for source in changelogs if source.partition not in active}
+                answer = client.ask(f"{COUNTS}/rows?stale=true")
+                position = answer.json()["position"] if answer.status == 200 else {}
+                found = streams.query("counts", RangeQuery()).position
+                told = {source: position.get(source) for source in followed}
+                return told == {source: last[source] for source in followed} and position == position_text(found)
+
+            until(is_up_to_the_end)
 
 
 def test_the_places_of_stores_are_known_in_the_process(pair: Pair) -> None:

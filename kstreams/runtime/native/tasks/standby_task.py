@@ -36,6 +36,7 @@ class StandbyTask:
         found = {store.name: changelog_of(store, plan, application_id) for store in plan.sub_topology.stores}
         self._store_of = {source: store for store, source in found.items() if source is not None}
         self._accepted = {source: accepted(plan, source) for source in self._store_of}
+        self._note_position()
 
     def positions(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where to read on, in each of its sources."""
@@ -55,3 +56,9 @@ class StandbyTask:
     def apply(self, batch: Batch) -> None:
         """Apply records of one of its sources."""
         self.state.restore(self._store_of[batch.source], self._accepted[batch.source](batch))
+        self._note_position()
+
+    def _note_position(self) -> None:
+        """Tell readers of the stores the last offset of each source that is in them."""
+        nexts = {source: self.state.changelog_offset(store) for source, store in self._store_of.items()}
+        self.state.committed.note({source: offset - 1 for source, offset in nexts.items() if offset})
