@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError
+from kstreams.errors import BufferFullError, ConfigError, FencedError, LogError, UncertainCommitError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.kafka.connection import Connection, TopicFacts
 from kstreams.log.kafka.deliveries import Deliveries
@@ -214,7 +214,8 @@ class KafkaProducer:
         if transactions is None:
             self.flush()
         elif transactions.is_open and not transactions.is_lost:
-            with suppress(FencedError):  # whoever fenced it has aborted its transaction
+            # Who fenced it has aborted its transaction; without an answer the next producer does, or the broker.
+            with suppress(FencedError, UncertainCommitError):
                 self.abort_transaction()
 
     def __enter__(self) -> KafkaProducer:

@@ -182,6 +182,21 @@ def test_a_late_answer_to_an_older_producer_changes_nothing(cluster: KafkaCluste
         producer.close()
 
 
+def test_a_producer_closes_though_its_abort_gets_no_answer(cluster: KafkaCluster, log: Log) -> None:
+    producer = log.producer(SOON)
+    producer.begin_transaction()
+    producer.send("words", b"k", b"old")
+    producer.flush()
+    fault = cluster.proxy.hold(Request.END_TXN)
+    producer.close()
+    fault.let_go()
+    with log.producer(SOON) as successor:
+        successor.begin_transaction()
+        successor.send("words", b"k", b"new")
+        successor.commit_transaction()
+    assert values_of(log, "words") == [b"new"]
+
+
 def test_a_connection_that_ends_in_a_commit_is_made_anew_without_a_word(cluster: KafkaCluster, log: Log) -> None:
     with log.producer({"transactional.id": "app"}) as producer:
         producer.begin_transaction()
