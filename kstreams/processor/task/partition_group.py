@@ -25,18 +25,20 @@ _FIRST_LOOK = 32  # rows looked at first for the end of a run; doubled as long a
 class Queue:
     """The buffered records of one partition."""
 
-    __slots__ = ("at", "batches", "count", "partition", "rank", "row_bytes")
+    __slots__ = ("at", "batches", "bytes_taken", "count", "partition", "rank", "row_bytes")
 
     def __init__(self, partition: TopicPartition, rank: int) -> None:
         self.partition, self.rank = partition, rank
-        self.batches: deque[tuple[Batch, Timestamps]] = deque()
+        self.batches: deque[tuple[Batch, Timestamps, int]] = deque()  # with the size of its keys and values
         self.at = 0  # of the first batch: the row that is the head
         self.count = 0
         self.row_bytes = 1  # of the batch that came last
+        self.bytes_taken = 0
 
     def append(self, batch: Batch) -> None:
-        self.row_bytes = 1 + (batch.keys.nbytes + batch.values.nbytes) // len(batch)
-        self.batches.append((batch, batch.timestamps.to_numpy()))
+        size = batch.keys.nbytes + batch.values.nbytes
+        self.row_bytes = 1 + size // len(batch)
+        self.batches.append((batch, batch.timestamps.to_numpy(), size))
         self.count += len(batch)
 
     def head_ms(self) -> int:
@@ -45,7 +47,7 @@ class Queue:
     def latest_ms(self, records: int) -> int:
         """The greatest timestamp among the first `records`."""
         latest, at = 0, self.at
-        for _, timestamps in self.batches:
+        for _, timestamps, _ in self.batches:
             part = timestamps[at : at + records]
             latest, records, at = max(latest, int(part.max())), records - len(part), 0
             if records <= 0:
@@ -64,11 +66,12 @@ class Queue:
 
     def take_rows(self, count: int) -> Batch:
         """That many rows of the first batch."""
-        batch, start, stop = self.batches[0][0], self.at, self.at + count
+        (batch, _, size), start, stop = self.batches[0], self.at, self.at + count
         self.count -= count
         self.at = stop
         if stop == len(batch):
             self.batches.popleft()
+            self.bytes_taken += size
             self.at = 0
         return batch if count == len(batch) else batch.slice(start, stop)
 
@@ -171,6 +174,10 @@ class PartitionGroup:
     def buffered_bytes(self) -> int:
         """Roughly what waits of all partitions."""
         return sum([queue.count * queue.row_bytes for queue in self._queues.values()])
+
+    def bytes_taken(self) -> dict[TopicPartition, int]:
+        """The size of the keys and values that were taken of each partition, in whole batches, as columns hold them."""
+        return {partition: queue.bytes_taken for partition, queue in self._queues.items()}
 
     def row_bytes(self) -> int:
         """Roughly how large records are, in the partition that had the largest last."""

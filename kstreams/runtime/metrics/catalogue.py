@@ -111,7 +111,7 @@ def _of_nodes() -> Iterator[MetricTemplate]:
     yield MetricTemplate(NODE, "process-total", _COUNTER, "Records of a source that were processed or dropped.")
     for name, which in (("avg", "Mean"), ("min", "Least"), ("max", "Greatest")):
         meaning = f"{which} age of records, by their timestamps, when read and processed, or written by a sink; ms."
-        meaning += " Of more than 100 at once, evenly spaced ones are looked at."
+        meaning += " Of more than 32 at once, evenly spaced ones are looked at."
         yield MetricTemplate(NODE, f"record-e2e-latency-{name}", _GAUGE, meaning)
     yield MetricTemplate(
         NODE, "dropped-records-by-reason-total", _COUNTER, "Records that an operator skipped, by reason.", ours=True

@@ -125,8 +125,8 @@ def _of_task(thread: StreamThread, active: ActiveTask) -> Found:
     yield from _ages(active.sensors.read, nodes, tags)
     for topic, ages in list(active.sensors.read.by_topic.items()):
         yield MetricName(TOPIC, "records-consumed-total", (*tags, ("topic-name", topic))), ages.count
-    for topic, size in active.sensors.bytes_read.copy().items():
-        yield MetricName(TOPIC, "bytes-consumed-total", (*tags, ("topic-name", topic))), size
+    for source, size in active.group.bytes_taken().items():
+        yield MetricName(TOPIC, "bytes-consumed-total", (*tags, ("topic-name", source.topic))), size
     for held in active.sensors.suppress:
         yield from _of_suppress(held, tags)
 

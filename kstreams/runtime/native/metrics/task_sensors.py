@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kstreams.batch import Batch
 from kstreams.config import Config
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import SubTopology
@@ -41,8 +39,6 @@ class TaskSensors:
     ----------
     read, written : RecordAges
         By the real names of topics.
-    bytes_read : Counter
-        By the real names of topics: keys and values, as columns take them in memory.
     dropped : Growth
     extents : mapping of str to StoreExtent
         By store, as of the last commit.
@@ -52,7 +48,7 @@ class TaskSensors:
         self, windows: SampleWindows, hits: CacheHits | None = None, suppress: Sequence[SuppressSensors] = ()
     ) -> None:
         self.read, self.written, self.hits = RecordAges(windows), RecordAges(windows), hits
-        self.bytes_read, self.dropped, self.suppress = Counter[str](), Growth(windows), suppress
+        self.dropped, self.suppress = Growth(windows), suppress
         self.extents: dict[str, StoreExtent] = {}
 
     @classmethod
@@ -62,12 +58,6 @@ class TaskSensors:
         if not records_debug(config):
             return cls(windows)
         return cls(windows, CacheHits(windows, state.reads()), suppress_sensors(windows, sub_topology, state))
-
-    def seen(self, records: Batch, now_ms: int) -> None:
-        """Records of an input were processed."""
-        topic = records.source.topic
-        self.read.seen(topic, records.timestamps, now_ms)
-        self.bytes_read[topic] += records.keys.nbytes + records.values.nbytes
 
     def after_run(self, task: Task) -> None:
         """A run of records was processed."""

@@ -125,7 +125,7 @@ class ActiveTask:
         now_ms = self._clock.now_ms()
         for part, count in zip(runs.parts, counts, strict=True):
             if count:
-                self.sensors.seen(part.slice(0, count), now_ms)
+                self.sensors.read.seen(part.source.topic, part.timestamps[:count], now_ms)
                 self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
         self.sensors.after_run(self.task)
         processed = sum(counts)

@@ -73,6 +73,8 @@ class SinkBuffer:
 
     def add(self, topic: str, rows: EncodedRows, writer: int) -> None:
         """Take rows of one topic, with the partition of each, from the task of partition `writer`."""
+        size = rows.keys.nbytes + rows.values.nbytes
+        self.bytes_out[topic] += size
         if self._slices.merges(topic):
             self._merged.setdefault(topic, TimeMerge()).add(rows, writer)
             return
@@ -80,7 +82,7 @@ class SinkBuffer:
             rows = tagged(rows, number, writer)
         self._waiting.setdefault(topic, []).append(rows)
         self._rows[topic] += len(rows.keys)
-        self._bytes += rows.keys.nbytes + rows.values.nbytes
+        self._bytes += size
         if self._bytes >= _MOST_BYTES:
             self.flush()
         elif self._rows[topic] >= _MOST_ROWS:
@@ -109,7 +111,6 @@ class SinkBuffer:
         self._rows.pop(topic, None)
         counted = self.repartitioned if topic in self._internal else self.records_out
         counted[topic] += len(keys)
-        self.bytes_out[topic] += keys.nbytes + values.nbytes
         self._begin()
         for batch, _ in split_by_partition(topic, partitions, keys, values, timestamps, headers):
             self._retry.send(self._producer, batch)
