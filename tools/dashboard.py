@@ -73,6 +73,26 @@ PANELS = (
         (f"avg by (record_cache_id) ({_S}_record_cache_metrics_hit_ratio_avg)", "{{record_cache_id}}"),
     ),
     _panel(
+        "Mean time of store operations (DEBUG)",
+        "ms",
+        *(
+            (f"avg by (state_id) ({_S}_state_metrics_{what}_latency_avg)", f"{{{{state_id}}}} {what}")
+            for what in ("get", "put", "fetch", "flush")
+        ),
+    ),
+    _panel(
+        "Records behind stream time (DEBUG)",
+        "ms",
+        (f"max by (task_id) ({_S}_task_metrics_record_lateness_max)", "{{task_id}}"),
+    ),
+    _panel(
+        "Memory of stores",
+        "bytes",
+        (f"sum by (instance) ({_S}_task_metrics_cache_size_bytes_total)", "{{instance}} live values"),
+        (f"max by (instance) ({_S}_state_metrics_block_cache_usage)", "{{instance}} block cache"),
+        (f"sum by (instance) ({_S}_state_metrics_cur_size_all_mem_tables)", "{{instance}} memtables"),
+    ),
+    _panel(
         "Tasks that are restored",
         "short",
         (f"sum by (instance) ({_S}_state_updater_metrics_active_restoring_tasks)", "{{instance}}"),

@@ -14,8 +14,10 @@ import pyarrow as pa
 from kstreams.batch import Batch, TopicPartition
 from kstreams.record import Headers, ValueAndTimestamp, Windowed
 from kstreams.serdes import Serde
+from kstreams.state.column_family import Statistic
 from kstreams.state.committed import CommittedViews
 from kstreams.state.custom_store import CustomStore
+from kstreams.state.rows.operation_time import OperationTime
 from kstreams.state.rows.store_reads import StoreReads
 from kstreams.state.store_builder import StoreBuilder, StoreKind, register_store_kind
 
@@ -318,6 +320,18 @@ class TaskState(Protocol):
 
     def estimated_size(self, store: str) -> tuple[int, int]:
         """Roughly how many rows a store has on disk, and how many bytes they take."""
+        ...
+
+    def database_properties(self, store: str) -> Mapping[str, int]:
+        """What RocksDB says of the part of its files that a store has, by RocksDB's names; empty for one in memory."""
+        ...
+
+    def database_statistics(self) -> Mapping[str, Statistic]:
+        """What RocksDB has counted and timed in the files of the task, if it does, by its names."""
+        ...
+
+    def operation_times(self) -> Mapping[str, Mapping[str, OperationTime]]:
+        """By store and operation, as Kafka Streams calls it, how long it took; empty when nothing is measured."""
         ...
 
     def reads(self) -> Mapping[str, StoreReads]:

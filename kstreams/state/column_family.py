@@ -15,6 +15,14 @@ class ByteRows(NamedTuple):
     values: pa.Array
 
 
+class Statistic(NamedTuple):
+    """How often something happened in a database since it was opened; of what is timed also microseconds."""
+
+    times: int
+    total: int = 0
+    highest: float = 0.0
+
+
 class Chunk(NamedTuple):
     """A part of a scan: keys and values of all rows in [low, high), in order; high None = open end."""
 
@@ -84,6 +92,10 @@ class ColumnFamily(ReadFamily, Protocol):
 
     def estimated_bytes(self) -> int:
         """Roughly how many bytes they take; 0 where there is no file."""
+        ...
+
+    def properties(self) -> dict[str, int]:
+        """What a database says of them, by its names; empty where there is none."""
         ...
 
 

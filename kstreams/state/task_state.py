@@ -13,12 +13,13 @@ import pyarrow as pa
 from kstreams.batch import Batch, TopicPartition
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder, TaskState
-from kstreams.state.column_family import ColumnFamily
+from kstreams.state.column_family import ColumnFamily, Statistic
 from kstreams.state.committed import CommittedViews
-from kstreams.state.kinds.counted_store import CountedStore
 from kstreams.state.kinds.live_store import LiveStore
+from kstreams.state.kinds.measured_store import MeasuredStore
 from kstreams.state.live_budget import LiveBudget, StateLimits
 from kstreams.state.memory.database import MemoryColumnFamily
+from kstreams.state.rows.operation_time import OperationTime
 from kstreams.state.rows.store_reads import StoreReads
 
 
@@ -27,6 +28,10 @@ class Database(Protocol):
 
     def family(self, store: str) -> ColumnFamily:
         """The family of a store."""
+        ...
+
+    def statistics(self) -> dict[str, Statistic]:
+        """What it has counted and timed, by name; empty where that was not asked for."""
         ...
 
     def close(self) -> None:
@@ -42,11 +47,14 @@ class OpenTaskState:
         stores: Mapping[str, LiveStore],
         database: Database | None,
         directory: Path | None = None,
-        counts_look_ups: bool = False,
+        measured: bool = False,
     ) -> None:
-        handle_of = _counted if counts_look_ups else _plain
-        self.stores: Mapping[str, Any] = {name: handle_of(store) for name, store in stores.items()}
-        self._live, self._is_open, self.directory = stores, True, directory
+        self._measured = {name: MeasuredStore(store) for name, store in stores.items()} if measured else {}
+        self.stores: Mapping[str, Any] = {
+            name: self._measured.get(name, store) if store.handle is store else store.handle
+            for name, store in stores.items()
+        }
+        self._live, self._database, self._is_open, self.directory = stores, database, True, directory
         viewed = [store for store in stores.values() if store.family.durable and store.builder.kind.reads_committed]
         families: dict[str, Any] = {store.name: store.family for store in viewed}
         self.committed = views = CommittedViews([store.builder for store in viewed], families)
@@ -79,7 +87,7 @@ class OpenTaskState:
         with self.committed.changing(position):
             for name, store in self._live.items():
                 if name in changes or name in offsets or store.num_pending():
-                    store.write(changes.get(name), offsets.get(name))
+                    self._measured.get(name, store).write(changes.get(name), offsets.get(name))
 
     def changelog_offset(self, store: str) -> int | None:
         return self._store(store).family.offset
@@ -87,7 +95,7 @@ class OpenTaskState:
     def restore(self, store: str, batch: Batch) -> None:
         if len(batch):
             with self.committed.changing():
-                self._store(store).restore(batch)
+                self._measured.get(store, self._store(store)).restore(batch)
 
     def dump(self, store: str) -> Changes:
         return self._store(store).dump()
@@ -106,6 +114,15 @@ class OpenTaskState:
     def estimated_size(self, store: str) -> tuple[int, int]:
         family = self._live[store].family
         return family.estimated_rows(), family.estimated_bytes()
+
+    def database_properties(self, store: str) -> dict[str, int]:
+        return self._live[store].family.properties()
+
+    def database_statistics(self) -> dict[str, Statistic]:
+        return {} if self._database is None else self._database.statistics()
+
+    def operation_times(self) -> dict[str, dict[str, OperationTime]]:
+        return {name: store.times for name, store in self._measured.items()}
 
     def reads(self) -> dict[str, StoreReads]:
         return {name: store.reads for name, store in self._live.items()}
@@ -143,7 +160,7 @@ def open_task_state(
     limits: StateLimits | None = None,
     caching: bool = True,
     keep_all: bool = False,
-    counts_look_ups: bool = False,
+    measured: bool = False,
 ) -> TaskState:
     """Open the stores of one task.
 
@@ -159,8 +176,9 @@ def open_task_state(
         Whether the record cache is on. Where it is off, no store caches, whatever its description says.
     keep_all : bool
         Whether the directory keeps what stores in memory hold, too, from one opening to the next.
-    counts_look_ups : bool
-        Whether `TaskState.reads` counts look-ups: they are a little slower then.
+    measured : bool
+        Whether look-ups are counted, operations of stores timed and RocksDB's statistics gathered: all is a little
+        slower then.
 
     Raises
     ------
@@ -182,25 +200,19 @@ def open_task_state(
     stores = stores if caching else [replace(builder, caching=False) for builder in stores]
     on_disk = [builder.name for builder in stores if keep_all or builder.store == "rocksdb"]
     extra = [name for builder in stores for name in _extra_families(builder)]
-    database = _open_database(directory, [*on_disk, *extra], limits) if directory is not None and on_disk else None
-    families = {name: database.family(name) for name in (*on_disk, *extra)} if database is not None else {}
+    families, database = {}, None
+    if directory is not None and on_disk:
+        database = _open_database(directory, [*on_disk, *extra], limits, measured)
+        families = {name: database.family(name) for name in (*on_disk, *extra)}
     budget = _budget(limits.live_max_bytes).loading(limits.load_max_bytes)
     opened = {builder.name: _store(builder, families, budget) for builder in stores}
-    return OpenTaskState(opened, database, directory, counts_look_ups)
+    return OpenTaskState(opened, database, directory, measured)
 
 
-def _plain(store: LiveStore) -> Any:
-    return store.handle
-
-
-def _counted(store: LiveStore) -> Any:
-    return CountedStore(store) if store.handle is store else store.handle
-
-
-def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits) -> Database:
+def _open_database(directory: Path, stores: Sequence[str], limits: StateLimits, measured: bool) -> Database:
     from kstreams.state.rocksdb.database import RocksDatabase  # rocksdict is loaded by who needs it
 
-    return RocksDatabase(directory, stores, limits)
+    return RocksDatabase(directory, stores, limits, measured=measured)
 
 
 @cache

@@ -59,6 +59,15 @@ class Interleaved(NamedTuple):
             yield part, self.parts[part].slice(done[part], done[part] + count)
             done[part] += count
 
+    def timestamps(self) -> Integers:
+        """Those of all records, in the order of processing."""
+        given = [part.timestamps.to_numpy() for part in self.parts]
+        if len(given) == 1:
+            return given[0]
+        times = np.empty(len(self.which), np.int64)
+        times[np.argsort(self.which, kind="stable")] = np.concatenate(given)
+        return times
+
     def times(self, before_ms: int) -> list[tuple[Integers, list[int]]]:
         """For each part, of every record: the highest timestamp up to and with it, and its own.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from time import monotonic
 
@@ -195,9 +196,11 @@ def _dropped(found: _ByName) -> list[Counted]:
 
 
 def _tasks(found: _ByName) -> list[TaskFigures]:
-    on_disk = {tags["task-id"]: int(size) for tags, size in found.all(STATE, "total-sst-files-size")}
+    on_disk = Counter[str]()
+    for tags, size in found.all(STATE, "total-sst-files-size"):
+        on_disk[tags["task-id"]] += int(size)
     times = found.all(TASK, "stream-time")
-    return [TaskFigures(tags["task-id"], int(time), on_disk.get(tags["task-id"], 0)) for tags, time in times]
+    return [TaskFigures(tags["task-id"], int(time), on_disk[tags["task-id"]]) for tags, time in times]
 
 
 def _sizes(found: _ByName) -> list[StoreFigures]:

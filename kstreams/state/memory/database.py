@@ -44,3 +44,6 @@ class MemoryColumnFamily:
 
     def estimated_bytes(self) -> int:
         return 0
+
+    def properties(self) -> dict[str, int]:
+        return {}

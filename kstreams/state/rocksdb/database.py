@@ -21,11 +21,12 @@ import rocksdict
 
 from kstreams.errors import StateError
 from kstreams.open_files import file_limit
-from kstreams.state.column_family import ByteRows, Chunk
+from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.live_budget import MIB, StateLimits
 from kstreams.state.rocksdb.failures import damaged, unreadable
 from kstreams.state.rocksdb.rows import ABOUT, DATA, in_chunks, mark, marked, read, read_back
+from kstreams.state.rocksdb.statistics import PROPERTIES, parsed
 from kstreams.state.rocksdb.view import RocksView
 from kstreams.state.rows.byte_columns import prefixed
 from kstreams.state.rows.byte_order import last_of_each
@@ -51,6 +52,8 @@ class RocksDatabase:
         Names of the stores.
     limits : StateLimits
         Sizes of the caches that all databases of the process share; those of the first one hold.
+    measured : bool
+        Whether RocksDB gathers statistics.
 
     Raises
     ------
@@ -60,11 +63,13 @@ class RocksDatabase:
         When another process holds the directory, or RocksDB cannot work there.
     """
 
-    def __init__(self, directory: Path, stores: Sequence[str], limits: StateLimits) -> None:
-        self._directory = directory
-        self._lock = DirectoryLock(directory)
+    def __init__(self, directory: Path, stores: Sequence[str], limits: StateLimits, *, measured: bool = False) -> None:
+        self._directory, self._measured = directory, measured
+        self._lock, self._options = DirectoryLock(directory), _options(limits)
+        if measured:
+            self._options.enable_statistics()
         try:
-            self._db = self._open(stores, limits)
+            self._db = self._open(stores)
         except BaseException:
             self._lock.release()
             raise
@@ -82,8 +87,8 @@ class RocksDatabase:
                 self.close()
             raise
 
-    def _open(self, stores: Sequence[str], limits: StateLimits) -> Any:
-        path, options = self._directory / "rocksdb", _options(limits)
+    def _open(self, stores: Sequence[str]) -> Any:
+        path, options = self._directory / "rocksdb", self._options
         is_known = (path / "CURRENT").exists()
         if not is_known and any(path.glob("*.sst")):  # RocksDB would begin anew beside them
             raise damaged(path, "the file CURRENT is missing")
@@ -98,6 +103,9 @@ class RocksDatabase:
 
     def family(self, store: str) -> RocksColumnFamily:
         return self._families[store]
+
+    def statistics(self) -> dict[str, Statistic]:
+        return parsed(self._options.get_statistics()) if self._measured else {}
 
     def close(self) -> None:
         """Flush every family, then let go of the files; a handle that lives on would keep RocksDB's own lock.
@@ -199,6 +207,9 @@ class RocksColumnFamily:
     def estimated_bytes(self) -> int:
         names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
         return sum(int(self._rows.property_int_value(name) or 0) for name in names)
+
+    def properties(self) -> dict[str, int]:
+        return {name: int(self._rows.property_int_value(f"rocksdb.{name}") or 0) for name in PROPERTIES}
 
     def close(self) -> None:
         """Bring everything to disk and drop the handles."""

@@ -9,7 +9,7 @@ class StoreReads:
     Attributes
     ----------
     look_ups : int
-        Questions of operators; they are counted on request (see `CountedStore`).
+        Questions of operators; they are counted on request (see `MeasuredStore`).
     misses : int
         Those that live values could not answer.
 

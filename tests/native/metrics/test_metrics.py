@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from threading import Event
-from time import sleep, time
+from time import time
 from typing import Any
 
 import pytest
@@ -16,34 +15,16 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import kstreams as ks
+from kstreams.metrics.names import exported_name
 from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
-from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, MetricKind, MetricName
+from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, UPDATER, MetricKind, MetricName
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
+from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, restored, slowly
 from tests.native.world import WAIT_S, World, until
 
-TEXTS = {"key": str, "value": str}
-ROWS = [("k", "a b", 1_000), (None, "c", 2_000), ("l", "a", 3_000)]
 METRICS = "stream-metrics"
-
-
-class Ticking(ks.FixedKeyProcessor[str, str, str]):
-    """Counts words in a sensor of its own, and is called by the wall clock."""
-
-    def init(self, context: ks.FixedKeyProcessorContext[str, str]) -> None:
-        self.context = context
-        self.words = context.metrics.add_sensor("words")
-        context.schedule(timedelta(milliseconds=5), ks.PunctuationType.WALL_CLOCK_TIME, lambda now: None)
-
-    def process(self, record: ks.FixedKeyRecord[str, str]) -> None:
-        self.words.record(len(record.value.split()))
-        self.context.forward(record)
-
-
-def slowly(key: str, value: str) -> bool:
-    sleep(0.2)
-    return True
 
 
 def topology() -> ks.Topology:
@@ -55,54 +36,11 @@ def topology() -> ks.Topology:
     return builder.build()
 
 
-def counts() -> ks.Topology:
-    builder = ks.StreamsBuilder()
-    builder.stream("in", **TEXTS).group_by_key().count("counts")
-    return builder.build()
-
-
-def counts_of_windows() -> ks.Topology:
-    builder = ks.StreamsBuilder()
-    windows = ks.TimeWindows(size=timedelta(seconds=10))
-    builder.stream("in", **TEXTS).group_by_key().windowed_by(windows).count("counts")
-    return builder.build()
-
-
-def counts_of_sessions() -> ks.Topology:
-    builder = ks.StreamsBuilder()
-    windows = ks.SessionWindows(gap=timedelta(seconds=10))
-    builder.stream("in", **TEXTS).group_by_key().windowed_by(windows).count("counts")
-    return builder.build()
-
-
 @pytest.fixture
 def streams(world: World) -> Iterator[KafkaStreams]:
-    """Runs over a changelog whose stores are lost, and has processed all there is."""
-    world.create("in")
-    world.write("in", ROWS)
-    settings: dict[str, Any] = {"commit_interval_ms": 20, "poll_ms": 5, "metrics_recording_level": "DEBUG"}
-    settings["metrics_sample_window_ms"] = 3_600_000  # so that nothing of it is over before a test looks
-    with world.streams(topology(), **settings) as first:
-        first.start(once=True)
-        first.wait(60)
-    shutil.rmtree(world.settings["state.dir"])
-    world.write("in", ROWS)
-    with world.streams(topology(), **settings) as running:
-        running.start()
-        until(lambda: running.progress().records_in == 3 and running.state is State.RUNNING)
-        until(lambda: running.progress().records_out["out"] == 2 and one(running, THREAD, "commit-total") > 0)
+    with restored(world, topology()) as running:
+        until(lambda: running.progress().records_out["out"] == 2)
         yield running
-
-
-def one(streams: KafkaStreams, group: str, name: str, **tags: str) -> Any:
-    wanted = {key.replace("_", "-"): value for key, value in tags.items()}
-    found = {
-        metric: value
-        for metric, value in streams.metrics().items()
-        if metric[:2] == (group, name) and wanted.items() <= dict(metric.tags).items()
-    }
-    assert len(found) == 1, found
-    return next(iter(found.values()))
 
 
 def test_what_is_measured_adds_up(streams: KafkaStreams) -> None:
@@ -187,66 +125,28 @@ def test_who_lags_lags_by_the_age_of_what_it_processed_last(world: World) -> Non
     assert age_ms == pytest.approx(time() * 1_000 - 1_000, rel=0.01)
 
 
-def test_what_a_suppress_holds_back_and_lets_go_is_measured(world: World) -> None:
-    builder = ks.StreamsBuilder()
-    late = ks.Suppressed.until_time_limit(timedelta(seconds=1), name="late")
-    builder.table("in", **TEXTS).suppress(late).to_stream().to("out")
-    world.create("in")
-    world.create("out")
-    world.write("in", [("k", "a", 1_000), ("l", "b", 1_100)])
-    settings: dict[str, Any] = {"poll_ms": 5, "commit_interval_ms": 20, "metrics_recording_level": "DEBUG"}
-    settings["metrics_sample_window_ms"] = 3_600_000
-    with world.streams(builder.build(), **settings) as running:
-
-        def measured(name: str) -> float:
-            return max((float(value) for metric, value in running.metrics().items() if metric.name == name), default=0)
-
-        running.start()
-        until(lambda: measured("suppression-buffer-count-max") == 2)
-        assert measured("suppression-emit-total") == 0
-        world.write("in", [("m", "c", 9_000)])
-        until(lambda: measured("suppression-emit-total") == 2)
-        assert measured("suppression-emit-rate") > 0
-        assert 0 < measured("suppression-buffer-count-avg") < 2
-        assert measured("suppression-buffer-size-max") > measured("suppression-buffer-size-avg") > 0
+def test_what_standbys_follow_is_counted(world: World) -> None:
+    world.create("in", 2)
+    both = {"num_standby_replicas": 1, "commit_interval_ms": 20, "poll_ms": 5}
+    with (
+        world.streams(counts(), state_dir=world.folder / "one", **both) as first,
+        world.streams(counts(), state_dir=world.folder / "two", **both) as second,
+    ):
+        first.start()
+        second.start()
+        until(lambda: [one(each, UPDATER, "standby-updating-tasks") for each in (first, second)] == [1, 1])
+        world.write("in", [(key, "a", 1_000) for key in "abcdefgh"])
+        until(lambda: sum(followed(first)) + sum(followed(second)) == 8)
+        assert one(first, UPDATER, "restore-records-rate") > 0
+        assert one(first, UPDATER, "standby-update-ratio") > 0
 
 
-@pytest.mark.parametrize("build", [counts, counts_of_windows, counts_of_sessions])
-def test_look_ups_that_live_values_answer_are_hits(world: World, build: Callable[[], ks.Topology]) -> None:
-    world.create("in")
-    world.write("in", [("k", "a", 1_000), ("l", "a", 1_000)])
-    settings: dict[str, Any] = {"poll_ms": 5, "metrics_recording_level": "DEBUG", "statestore_live_max_bytes": 0}
-    settings |= dict.fromkeys(("commit_interval_ms", "first_commit_interval_ms", "metrics_sample_window_ms"), 3_600_000)
-    with world.streams(build(), **settings) as first:
-        first.start(once=True)
-        first.wait(60)
-    world.write("in", [("k", "a", 1_500), ("k", "a", 1_600), ("k", "a", 1_700), ("l", "a", 1_800)])
-    with world.streams(build(), **settings) as running:
-        running.start()
-        until(lambda: running.progress().records_in == 4)
-        until(lambda: "stream-record-cache-metrics" in {name.group for name in running.metrics()})
-        assert one(running, "stream-record-cache-metrics", "hit-ratio-avg", record_cache_id="counts") == 0.5
-        assert one(running, "stream-record-cache-metrics", "hit-ratio-max", record_cache_id="counts") <= 1
-
-
-def test_nobody_counts_look_ups_by_default(world: World) -> None:
-    world.create("in")
-    world.write("in", ROWS)
-    with world.streams(counts(), poll_ms=5) as running:
-        running.start()
-        until(lambda: running.progress().records_in == 3)
-        assert "stream-record-cache-metrics" not in {name.group for name in running.metrics()}
+def followed(streams: KafkaStreams) -> list[float]:
+    return [float(value) for name, value in streams.metrics().items() if name[:2] == (TASK, "update-total")]
 
 
 def test_an_operator_that_takes_long_is_found(streams: KafkaStreams) -> None:
     assert one(streams, NODE, "active-ratio", processor_node_id="KSTREAM-FILTER-0000000002") > 0
-
-
-def test_every_metric_of_the_catalogue_is_there_and_no_other_but_sensors(streams: KafkaStreams) -> None:
-    until(lambda: (THREAD, "punctuate-latency-avg") in {name[:2] for name in streams.metrics()})
-    found = {name[:2] for name in streams.metrics()}
-    assert TEMPLATES.keys() - found == set()
-    assert found - TEMPLATES.keys() == {(NODE, f"words-{what}") for what in ("total", "count", "max")}
 
 
 def test_prometheus_reads_the_same_values(streams: KafkaStreams) -> None:
@@ -270,7 +170,8 @@ def test_opentelemetry_reads_the_same_values(streams: KafkaStreams) -> None:
     (total,) = found["kafka_streams_stream_thread_metrics_process_total"]
     assert isinstance(total, NumberDataPoint)
     assert (total.value, dict(total.attributes or {})) == (3, {"thread_id": "app-StreamThread-1"})
-    assert len(found) == len(TEMPLATES)
+    measured = {exported_name(*name[:2]) for name in streams.metrics() if name[:2] in TEMPLATES}
+    assert found.keys() == measured
 
 
 def test_a_scrape_asks_the_home_of_topics_once(streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch) -> None:

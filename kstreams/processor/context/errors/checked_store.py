@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kstreams.state.kinds.counted_store import CountedStore
 from kstreams.state.kinds.live_store import LiveStore
+from kstreams.state.kinds.measured_store import MeasuredStore
 from kstreams.state.store_builder import Written
 
 
@@ -19,7 +19,7 @@ class CheckedStore:
 
     Parameters
     ----------
-    store : LiveStore or CountedStore
+    store : LiveStore or MeasuredStore
         Of keys and values.
     """
 
@@ -63,5 +63,5 @@ def _no_bytes(item: Any) -> bytes:
 
 def checked(store: Any) -> Any:
     """The store, checked where it can be; stores of other kinds are written by operators alone."""
-    is_checked = isinstance(store, LiveStore | CountedStore) and any(store.builder.kind.writes.values())
+    is_checked = isinstance(store, LiveStore | MeasuredStore) and any(store.builder.kind.writes.values())
     return CheckedStore(store) if is_checked else store

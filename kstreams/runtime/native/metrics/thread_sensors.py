@@ -30,7 +30,7 @@ class ThreadSensors:
         self._windows, self.started_ms = windows, started_ms
         self.poll, self.process = Activity(windows), Activity(windows)
         self.punctuate, self.commit = Activity(windows), Activity(windows)
-        self.tasks_created = self.tasks_closed = 0
+        self.tasks_created, self.tasks_closed = windows.samples(), windows.samples()
         self._looks, self._operators = windows.samples(), dict[str, Samples]()
 
     def seen_in(self, operator: str | None) -> None:

@@ -48,7 +48,7 @@ def open_state(plan: TaskPlan, job: Job) -> TaskState:
     """Open the stores of a task as they are on disk."""
     stores, folder = plan.sub_topology.stores, job.state_folder / str(plan.id)
     return open_task_state(
-        stores, folder, limits=job.limits, caching=job.task_settings.caching, counts_look_ups=records_debug(job.config)
+        stores, folder, limits=job.limits, caching=job.task_settings.caching, measured=records_debug(job.config)
     )
 
 

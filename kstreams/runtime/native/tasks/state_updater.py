@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from time import monotonic
@@ -17,8 +18,10 @@ from kstreams.errors import CorruptStateError, LogError
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
+from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.state.restore import StoreRestorer
+from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
+from kstreams.runtime.native.state.restore import RestoreProgress, StoreRestorer
 from kstreams.runtime.native.tasks.restored_task import RestoredTask, open_state, restored_task
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
 from kstreams.runtime.native.uncaught_exceptions import clear_frames
@@ -63,7 +66,7 @@ class StateUpdater:
         self._standbys: dict[TaskId, StandbyTask] = {}  # changed by the thread alone
         self._lags: dict[TaskId, int] = {}
         self._input_ends: dict[TopicPartition, int] = {}  # of inputs that are followed: up to where they are processed
-        self._looked_s = 0.0
+        self._looked_s, self.sensors = 0.0, UpdaterSensors(SampleWindows.of(job.config))
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name=f"{job.application.id}-StateUpdater", daemon=True)
         self._resources = ExitStack()
@@ -71,7 +74,7 @@ class StateUpdater:
         self._follower = self._resources.enter_context(job.consumer("restore"))
         self._admin = self._resources.enter_context(job.log.admin())
         self._restorer = StoreRestorer(
-            job.application, self._consumer, self._admin, job.on_restore, self._is_interrupted
+            job.application, self._consumer, self._admin, self._restored_to, self._is_interrupted
         )
 
     def start(self) -> None:
@@ -136,7 +139,9 @@ class StateUpdater:
             plan = self._next()
             wanted = self._kept if self._kept is not None else dict.fromkeys(self._standbys)
         if plan is not None:
+            begun = monotonic()
             self._restore(plan)
+            self.sensors.worked(self.sensors.restoring, begun)
         elif self._standbys.keys() != wanted.keys():
             self._change_standbys({task: plan for task, plan in wanted.items() if plan is not None})
         elif self._standbys:
@@ -229,15 +234,26 @@ class StateUpdater:
     def _follow(self) -> None:
         """Apply what is new in what the standbys follow."""
         standby_of = {source: standby for standby in self._standbys.values() for source in standby.sources}
-        for batch in self._follower.poll(_FOLLOW_S, _FOLLOWED_ROWS):
+        batches = self._follower.poll(_FOLLOW_S, _FOLLOWED_ROWS)
+        begun, records = monotonic(), Counter[str]()
+        for batch in batches:
+            standby, rows = standby_of[batch.source], self._processed(batch)
+            records[str(standby.plan.id)] += len(rows)
             try:
-                standby_of[batch.source].apply(self._processed(batch))
+                standby.apply(rows)
             except CorruptStateError as damage:
                 self._job.rebuilds.delete_damaged(damage, self._job.layout.tasks, self._job.global_tables)
                 raise
+        if batches:
+            self.sensors.worked(self.sensors.updating, begun)
+            self.sensors.followed(records)
         if monotonic() - self._looked_s > _LAGS_S:
             self._look_at_inputs()
             self._look_at_lags()
+
+    def _restored_to(self, progress: RestoreProgress) -> None:
+        self.sensors.restored_to(progress.task, progress.store, progress.restored)
+        self._job.on_restore(progress)
 
     def _processed(self, batch: Batch) -> Batch:
         """What the task has processed of an input, and committed; all of a changelog."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from time import monotonic
 
 from kstreams.batch import Batch, TopicPartition
 from kstreams.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
+from kstreams.processor.task.interleaved import Interleaved
 from kstreams.processor.task.partition_group import PartitionGroup
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
@@ -117,10 +119,22 @@ class ActiveTask:
         started_ms = self._clock.now_ms()
         if not self.group.ready(started_ms):
             return 0
+        is_enforced = self.sensors.debug is not None and bool(self.group.empty_partitions())
         runs = self.group.next_runs(self.run_length, self._until_ms)
         if runs is None:
             return 0
         self.uncommitted, self.ended = True, False
+        processed = self._process(runs, is_enforced)
+        self._is_interrupted = processed < runs.num_records
+        self.processed += processed
+        before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
+        self._length.learn(processed, self._clock.now_ms() - started_ms, self.bytes_pending - before)
+        return processed
+
+    def _process(self, runs: Interleaved, is_enforced: bool) -> int:
+        debug, begun = self.sensors.debug, monotonic()
+        if debug is not None:
+            debug.before_run(runs, self.task.stream_time, enforced=is_enforced)
         counts = self.task.process_interleaved(runs)
         now_ms = self._clock.now_ms()
         for part, count in zip(runs.parts, counts, strict=True):
@@ -128,12 +142,9 @@ class ActiveTask:
                 self.sensors.read.seen(part.source.topic, part.timestamps[:count], now_ms)
                 self.next_offsets[part.source] = self.positions.after(part.source, int(part.offsets[count - 1]))
         self.sensors.after_run(self.task)
-        processed = sum(counts)
-        self._is_interrupted = processed < runs.num_records
-        self.processed += processed
-        before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
-        self._length.learn(processed, now_ms - started_ms, self.bytes_pending - before)
-        return processed
+        if debug is not None:
+            debug.after_run(self.task, begun, sum(counts))
+        return sum(counts)
 
     def interrupt(self) -> None:
         """Process no further record; from another thread. What was taken from the input is read again another time."""
@@ -141,7 +152,9 @@ class ActiveTask:
 
     def punctuate(self) -> bool:
         """Call wall-clock punctuators that are due; whether there was one."""
-        fired = self.task.punctuate()
+        begun, fired = monotonic(), self.task.punctuate()
+        if fired and self.sensors.debug is not None:
+            self.sensors.debug.punctuate.took(begun)
         self.uncommitted |= fired
         return fired
 

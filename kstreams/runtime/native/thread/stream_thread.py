@@ -183,7 +183,7 @@ class StreamThread:
         self.tasks.append(opened)
         self.tasks.sort(key=lambda task: task.plan.id)
         self._input.assign(self.tasks)
-        self.sensors.tasks_created += 1
+        self.sensors.tasks_created.record(1, monotonic())
         self._manager.running(task)
 
     def _go_before(self, seconds: float) -> None:
@@ -201,7 +201,7 @@ class StreamThread:
         self._input.assign(self.tasks)
         active.close()
         self._slices.forget(task)
-        self.sensors.tasks_closed += 1
+        self.sensors.tasks_closed.record(1, monotonic())
         self._manager.released(task)
 
     def round(self) -> None:

@@ -1,0 +1,64 @@
+"""`gathered`: the metrics of a running application as they are now, under the names of Kafka Streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+
+from kstreams.errors import LogError
+from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, MetricName
+from kstreams.runtime.native.client import Client
+from kstreams.runtime.native.gathered_metrics.found import Found, Value
+from kstreams.runtime.native.gathered_metrics.tasks import of_nodes, of_sinks, of_task
+from kstreams.runtime.native.gathered_metrics.threads import of_thread
+from kstreams.runtime.native.gathered_metrics.updater import of_updater
+from kstreams.runtime.native.job import Job
+from kstreams.runtime.native.lifecycle import ThreadState
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.stream_thread import StreamThread
+
+PACKAGE = "kstreams-dsl"
+_ENDED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
+
+
+def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
+    """Every metric that has a value by now; asks the home of topics where partitions end."""
+    threads = list(client.threads)
+    tasks = [(thread, task) for thread in threads for task in list(thread.tasks)]
+    found = [*_of_client(client, application_id, threads), *of_updater(client)]
+    for thread in threads:
+        found += of_thread(thread)
+    for thread, task in tasks:
+        found += of_task(thread, task)
+    if client.job is not None:
+        for table in client.job.global_tables.tasks:
+            found += of_nodes(table, (("thread-id", client.job.settings.global_thread), ("task-id", str(table.id))))
+        for thread, task in tasks:
+            found += of_sinks(thread, task, client.job.layout.topic_names)
+        with suppress(LogError):  # a home that does not answer now: all else is worth knowing
+            found += _lags([task for _, task in tasks], client.job)
+    return {name: value for name, value in found if value is not None}
+
+
+def _of_client(client: Client, application_id: str, threads: Iterable[StreamThread]) -> Found:
+    progress = client.progress(with_lag=False)
+    yield MetricName(CLIENT, "version"), version(PACKAGE)
+    yield MetricName(CLIENT, "application-id"), application_id
+    yield MetricName(CLIENT, "state"), client.life.state.value
+    yield MetricName(CLIENT, "alive-stream-threads"), sum(thread.state not in _ENDED for thread in threads)
+    yield MetricName(CLIENT, "failed-stream-threads"), client.died
+    yield MetricName(CLIENT, "stalls-total"), progress.stalls
+    yield MetricName(CLIENT, "rebuilds-total"), progress.rebuilt
+    yield MetricName(CLIENT, "reassigned-total"), progress.reassigned
+
+
+def _lags(tasks: Sequence[ActiveTask], job: Job) -> Found:
+    now_ms = job.clock.now_ms()
+    positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
+    last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
+    for source, end in job.admin.end_offsets(list(positions)).items():
+        tags = (("topic", source.topic), ("partition", str(source.partition)))
+        lag, last = max(0, end - positions[source]), last_ms[source]
+        yield MetricName(CONSUMER, "records-lag", tags), lag
+        yield MetricName(CONSUMER, "records-lag-ms", tags), 0 if not lag else None if last is None else now_ms - last

@@ -1,0 +1,92 @@
+"""The metrics of tasks, of their operators and of the topics that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+
+from kstreams.processor.task.task import Task
+from kstreams.runtime.metrics.catalogue import NODE, TASK, TOPIC, MetricName
+from kstreams.runtime.native.gathered_metrics.found import Found, Tags, extremes, occurrences, turns
+from kstreams.runtime.native.gathered_metrics.stores import of_stores
+from kstreams.runtime.native.metrics.debug_sensors import DebugSensors
+from kstreams.runtime.native.metrics.record_ages import RecordAges
+from kstreams.runtime.native.thread.active_task import ActiveTask
+from kstreams.runtime.native.thread.stream_thread import StreamThread
+
+
+def of_task(thread: StreamThread, active: ActiveTask) -> Found:
+    """What it holds and has dropped, its operators, stores and topics."""
+    tags, sensors, now = (("thread-id", thread.name), ("task-id", active.id)), active.sensors, monotonic()
+    yield MetricName(TASK, "dropped-records-total", tags), active.task.dropped.copy().total()
+    yield MetricName(TASK, "dropped-records-rate", tags), sensors.dropped.rate(now)
+    yield MetricName(TASK, "active-buffer-count", tags), sum(map(active.group.buffered, active.plan.inputs))
+    yield MetricName(TASK, "input-buffer-bytes-total", tags), active.group.buffered_bytes()
+    yield MetricName(TASK, "cache-size-bytes-total", tags), sensors.live_bytes
+    yield MetricName(TASK, "stream-time", tags), active.task.stream_time
+    yield MetricName(TASK, "uncommitted-bytes", tags), active.bytes_pending
+    yield from of_nodes(active.task, tags)
+    yield from of_stores(sensors, tags)
+    yield from _of_sources(active, tags)
+    if sensors.debug is not None:
+        yield from _of_runs(sensors.debug, thread.sensors.process.seconds.sum_rate(now), tags)
+
+
+def _of_sources(active: ActiveTask, tags: Tags) -> Found:
+    nodes, now = {source.topic: active.task.source_of(source.topic) for source in active.plan.inputs}, monotonic()
+    yield from _ages(active.sensors.read, nodes, tags)
+    for topic, ages in list(active.sensors.read.by_topic.items()):
+        yield MetricName(TOPIC, "records-consumed-total", (*tags, ("topic-name", topic))), ages.count
+        if topic in nodes:
+            of_source = (*tags, ("processor-node-id", nodes[topic]), ("topic-name", topic))
+            yield MetricName(NODE, "process-rate", of_source), ages.rate(now)
+    for source, size in active.group.bytes_taken().items():
+        yield MetricName(TOPIC, "bytes-consumed-total", (*tags, ("topic-name", source.topic))), size
+
+
+def _of_runs(debug: DebugSensors, busy: float, tags: Tags) -> Found:
+    now = monotonic()
+    yield from turns(TASK, "process", debug.process, tags, now)
+    yield from turns(TASK, "punctuate", debug.punctuate, tags, now)
+    yield from occurrences(TASK, "commit", debug.commits, tags, now)
+    yield from extremes(TASK, "record-lateness", debug.lateness, tags, now)
+    yield from occurrences(TASK, "enforced-processing", debug.enforced, tags, now)
+    yield MetricName(TASK, "active-process-ratio", tags), debug.process.seconds.sum_rate(now) / busy if busy else None
+    for (node, name), emitted in debug.emissions.by_operator.items():
+        of_node = (*tags, ("processor-node-id", node))
+        yield MetricName(NODE, f"{name}-total", of_node), emitted.total
+        yield MetricName(NODE, f"{name}-rate", of_node), emitted.rate(now)
+
+
+def of_nodes(task: Task, tags: Tags) -> Found:
+    """What operators have read, passed on, dropped and measured themselves."""
+    dropped = task.dropped.copy()
+    for node, reason in dropped:
+        by_reason = (*tags, ("processor-node-id", node), ("reason", reason))
+        yield MetricName(NODE, "dropped-records-by-reason-total", by_reason), dropped[node, reason]
+    for node, records in task.records_by_source().items():
+        yield MetricName(NODE, "process-total", (*tags, ("processor-node-id", node))), records
+    for (node, child), records in task.forwarded.items():
+        ends = (*tags, ("processor-node-id", node), ("child-node-id", child))
+        yield MetricName(NODE, "forwarded-records-total", ends), records
+    for (node, sensor), measured in ((name, sensor.measured) for name, sensor in list(task.sensors.items())):
+        of_node = (*tags, ("processor-node-id", node))
+        yield MetricName(NODE, f"{sensor}-total", of_node), measured.total
+        yield MetricName(NODE, f"{sensor}-count", of_node), measured.count
+        yield MetricName(NODE, f"{sensor}-max", of_node), measured.highest
+
+
+def of_sinks(thread: StreamThread, active: ActiveTask, real_names: Mapping[str, str]) -> Found:
+    """How old records are when sinks write them."""
+    tags = (("thread-id", thread.name), ("task-id", active.id))
+    fixed = ((sink.topic, sink.name) for sink in active.plan.sub_topology.sinks if isinstance(sink.topic, str))
+    yield from _ages(active.sensors.written, {real_names.get(topic, topic): name for topic, name in fixed}, tags)
+
+
+def _ages(ages: RecordAges, nodes: Mapping[str, str], tags: Tags) -> Found:
+    now = monotonic()
+    for topic, samples in list(ages.by_topic.items()):
+        if topic in nodes:
+            of_node = (*tags, ("processor-node-id", nodes[topic]), ("topic-name", topic))
+            yield from extremes(NODE, "record-e2e-latency", samples, of_node, now)
+            yield MetricName(NODE, "record-e2e-latency-min", of_node), samples.lowest(now)

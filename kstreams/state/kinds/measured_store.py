@@ -1,0 +1,103 @@
+"""`MeasuredStore`: a store that counts look-ups, and times all operations, under the names of Kafka Streams.
+
+A look-up is mostly one subscript of a dict: so it is measured on request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from time import perf_counter
+from typing import Any
+
+from kstreams.state.kinds.live_store import LiveStore
+from kstreams.state.rows.operation_time import OperationTime
+
+_LOOK_UPS = {"get", "get_many", "get_values", "fetch", "fetch_session", "find_sessions", "touched", "put_if_absent"}
+_LOOK_UPS |= {"delete"}
+_MANY = {"get_many", "get_values", "put_many"}
+_SCANS = {
+    "range": ("range", "reverse_range"),
+    "prefix-scan": ("prefix_scan",),
+    "all": ("all", "reverse_all", "backward_all"),
+    "fetch": (
+        *("fetch", "backward_fetch", "fetch_all", "backward_fetch_all", "fetch_range", "backward_fetch_range"),
+        *("find_sessions", "backward_find_sessions", "find_sessions_range", "backward_find_sessions_range"),
+    ),
+}
+_CALLS = {
+    "get": ("get", "get_many", "get_values"),
+    "fetch": ("fetch_session", "touched"),
+    "put": ("put", "put_many"),
+    "put-if-absent": ("put_if_absent",),
+    "put-all": ("put_all",),
+    "delete": ("delete",),
+    "remove": ("remove",),
+    "flush": ("write",),
+    "restore": ("restore",),
+}
+
+
+class MeasuredStore:
+    """A store that is measured; all else is that of the store itself.
+
+    Parameters
+    ----------
+    store : LiveStore
+
+    Attributes
+    ----------
+    times : dict of str to OperationTime
+        By operation, of those that the store has.
+    """
+
+    has_plain_frames = False  # frames would bypass `get`
+
+    def __init__(self, store: LiveStore) -> None:
+        self._store, self._reads = store, store.reads
+        self.times: dict[str, OperationTime] = {}
+        for methods, timed in ((_CALLS, self._timed), (_SCANS, self._timed_scan)):
+            for operation, names in methods.items():
+                for name in names:
+                    if hasattr(store, name):
+                        time = self.times.setdefault(operation, OperationTime())
+                        setattr(self, name, self._counted(name, timed(name, getattr(store, name), time)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def _counted(self, name: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        if name not in _LOOK_UPS:
+            return read
+        reads, many = self._reads, name in _MANY
+
+        def count_and_read(*given: Any, **named: Any) -> Any:
+            reads.look_ups += len(given[0]) if many else 1
+            return read(*given, **named)
+
+        return count_and_read
+
+    def _timed(self, name: str, call: Callable[..., Any], time: OperationTime) -> Callable[..., Any]:
+        many = name in _MANY
+
+        def timed_call(*given: Any, **named: Any) -> Any:
+            begun = perf_counter()
+            result = call(*given, **named)
+            time.took(perf_counter() - begun, len(given[0]) if many else 1)
+            return result
+
+        return timed_call
+
+    def _timed_scan(self, name: str, call: Callable[..., Iterable[Any]], time: OperationTime) -> Callable[..., Any]:
+        """Timed until its end, what the caller does with its rows with it."""
+
+        def timed_rows(rows: Iterable[Any], begun: float) -> Iterator[Any]:
+            try:
+                yield from rows
+            finally:
+                time.took(perf_counter() - begun)
+
+        def timed_scan(*given: Any, **named: Any) -> Iterator[Any]:
+            begun = perf_counter()
+            return timed_rows(call(*given, **named), begun)
+
+        return timed_scan
