@@ -61,7 +61,7 @@ class Interleaved(NamedTuple):
 
     def timestamps(self) -> Integers:
         """Those of all records, in the order of processing."""
-        given = [part.timestamps.to_numpy() for part in self.parts]
+        given: list[Integers] = [part.timestamps.to_numpy() for part in self.parts]
         if len(given) == 1:
             return given[0]
         times = np.empty(len(self.which), np.int64)
