@@ -52,7 +52,7 @@ def run() -> dict[str, float]:
             wait(lambda: processed(streams) > KEYS)
             sleep(WARM_S)
             alone = _rate(streams, SECONDS / 2)
-            address, keys = tuple(server.address), requests(tokens[0])
+            address, keys = server.address[:2], requests(tokens[0])
             crowd = pool.submit(besieged, address, tokens[0], SECONDS + 2 * WARM_S)
             looked_up = pool.submit(asked, Load(address, keys, 8, SECONDS + WARM_S, LOOKUPS))
             sleep(WARM_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kstreams.config.key import Key
 from kstreams.config.kinds import (
+    ADDRESS,
     FLAG,
     NAMES,
     OBJECT,
@@ -215,18 +216,13 @@ _USED = (
         "Time for which a task waits for records of an empty input without lag, so that it can process records in the "
         "order of time; -1: it does not wait, nor for other tasks that read history.",
     ),
-    Key(
-        "metadata.max.age.ms",
-        duration(1),
-        300_000,
-        "Time between checks for new topics that match the pattern of a source.",
-    ),
+    Key("metadata.max.age.ms", duration(1), 300_000, "Time between checks for new topics that match a pattern."),
     Key("poll.ms", duration(0), 100, "Time for which a thread that is not busy waits for records."),
     Key(
         "application.server",
-        TEXT,
+        ADDRESS,
         None,
-        "Where this process answers queries of other processes, as `host:port`; `kstreams run --serve` sets it.",
+        "Where this process answers others, as `host:port`, or `host:port/path`; `kstreams run --serve` sets it.",
     ),
     Key(
         "server.allowed.hosts",

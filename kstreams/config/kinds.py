@@ -11,6 +11,8 @@ from typing import Any
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+ADDRESS_PATTERN = re.compile(r"([^/\s?#]+):([0-9]{1,5})((?:/[\w.~%-]+)*)/?")
+"""Host, port and path of where a process answers."""
 _SIZES = {"": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 
 
@@ -132,7 +134,14 @@ def _servers(value: Any) -> str:
     return ",".join(value) if isinstance(value, list | tuple) else _text(value)
 
 
+def _address(value: Any) -> str:
+    if not isinstance(value, str) or not ADDRESS_PATTERN.fullmatch(value):
+        raise ValueError("an address is needed, such as '10.0.0.1:8080', or '10.0.0.1:8080/stores' below a path")
+    return value
+
+
 TEXT = Kind("text", _text)
+ADDRESS = Kind("host:port", _address)
 FLAG = Kind("true | false", _flag)
 PATH = Kind("path", _path)
 SIZE = Kind("bytes, or text such as '64 MiB'", _bytes)

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kstreams.server.limits import Limits
 from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import NOBODY, Reader, Readers
+from kstreams.server.web.route_path import route_path
 
 Headers = list[tuple[bytes, bytes]]
 READER = "kstreams.reader"
@@ -56,7 +57,7 @@ class Guard:
             return
         try:
             given = self.checked(scope["headers"], len(scope.get("raw_path") or b"") + len(scope["query_string"]))
-            scope[READER] = self.reader(given, scope["path"].removeprefix(scope.get("root_path", "")))
+            scope[READER] = self.reader(given, route_path(scope))
         except Refusal as refusal:
             await refusal.response()(scope, receive, send_with_headers)
         else:

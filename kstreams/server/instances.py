@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
@@ -84,7 +85,7 @@ class Instances:
     @contextmanager
     def joined(self, instance: Instance) -> Iterator[str]:
         """Be one of them inside; gives the token."""
-        path = self.folder / f"{instance.pid}-{instance.address.rpartition(':')[2]}.json"
+        path = self.folder / f"{instance.pid}-{quote(instance.address, safe='')}.json"
         with self._alone():
             token = self._own_token()
             write_private(path, msgspec.json.encode(instance))

@@ -75,7 +75,7 @@ class Peers:
     def asked(
         self, host: HostInfo, target: str, parameters: Mapping[str, str], seconds: float | None
     ) -> Iterator[http.client.HTTPResponse]:
-        """An answer that may be read inside; `target` is quoted already."""
+        """An answer that may be read inside; `target` is quoted already, and below the path of the instance."""
         name = host.host.strip("[]")
         made = (
             http.client.HTTPConnection(name, host.port, timeout=seconds)
@@ -83,7 +83,7 @@ class Peers:
             else http.client.HTTPSConnection(name, host.port, timeout=seconds, context=self._tls)
         )
         with closing(made) as connection:
-            connection.request("GET", f"{target}?{urlencode(parameters)}", headers=self._headers)
+            connection.request("GET", f"{host.path}{target}?{urlencode(parameters)}", headers=self._headers)
             with connection.getresponse() as answer:
                 yield answer
 

@@ -48,7 +48,7 @@ class Server:
 
     def __init__(self, address: str, config: Config, limits: Limits | None = None) -> None:
         wanted = HostInfo.of(address)
-        if wanted is None or wanted.port > 65_535:
+        if wanted is None or wanted.port > 65_535 or wanted.path:
             raise ConfigError(f"{address!r} is no address to answer at: write HOST:PORT, with port 0 for a free one")
         if (config["server.tls.certificate"] is None) != (config["server.tls.key"] is None):
             raise ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither")

@@ -43,7 +43,7 @@ class Client:
         made.settimeout(WAIT_S)
         if buffer_bytes is not None:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
-        made.connect(self.host)
+        made.connect(self.host[:2])
         return made
 
     def request(self, target: str, *headers: str) -> bytes:

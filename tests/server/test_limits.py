@@ -156,7 +156,7 @@ def test_a_reader_that_does_not_read_is_cut_off(world: World) -> None:
         until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-            slow.connect(client.host)
+            slow.connect(client.host[:2])
             head = (
                 f"GET /v1/stores/last/watch HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.token}\r\n\r\n"
             )
@@ -182,7 +182,7 @@ def test_connections_are_counted(world: World) -> None:
     with served(world, last_values(), Limits(connections=3)) as (client, _):
         with ExitStack() as idle:
             for _ in range(3):
-                idle.enter_context(socket.create_connection(client.host, timeout=WAIT_S))
+                idle.enter_context(socket.create_connection(client.host[:2], timeout=WAIT_S))
             until(lambda: client.ask("/v1/status").status == 503)
         until(lambda: client.ask("/v1/status").status == 200)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import kstreams as ks
 from kstreams.config import Config
@@ -24,7 +28,7 @@ from tests.native.world import World, until
 from tests.server.served import Client
 from tests.support.certificates import Authority, can_make
 
-ROWS = "/v1/stores/counts/rows"
+ROWS, TOKEN = "/v1/stores/counts/rows", "a-token-that-is-long-enough"
 
 
 @pytest.fixture
@@ -77,22 +81,64 @@ def test_half_of_tls_is_refused(world: World) -> None:
         Server("127.0.0.1:0", Config.of({**world.settings, "server.tls.key": "key.pem"}))
 
 
-def test_it_is_mounted_in_an_application_of_the_users_own(world: World) -> None:
-    token = "a-token-that-is-long-enough"
-    with socket.create_server(("127.0.0.1", 0)) as listening, KafkaStreams(counts(), world.settings) as streams:
-        web = Starlette()
-        web.mount("/stores", application(streams, token))
+@contextmanager
+def mounted(
+    world: World, path: str = "/stores", *, in_front: str = "", tells: bool = False
+) -> Iterator[tuple[Client, KafkaStreams]]:
+    """An application below a path of the user's own, and perhaps of a proxy; it may tell others where it answers."""
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        host = HostInfo("127.0.0.1", listening.getsockname()[1], path)
+        settings = {**world.settings, **({"application.server": str(host)} if tells else {})}
+        streams = stack.enter_context(KafkaStreams(counts(), settings))
+        web = Starlette(middleware=[Middleware(InFront, in_front)])
+        web.mount(path, application(streams, TOKEN))
         server = uvicorn.Server(uvicorn.Config(web, lifespan="off", log_config=None))
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
-        try:
-            client = Client(HostInfo("127.0.0.1", listening.getsockname()[1]), token)
-            until(lambda: server.started)
-            assert client.ask(f"/stores{ROWS}").status == 503
-            streams.start()
-            until(lambda: streams.state is State.RUNNING and len(client.rows(f"/stores{ROWS}")) == 10)
-            assert client.ask(f"/stores{ROWS}", Authorization="").status == 401
-            assert client.ask(ROWS).status == 404
-        finally:
-            server.should_exit = True
-            thread.join()
+        stack.callback(thread.join)
+        stack.callback(setattr, server, "should_exit", True)
+        until(lambda: server.started)
+        yield Client(host, TOKEN), streams
+
+
+class InFront:
+    """Says that a proxy has taken a prefix away, as `FastAPI(root_path=...)` does."""
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app({**scope, "root_path": self._prefix}, receive, send)
+
+
+@pytest.mark.parametrize("in_front", ["", "/of/a/proxy"])
+def test_it_is_mounted_in_an_application_of_the_users_own(world: World, in_front: str) -> None:
+    with mounted(world, in_front=in_front) as (client, streams):
+        assert client.ask(f"/stores{ROWS}").status == 503
+        streams.start()
+        until(lambda: streams.state is State.RUNNING and len(client.rows(f"/stores{ROWS}")) == 10)
+        assert client.ask(f"{in_front}/stores{ROWS}").status == 200
+        assert client.ask(f"/stores{ROWS}", Authorization="").status == 401
+        assert client.ask(ROWS).status == 404
+        assert client.ask("/stores/health/live", Authorization="").status == 200
+
+
+def test_instances_below_paths_find_each_other_when_they_tell_these(world: World) -> None:
+    with ExitStack() as stack:
+        (one, first), (other, second) = [
+            stack.enter_context(mounted(world, path, tells=True)) for path in ("/stores", "/our/shop")
+        ]
+        first.start()
+        second.start()
+        until(lambda: all(len(client.rows(f"{client.host.path}{ROWS}")) == 10 for client in (one, other)))
+        until(lambda: str(other.host).encode() in one.ask(f"/stores{ROWS}").body)
+        instances = one.ask("/stores/v1/activity").json()["instances"]
+        assert {each["instance"] for each in instances} == {str(one.host), str(other.host)}
+
+
+def test_what_is_no_address_is_refused(world: World) -> None:
+    with pytest.raises(ConfigError, match=r"application\.server.*such as '10\.0\.0\.1:8080'"):
+        KafkaStreams(counts(), {**world.settings, "application.server": "http://10.0.0.1:8080"})
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        Server("127.0.0.1:0/stores", Config.of(world.settings))

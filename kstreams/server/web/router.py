@@ -17,6 +17,7 @@ from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import READER
 from kstreams.server.question import refuse_unknown
 from kstreams.server.refusal import Refusal
+from kstreams.server.web.route_path import route_path
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class Router:
     async def _answer(self, request: Request) -> Response:
         scope = request.scope
         try:
-            endpoint, scope["path_params"] = self.find(scope["path"].removeprefix(scope.get("root_path", "")))
+            endpoint, scope["path_params"] = self.find(route_path(scope))
             if scope["method"] != "GET":
                 raise Refusal(405, "only GET is known here")
             if not endpoint.is_open and not endpoint.is_of_stores and scope[READER].stores is not None:

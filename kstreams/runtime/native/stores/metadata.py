@@ -6,29 +6,33 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
+from kstreams.config.kinds import ADDRESS_PATTERN
 from kstreams.runtime.native.lifecycle import ThreadState
 
 
 class HostInfo(NamedTuple):
-    """Where a process answers. Kafka Streams: `HostInfo`."""
+    """Where a process answers, with the path at which it is mounted. Kafka Streams: `HostInfo`."""
 
     host: str
     port: int
+    path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"{self.host}:{self.port}{self.path}"
 
     @staticmethod
     def of(address: str) -> HostInfo | None:
-        """The host and port of an address; None where it has none.
+        """The host, the port and the path of an address; None where it is none.
 
         Examples
         --------
         >>> HostInfo.of("10.0.0.1:8080")
-        HostInfo(host='10.0.0.1', port=8080)
+        HostInfo(host='10.0.0.1', port=8080, path='')
+        >>> HostInfo.of("10.0.0.1:8080/stores/").path
+        '/stores'
         """
-        host, _, port = address.rpartition(":")
-        return HostInfo(host, int(port)) if host and port.isdecimal() else None
+        found = ADDRESS_PATTERN.fullmatch(address)
+        return HostInfo(found[1], int(found[2]), found[3] or "") if found else None
 
 
 class PartitionHolders(NamedTuple):

@@ -122,7 +122,7 @@ function head(instances, passed) {
 function notice(text) {
   const others = (seen?.instances ?? []).slice(1).map((each) => each.instance);
   const links = others.flatMap((address) => [" ", element("a",
-    { href: `${location.protocol}//${address}${location.pathname}#token=${encodeURIComponent(keptToken())}` }, `Go on at ${address}`)]);
+    { href: `${location.protocol}//${address}/ui#token=${encodeURIComponent(keptToken())}` }, `Go on at ${address}`)]);
   byId("notice").replaceChildren(text, ...links);
   byId("notice").hidden = false;
 }
