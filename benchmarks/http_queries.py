@@ -58,7 +58,7 @@ def run() -> dict[str, float]:
             sleep(QUIET_S)
 
             def asked(connections: int, rate: float | None = None, targets: list[str] = _TARGETS) -> Future[Answered]:
-                return ask(Load(server.address, requests(tokens[0], targets), connections, SECONDS, rate))
+                return ask(Load(server.address[:2], requests(tokens[0], targets), connections, SECONDS, rate))
 
             for connections in CONNECTIONS:
                 before, found = process_time(), asked(connections).result()

@@ -46,7 +46,7 @@ class Orders:
         with self._world.log() as log, log.producer() as producer:
             for number in count():
                 order: dict[str, Any] = {"item": ITEMS[number % 4], "amount": number % 40}
-                producer.send("orders", f"c{number % 50}".encode(), msgspec.json.encode(order), timestamp=number * 10)
+                producer.send("orders", f"c{number % 50}".encode(), msgspec.json.encode(order), timestamp=number * 10 + 1)
                 self._last = number
                 if number % 40 == 0:
                     producer.flush()
@@ -72,10 +72,16 @@ class Orders:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path, **{"commit.interval.ms": 200, "application.id": "shop", "server.tail.topics": "orders"})
+    return shop_world(tmp_path)
+
+
+def shop_world(folder: Path, **settings: Any) -> World:
+    """Where the shop runs, with its topics and customers."""
+    own = {"commit.interval.ms": 200, "application.id": "shop", "server.tail.topics": "orders"}
+    made = World(folder, **own, **settings)
     for topic in ("orders", "customers", "order-counts", "named-orders"):
         made.create(topic, 4)
-    made.write("customers", [(f"c{number}", f"Customer {number}", number) for number in range(50)])
+    made.write("customers", [(f"c{number}", f"Customer {number}", 1) for number in range(50)])
     return made
 
 

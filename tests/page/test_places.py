@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import application
 from tests.native.world import World, until
 from tests.page.browser import Browser
-from tests.page.conftest import Orders, shop
+from tests.page.conftest import Orders, shop, shop_world
 from tests.page.test_page import READ, choose, number
 from tests.server.served import Client, served
 from tests.support.certificates import Authority, can_make
+from tests.support.kafka_cluster import KafkaCluster
+from tests.support.kafka_topics import delete_everything
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +100,26 @@ def looks_up(page: Browser, paid: int) -> None:
         return page.texts("#stores td")[:2] == ["c7", str(paid)]
 
     page.until(is_answered)
+
+
+def test_it_follows_an_application_over_kafka_and_its_rebalances(
+    page: Browser, kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    delete_everything(kafka.bootstrap_servers)
+    world = shop_world(tmp_path, **{"log.dir": None, "bootstrap.servers": kafka.bootstrap_servers})
+    with served(world, shop()) as (client, _):
+        with Orders(world) as orders:
+            looks_around(page, f"http://{client.host}/ui", client.token, orders)
+        page.open(f"http://{client.host}/ui#token={client.token}")
+        page.until(lambda: "4 tasks" in page.text("[data-title='0'] .live"))
+        with served(world, shop()) as (other, _), Orders(world):
+            page.until(lambda: page.text("#state") == "RUNNING · 2 instances")
+            page.until(lambda: "2 instances" in page.text("[data-title='0'] .live"))
+            page.until(lambda: number(page.text(READ)) > 0)
+            assert str(other.host) in page.text("#overview")
+            page.picture("kafka")
+        page.until(lambda: page.text("#state") == "RUNNING")
+        assert page.complaints() == []
 
 
 @pytest.mark.skipif(not can_make(), reason="needs openssl")
