@@ -108,7 +108,7 @@ def _tasks(each: Instance) -> Rows:
             "thread": thread["name"],
             "state": thread["state"],
             "stream_time": figures.get(task, {}).get("stream_time"),
-            "bytes_on_disk": figures.get(task, {}).get("bytes_on_disk"),
+            "bytes": figures.get(task, {}).get("bytes"),
         }
         for thread in each["threads"]
         for task in thread["tasks"]

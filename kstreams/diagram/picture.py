@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kstreams.diagram.arrangement import Arrangement, Point, arranged
@@ -13,7 +13,8 @@ from kstreams.diagram.layers import Edge, Item
 CARD_HEIGHT, LABEL_SIZE, DETAIL_SIZE = 40.0, 12.5, 10.5
 _PADDING, _TITLE, _MARGIN = 18.0, 30.0, 12.0
 _LEAST_WIDTH, _SHELF = 96.0, 1_500.0
-_TITLE_BESIDE = "  12 tasks · 12 threads · 3 instances"  # what a page writes beside the title of a box
+TITLE_INSET, _TITLE_SIZE = 14.0, 14.0  # its letters are bold: as wide as those of a larger size
+_TITLE_BESIDE = "12 tasks · 12 threads · 3 instances"  # what a page writes beside the title of a box
 
 
 class Placed(NamedTuple):
@@ -126,12 +127,30 @@ def _inside(box: Box) -> Picture:
         first=kinds["source"],
         last=kinds["sink"],
     )
-    title = text_width(box.title, LABEL_SIZE) + text_width(_TITLE_BESIDE, DETAIL_SIZE)
-    width = 2 * round(max(found.width, title) / 2) + 2 * _PADDING
-    height, left = found.height + _TITLE + _PADDING, (width - found.width) / 2
+    entered = [found.places[card][0] for card in kinds["source"]]
+    left, right = _beside_titles(box.title, entered, found.width)
+    width, height = 2 * round((left + found.width + right) / 2), found.height + _TITLE + _PADDING
     cards = tuple(_placed(card, found.places[card.id]).moved(left, _TITLE) for card in box.cards)
     wires = tuple(Drawn(each, tuple(found.routes[each.id])).moved(left, _TITLE) for each in box.wires)
     return Picture((Placed(box, 0.0, 0.0, width, height),), cards, wires, width, height)
+
+
+def title_places(picture: Picture) -> Iterator[tuple[float, float, float, float]]:
+    """Left, top, width and height of what stands at the top of boxes."""
+    live = text_width(_TITLE_BESIDE, DETAIL_SIZE)
+    for placed in picture.boxes:
+        assert isinstance(placed.what, Box)
+        title = text_width(placed.what.title, _TITLE_SIZE)
+        yield placed.left + TITLE_INSET, placed.top, title, _TITLE
+        yield placed.left + placed.width - TITLE_INSET - live, placed.top, live, _TITLE
+
+
+def _beside_titles(title: str, entered: Sequence[float], width: float) -> tuple[float, float]:
+    """What a box has left and right of its contents: wires from above, at `entered`, pass between its titles."""
+    title_width, live_width = text_width(title, _TITLE_SIZE), text_width(_TITLE_BESIDE, DETAIL_SIZE)
+    first, last = min(entered, default=width / 2), max(entered, default=width / 2)
+    left, right = 2 * TITLE_INSET + title_width - first, 2 * TITLE_INSET + live_width - (width - last)
+    return max(_PADDING, left), max(_PADDING, right)
 
 
 def _composed(drawing: Drawing, inside: Mapping[str, Picture], found: Arrangement) -> Picture:

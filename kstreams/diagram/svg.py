@@ -14,7 +14,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from kstreams.diagram.cards import STORE_WIRE, TOPIC_WIRE, Box, Card, drawing_of
 from kstreams.diagram.meters import Meter, meters_of
-from kstreams.diagram.picture import Drawn, Picture, Placed, picture_of
+from kstreams.diagram.picture import TITLE_INSET, Drawn, Picture, Placed, picture_of
+from kstreams.diagram.rates import RatePlace, rate_places
 from kstreams.processor.topology.topology import Topology
 
 Meters: TypeAlias = Mapping[tuple[str, str], Meter]
@@ -72,7 +73,8 @@ def _document(picture: Picture, meters: Meters, title: str, about: str) -> Itera
     yield '</g>\n<g class="cards">'
     yield from map(_card, picture.cards)
     yield '</g>\n<g class="rates" aria-hidden="true">'
-    yield from (_rate(drawn, meters) for drawn in picture.wires if drawn.wire.kind != STORE_WIRE)
+    places = rate_places(picture)
+    yield from (_rate(drawn, places[drawn.wire.id], meters) for drawn in picture.wires if drawn.wire.id in places)
     yield "</g>\n</svg>"
 
 
@@ -87,7 +89,8 @@ def _title(placed: Placed) -> str:
     place = f'transform="translate({placed.left:g} {placed.top + 19:g})"'
     return (
         f'<g class="title" data-title="{placed.what.number}" {place}>'
-        f'<text x="14">{_text(placed.what.title)}</text><text class="live" x="{placed.width - 14:g}"/></g>'
+        f'<text x="{TITLE_INSET:g}">{_text(placed.what.title)}</text>'
+        f'<text class="live" x="{placed.width - TITLE_INSET:g}"/></g>'
     )
 
 
@@ -140,15 +143,13 @@ def _path(drawn: Drawn) -> str:
     return "".join(steps)
 
 
-def _rate(drawn: Drawn, meters: Meters) -> str:
-    """An empty text beside the last curve of a wire, for a number; `data-meter` says of which counter."""
-    points = drawn.points
-    (x, y), (to_x, to_y) = points[-3:-1] if drawn.wire.kind == TOPIC_WIRE else points[-2:]
+def _rate(drawn: Drawn, place: RatePlace, meters: Meters) -> str:
+    """An empty text beside a wire, for a number; `data-meter` says of which counter."""
     ends = [end.partition(":")[2].rstrip("'") for end in (drawn.wire.source, drawn.wire.target)]
     meter = meters.get((ends[0], ends[1]))
     counted = "" if meter is None else f" data-meter={_quoted(str(meter))}"
-    place = f'x="{(x + to_x) / 2 + 5:g}" y="{(y + to_y) / 2 + 4:g}"'
-    return f'<text class="rate" data-rate={_quoted(drawn.wire.id)}{counted} {place}/>'
+    anchor = ' text-anchor="end"' if place.at_left else ""
+    return f'<text class="rate" data-rate={_quoted(drawn.wire.id)}{counted} x="{place.x:g}" y="{place.y:g}"{anchor}/>'
 
 
 def _place(placed: Placed) -> str:

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 import kstreams as ks
 from kstreams.diagram.arrangement import arranged
-from kstreams.diagram.cards import Box, Card, drawing_of
+from kstreams.diagram.cards import STORE_WIRE, TOPIC_WIRE, Box, Card, drawing_of
 from kstreams.diagram.crossings import crossings, untangle
+from kstreams.diagram.labels import text_width
 from kstreams.diagram.layers import Edge, Item, layers_of, ranks_of
 from kstreams.diagram.picture import Placed, picture_of
+from kstreams.diagram.rates import Area, rate_places
 
 TEXTS = {"key": str, "value": str}
 
@@ -87,6 +89,33 @@ def test_nothing_lies_over_anything_else_and_records_flow_downwards(topology: ks
         assert all(y <= to_y for (_, y), (_, to_y) in pairwise(drawn.points))
     everything = Placed(next(iter(cards.values())).what, 0, 0, picture.width, picture.height)
     assert all(is_within(placed, everything) for placed in (*picture.cards, *picture.boxes))
+
+
+@pytest.mark.parametrize("topology", [word_count(), hundred_nodes(), circle()], ids=["words", "hundred", "circle"])
+def test_wires_from_above_pass_between_the_title_of_a_box_and_what_a_page_writes_beside_it(
+    topology: ks.Topology,
+) -> None:
+    picture = picture_of(drawing_of(topology))
+    beside = text_width("4 tasks · 2 threads · 2 instances", 10.5)
+    for box in picture.boxes:
+        assert isinstance(box.what, Box)
+        own = {card.id for card in box.what.cards}
+        led_in = [each for each in picture.wires if each.wire.target in own and each.wire.kind == TOPIC_WIRE]
+        entered = [each.points[-1][0] - box.left for each in led_in]
+        assert entered
+        assert min(entered) > 14 + text_width(box.what.title, 12.5)
+        assert max(entered) < box.width - 14 - beside
+
+
+@pytest.mark.parametrize("topology", [word_count(), hundred_nodes(), circle()], ids=["words", "hundred", "circle"])
+def test_numbers_of_wires_lie_beside_them_and_over_nothing_else(topology: ks.Topology) -> None:
+    picture = picture_of(drawing_of(topology))
+    places = rate_places(picture)
+    assert places.keys() == {drawn.wire.id for drawn in picture.wires if drawn.wire.kind != STORE_WIRE}
+    areas = [place.area() for place in places.values()]
+    cards = [Area(card.left, card.top, card.left + card.width, card.top + card.height) for card in picture.cards]
+    assert not [(one, other) for one, other in combinations(areas, 2) if one.meets(other)]
+    assert not [(area, card) for area in areas for card in cards if area.meets(card)]
 
 
 def test_a_topic_that_leads_back_is_drawn_again_where_it_is_read() -> None:

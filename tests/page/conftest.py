@@ -46,7 +46,9 @@ class Orders:
         with self._world.log() as log, log.producer() as producer:
             for number in count():
                 order: dict[str, Any] = {"item": ITEMS[number % 4], "amount": number % 40}
-                producer.send("orders", f"c{number % 50}".encode(), msgspec.json.encode(order), timestamp=number * 10 + 1)
+                producer.send(
+                    "orders", f"c{number % 50}".encode(), msgspec.json.encode(order), timestamp=number * 10 + 1
+                )
                 self._last = number
                 if number % 40 == 0:
                     producer.flush()

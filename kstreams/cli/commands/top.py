@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _HEADINGS = {
     "per_second": "records/s",
-    "bytes_on_disk": "on disk",
     "stream_time": "stream time",
     "failed_threads": "failed",
 }

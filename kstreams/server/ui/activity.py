@@ -62,11 +62,11 @@ class Restore(msgspec.Struct, frozen=True):
 
 
 class TaskFigures(msgspec.Struct, frozen=True):
-    """A task: its stream time (ms; -1 before the first record), and the size of its stores on disk, in bytes."""
+    """A task: its stream time (ms; -1 before the first record), and how many bytes of its stores are in use, roughly."""
 
     task: str
     stream_time: int
-    bytes_on_disk: int
+    bytes: int
 
 
 class StoreFigures(msgspec.Struct, frozen=True):
@@ -196,11 +196,11 @@ def _dropped(found: _ByName) -> list[Counted]:
 
 
 def _tasks(found: _ByName) -> list[TaskFigures]:
-    on_disk = Counter[str]()
-    for tags, size in found.all(STATE, "total-sst-files-size"):
-        on_disk[tags["task-id"]] += int(size)
+    used = Counter[str]()
+    for tags, size in found.all(STATE, "estimate-live-data-size"):
+        used[tags["task-id"]] += int(size)
     times = found.all(TASK, "stream-time")
-    return [TaskFigures(tags["task-id"], int(time), on_disk[tags["task-id"]]) for tags, time in times]
+    return [TaskFigures(tags["task-id"], int(time), used[tags["task-id"]]) for tags, time in times]
 
 
 def _sizes(found: _ByName) -> list[StoreFigures]:

@@ -131,7 +131,7 @@ export class Overview {
     return [element("h2", {}, plural(rows.length, "task")), table([
       ["task", (row) => row.task, "tight"], ["thread", (row) => row.thread.replace(/^.*-StreamThread-/, ""), "tight"],
       ...(instances.length > 1 ? [["at", (row) => row.instance, "tight"]] : []), ["stream time", (row) => time(row.stream_time).slice(0, 19), "tight"],
-      ["on disk", (row) => bytes(row.bytes_on_disk), "number"],
+      ["stores", (row) => bytes(row.bytes), "number"],
     ], rows, "Tasks")];
   }
 }

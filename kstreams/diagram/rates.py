@@ -1,0 +1,85 @@
+"""`rate_places`: where the number of each wire stands: beside it, and apart from cards, titles and other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from kstreams.diagram.arrangement import Point
+from kstreams.diagram.cards import STORE_WIRE, TOPIC_WIRE
+from kstreams.diagram.picture import Drawn, Picture, title_places
+
+_WIDTH, _ABOVE, _BELOW, _ASIDE = 48.0, 10.0, 2.0, 7.0  # of a number such as 12.3k/s, from where its line begins
+_STEEP = 20.0
+
+
+class RatePlace(NamedTuple):
+    """Where the line of a number begins, or ends where it stands at the left of its wire."""
+
+    x: float
+    y: float
+    at_left: bool
+
+    def area(self) -> Area:
+        """What the number takes."""
+        left = self.x - _WIDTH if self.at_left else self.x
+        return Area(left, self.y - _ABOVE, left + _WIDTH, self.y + _BELOW)
+
+
+class Area(NamedTuple):
+    """What a number takes, or must not lie on: left, top, right, bottom."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Area) -> bool:
+        """Whether both have a place in common."""
+        beside = self.right <= other.left or other.right <= self.left
+        return not (beside or self.bottom <= other.top or other.bottom <= self.top)
+
+
+def rate_places(picture: Picture) -> dict[str, RatePlace]:
+    """By wire, those to stores apart.
+
+    Examples
+    --------
+    >>> rate_places(Picture((), (), (), 0, 0))
+    {}
+    """
+    taken = [Area(card.left, card.top, card.left + card.width, card.top + card.height) for card in picture.cards]
+    taken += [Area(left, top, left + width, top + height) for left, top, width, height in title_places(picture)]
+    places: dict[str, RatePlace] = {}
+    for drawn in picture.wires:
+        if drawn.wire.kind != STORE_WIRE:
+            beside = list(_beside(drawn))
+            free = (place for place in beside if not any(place.area().meets(other) for other in taken))
+            places[drawn.wire.id] = chosen = next(free, beside[0])
+            taken.append(chosen.area())
+    return places
+
+
+def _beside(drawn: Drawn) -> Iterator[RatePlace]:
+    """Places at both sides of a wire, its last parts first; of a curve near its end, where others have left it."""
+    is_line, parts = drawn.wire.kind == TOPIC_WIRE, []
+    for start, end in pairwise(drawn.points):
+        if end[1] > start[1]:
+            parts.append((start, end, is_line))
+        is_line = not is_line
+    for start, end, straight in reversed(parts):
+        is_steep = abs(end[0] - start[0]) < _STEEP
+        comes_from_right = not is_steep and start[0] > end[0]
+        for at_left in (comes_from_right, not comes_from_right):
+            for along in (0.5, 0.8, 0.2) if is_steep else (0.8, 0.5, 0.2):
+                x, y = _point(start, end, along, straight)
+                yield RatePlace(x - _ASIDE if at_left else x + _ASIDE, y + 4, at_left)
+
+
+def _point(start: Point, end: Point, along: float, straight: bool) -> Point:
+    """A point of a line, or of the curve that leaves and arrives vertically."""
+    (x, y), (to_x, to_y) = start, end
+    bent = 3 * along**2 - 2 * along**3
+    down = along if straight else 1.5 * along * (1 - along) + along**3
+    return x + (to_x - x) * (along if straight else bent), y + (to_y - y) * down
