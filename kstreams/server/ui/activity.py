@@ -62,7 +62,7 @@ class Restore(msgspec.Struct, frozen=True):
 
 
 class TaskFigures(msgspec.Struct, frozen=True):
-    """A task: its stream time (ms; -1 before the first record), and how many bytes of its stores are in use, roughly."""
+    """A task: its stream time (ms; -1 before the first record), and how many bytes of its stores are in use."""
 
     task: str
     stream_time: int
