@@ -68,6 +68,30 @@ def test_a_running_application_answers(visits: Any, serving: subprocess.Popen[st
     assert {line["store"] for line in visits.ok("lag", "--json").json_lines()} == {"counts", "windows"}
 
 
+def test_sql_asks_a_running_application(visits: Any, serving: subprocess.Popen[str]) -> None:
+    def asked(query: str, *arguments: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = visits.ok("sql", query, *arguments, "--json").json_lines()
+        return found
+
+    assert asked("select key, value from counts order by key") == [
+        {"key": "a/b c", "value": 1},
+        {"key": "anna", "value": 2},
+        {"key": "ben", "value": 1},
+    ]
+    assert asked("select sum(w.value) as n from windows w join counts c on w.key = c.key where c.value > 1") == [
+        {"n": 2}
+    ]
+    (start,) = asked("select min(window_start) as start from windows where key = 'ben'")
+    at_start = str(start["start"])
+    assert {"n": 1} in asked("select value as n from windows where key = 'ben'", "--as-of", at_start)
+    assert "The stores are: counts, windows" in visits("sql", "select * from private").err
+    assert visits("sql", "app.py").status == visits("sql", "select 1", "--step", "3").status == 2
+
+
+def test_a_store_without_rows_has_columns_in_sql(visits: Any, serving: subprocess.Popen[str]) -> None:
+    assert visits.ok("sql", "select key, value, timestamp from windows", "--as-of", "1", "--json").json_lines() == []
+
+
 def test_a_watch_shows_each_change(visits: Any, serving: subprocess.Popen[str]) -> None:
     command = [COMMAND, "query", "counts", "anna", "--watch"]
     with subprocess.Popen(command, cwd=visits.folder, stdout=subprocess.PIPE, text=True) as watch:

@@ -1,4 +1,4 @@
-"""`kstreams sql`: asks the stores of an application, as its last commit or a step on Spark left them."""
+"""`kstreams sql`: asks the stores of an application that runs, or as its last commit or a step on Spark left them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from typing import Annotated
 
 import typer
 
+from kstreams.cli.commands.query import ApplicationId
 from kstreams.cli.commands.run import overrides
 from kstreams.cli.engine_name import EngineName
-from kstreams.cli.options import AppFile, AsJson, LogDir, Settings
+from kstreams.cli.options import AsJson, LogDir, Settings
 from kstreams.cli.output import print_rows
+from kstreams.cli.running import require_running, settings_of_application
+from kstreams.cli.running_tables import answer_of
 
 
 def sql(
-    app: AppFile,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A SELECT over the stores, each a table of its name.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[APP] QUERY",
+            help="A SELECT over the stores, each a table of its name; before it the file of an application that is "
+            "stopped, or on Spark.",
+        ),
+    ],
     as_of: Annotated[
         int | None,
         typer.Option(
@@ -27,22 +36,39 @@ def sql(
         int | None, typer.Option(metavar="N", help="A step on Spark, counted from 0; default: the last one.")
     ] = None,
     as_json: AsJson = False,
+    application_id: ApplicationId = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the state stores.")] = None,
     log_dir: LogDir = None,
     config: Settings = None,
 ) -> None:
-    """Ask the stores of a stopped application in SQL: as of its last commit, after a crash perhaps an earlier one.
+    """Ask the stores of an application in SQL.
 
-    Of an application on Spark, which may run: as of its last step, or of an earlier one that the checkpoint keeps.
+    A query alone asks a running application, started with `kstreams run --serve`: its stores that are `queryable=True`,
+    on whichever instances they are. With its file before the query, a stopped one: as of its last commit on this
+    machine, after a crash perhaps an earlier one. With `--engine spark`, one on Spark, which may run: as of its last
+    step, or of an earlier one that the checkpoint keeps.
 
     Each store is a table with the columns `key` and `value`; `timestamp` where it keeps one; `window_start` and
-    `window_end` of windows and sessions; `valid_from` and `valid_to` of versions. It needs DuckDB, and reads the stores
-    of this machine. A program asks its own application while it runs, by `KafkaStreams.sql`.
+    `window_end` of windows and sessions; `valid_from` and `valid_to` of versions. It needs DuckDB. A program asks its
+    own application by `KafkaStreams.sql`.
 
-    Example: `kstreams sql app.py 'select value, count(*) from "visits" group by value'`
+    Examples: `kstreams sql 'select value, count(*) from "visits" group by value'`,
+    `kstreams sql app.py 'select max(value) from "visits"'`
     """
-    from kstreams import app as application
+    *app, query = words
+    if len(app) > 1 or query.endswith(".py"):
+        raise typer.BadParameter("give a query, and before it perhaps one file", param_hint="QUERY")
+    if app:
+        from kstreams import app as application
 
-    loaded = application.load_app(app, overrides(config, None, state_dir, log_dir))
-    table = application.sql(loaded, query, as_of, engine.value, step=step)
+        loaded = application.load_app(app[0], overrides(config, None, state_dir, log_dir))
+        table = application.sql(loaded, query, as_of, engine.value, step=step)
+    else:
+        _refuse_of_stopped(engine, step)
+        table = answer_of(require_running(settings_of_application(application_id, None, state_dir)), query, as_of)
     print_rows((row for batch in table.to_batches() for row in batch.to_pylist()), as_json=as_json)
+
+
+def _refuse_of_stopped(engine: EngineName, step: int | None) -> None:
+    if engine is not EngineName.NATIVE or step is not None:
+        raise typer.BadParameter("name the file of the application before the query", param_hint="APP")
