@@ -90,7 +90,7 @@ def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     from rich.table import Table
 
     if not rows:
-        print("no rows", file=sys.stderr)
+        sys.stderr.write("no rows\n")
         return
     table = Table(title=title or None, title_justify="left")
     for name, value in rows[0].items():
