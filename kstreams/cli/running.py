@@ -147,6 +147,25 @@ def running(config: Config) -> RunningApplication | None:
     return RunningApplication(config.replace({"application.id": ids[0]}), found) if found else None
 
 
+def with_state(config: Config) -> Config:
+    """The settings with the id of the application that has left stores in their state directory.
+
+    Raises
+    ------
+    StateError
+        When there is none, or there are several and the settings name none.
+    """
+    wanted, folder = config.explicit.get("application.id"), Path(config["state.dir"])
+    found = sorted(file.parent.name for file in folder.glob("*/topology.json") if wanted in (None, file.parent.name))
+    if not found:
+        raise StateError(
+            f"no application {'' if wanted is None else f'{wanted!r} '}runs or has left stores in {folder}"
+        )
+    if len(found) > 1:
+        raise StateError(f"several applications have left stores: name one by --application-id: {', '.join(found)}")
+    return config.replace({"application.id": found[0]})
+
+
 def require_running(config: Config) -> RunningApplication:
     """The same; raises StateError when none answers."""
     found = running(config)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kstreams.config import Config
 from kstreams.errors import StateError
-from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.native.local_stores import stored
+from kstreams.runtime.native.state.kept_stores import KeptStores
 from kstreams.runtime.native.state.stopped_stores import StoppedStores
 from kstreams.server.limits import Limits
 from kstreams.server.question import read_question
@@ -16,7 +15,7 @@ from kstreams.server.refusal import Refusal
 
 
 def stopped_rows(
-    topology: Topology, config: Config, store: str, given: Mapping[str, str], key: str | None
+    kept: KeptStores, config: Config, store: str, given: Mapping[str, str], key: str | None
 ) -> Iterator[Row]:
     """The rows that parameters of a request ask for, all of them.
 
@@ -25,7 +24,7 @@ def stopped_rows(
     StateError
         When the application runs or has no state here, or the parameters make no sense.
     """
-    builder = stored(topology, store)
+    builder = kept.builder(store)
     try:
         question = read_question(builder, given, Limits(), key)
     except Refusal as refusal:
@@ -34,7 +33,7 @@ def stopped_rows(
     if find is None:
         raise StateError(f"a {builder.kind.name} store cannot be asked so")
     query = RowsQuery(find, question.asked, None, None, (builder.kind.name,))
-    with StoppedStores(topology, config) as stores:
+    with StoppedStores(kept, config) as stores:
         for partition in stores.partitions(store):
             for entry in partition.begin(query.ask)().value or ():
                 yield question.reading.row(builder, *entry)

@@ -115,6 +115,35 @@ def test_what_is_refused_is_told_in_a_sentence(visits: Any, serving: subprocess.
     assert visits("query", "counts").status == 2
 
 
+def test_a_state_folder_is_read_without_the_application(visits: Any, serving: subprocess.Popen[str]) -> None:
+    at = ("--state-dir", ".kstreams/state")
+    by_server = rows(visits, "--all", *at), rows(visits, "ben", *at, store="windows")
+    serving.send_signal(signal.SIGTERM)
+    assert serving.wait(WAIT_S) == 0
+    (visits.folder / "app.py").rename(visits.folder / "gone.py")
+    assert sorted(rows(visits, "--all", *at), key=str) == sorted(by_server[0], key=str)
+    assert rows(visits, "ben", *at, store="windows") == by_server[1]
+    assert "there is no store 'nobody'; there are: " in visits("query", "nobody", "x", *at).err
+    assert (
+        "no application runs or has left stores in nowhere"
+        in visits("query", "counts", "x", "--state-dir", "nowhere").err
+    )
+    assert "--application-id" not in visits("query", "counts", "anna", *at, "-a", "visits").err
+    assert "'other' runs or has left" in visits("query", "counts", "anna", *at, "-a", "other").err
+
+
+def test_stores_of_types_that_only_the_application_knows_are_told(visits: Any) -> None:
+    means = (
+        "topology = ks.StreamsBuilder()\n"
+        + "seen = topology.stream('visits', key=str, value=str).map_values(len, value=int)\n"
+    )
+    means += "seen.group_by_key().aggregate(mean=ks.value.mean(), materialized='means')\n"
+    (visits.folder / "means.py").write_text(f"import kstreams as ks\n\n{means}")
+    visits.ok("run", "means.py", "--once")
+    said = visits("query", "means", "anna", "--state-dir", ".kstreams/state", "-a", "means").err
+    assert "name its file by --app" in said
+
+
 def test_an_application_that_has_ended_is_read_from_its_state(visits: Any) -> None:
     visits.ok("run", "app.py", "--once")
     outcome = visits("query", "counts", "anna")

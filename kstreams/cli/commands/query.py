@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.cli.output import json_line, print_rows
-from kstreams.cli.running import require_running, running, settings_of_application
+from kstreams.cli.running import require_running, running, settings_of_application, with_state
+from kstreams.config import Config
 
 ApplicationId = Annotated[
     str | None,
@@ -46,7 +47,8 @@ def query(
 ) -> None:
     """Ask a store of a running application, started with `kstreams run --serve`; only one that is `queryable=True`.
 
-    When the application has ended, `--app app.py` reads what its last commit left on this machine.
+    When the application has ended, `--state-dir` reads what its last commit left there, of stores of built-in types;
+    `--app app.py` that of any store.
 
     Examples: `kstreams query counts anna`, `kstreams query counts --prefix an --watch`,
     `kstreams query visits-by-hour anna --window 1357000000000 1357100000000 --json`
@@ -61,11 +63,11 @@ def query(
     config = settings_of_application(application_id, app, state_dir)
     if watch:
         return _show_changes(require_running(config).watch(store, given | how | ({} if key is None else {"key": key})))
-    asked = running(config) if app is not None else require_running(config)
+    asked = running(config) if app is not None or state_dir is not None else require_running(config)
     if asked is not None:
         rows: Iterable[dict[str, Any]] = asked.rows(store, key, given | how, limit)
     else:
-        rows = islice(_stopped(app or "", application_id, state_dir, store, given, key), limit)
+        rows = islice(_stopped(app, config, store, given, key), limit)
     print_rows(rows, as_json=as_json, title=store)
 
 
@@ -75,11 +77,13 @@ def _show_changes(events: Iterable[dict[str, Any]]) -> None:
 
 
 def _stopped(
-    app: str, application_id: str | None, state_dir: Path | None, store: str, given: dict[str, str], key: str | None
+    app: str | None, config: Config, store: str, given: dict[str, str], key: str | None
 ) -> Iterable[dict[str, Any]]:
     from kstreams.app import load_app
+    from kstreams.runtime.native.state.kept_stores import DeclaredStores, DescribedStores
     from kstreams.server.stopped import stopped_rows
 
-    named = {"application.id": application_id, "state.dir": state_dir}
-    loaded = load_app(app, {name: value for name, value in named.items() if value is not None})
-    return stopped_rows(loaded.topology, loaded.config, store, given, key)
+    if app is not None:
+        return stopped_rows(DeclaredStores(load_app(app).topology), config, store, given, key)
+    found = with_state(config)
+    return stopped_rows(DescribedStores(found), found, store, given, key)

@@ -11,6 +11,7 @@ from kstreams.errors import StateError
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes import Serde
+from kstreams.serdes.type_names import type_name
 from kstreams.state.api import StoreBuilder
 
 VERSION = 1
@@ -29,6 +30,8 @@ class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
         The topics of the user from which records come to it, through internal topics too.
     restored_from : str or None
         Its changelog or source topic; None when it is persisted on the local disk alone.
+    types : (str, str) or None
+        The names of the serdes, by which it can be read without the application; None where that is not possible.
     """
 
     name: str
@@ -43,6 +46,11 @@ class StoreFingerprint(msgspec.Struct, frozen=True, kw_only=True):
     window_size_ms: int | None = None
     retention_ms: int | None = None
     history_retention_ms: int | None = None
+    types: tuple[str, str] | None = None
+    retain_duplicates: bool = False
+    time_ordered: bool = False
+    sparse: bool = False
+    caching: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -124,7 +132,19 @@ def _store(store: StoreBuilder, part: SubTopology, origins: set[str]) -> StoreFi
         window_size_ms=store.window_size_ms,
         retention_ms=store.retention_ms,
         history_retention_ms=store.history_retention_ms,
+        types=_types(store),
+        retain_duplicates=store.retain_duplicates,
+        time_ordered=store.time_ordered,
+        sparse=store.sparse,
+        caching=store.caching,
     )
+
+
+def _types(store: StoreBuilder) -> tuple[str, str] | None:
+    """How others can read its rows: not where they are shown by a function, or are of a kind with settings."""
+    key, value = type_name(store.key), type_name(store.value)
+    is_plain = store.result is None and store.right_value is None and not store.options
+    return (key, value) if key is not None and value is not None and is_plain else None
 
 
 def format_of(store: StoreBuilder) -> str:

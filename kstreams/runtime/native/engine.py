@@ -25,6 +25,7 @@ from kstreams.runtime.native.group.lone_run import require_stopped
 from kstreams.runtime.native.progress import Progress
 from kstreams.runtime.native.state.bundles import StoppedApplication
 from kstreams.runtime.native.state.forgetting import forget, remains
+from kstreams.runtime.native.state.kept_stores import DeclaredStores
 from kstreams.runtime.native.state.locks import lock_alone
 from kstreams.runtime.native.state.stopped_stores import StoppedStores
 from kstreams.runtime.native.streams import KafkaStreams
@@ -139,7 +140,7 @@ def sql(topology: Topology, config: Config, query: str, as_of_ms: int | None, st
     """What the stores of an application that does not run answer; raises StateError while it runs."""
     if step is not None:
         raise ConfigError("steps are those of Spark: leave --step out, or add --engine spark")
-    with StoppedStores(topology, config) as stores:
+    with StoppedStores(DeclaredStores(topology), config) as stores:
         return answer(query, topology.stores, lambda name: stores.store(name).to_arrow(as_of_ms))
 
 

@@ -8,7 +8,6 @@ from typing import Literal
 
 from kstreams.errors import StateError
 from kstreams.murmur2 import partition_of
-from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.queries.partitions import CurrentPartition, GlobalPartition
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
@@ -116,12 +115,3 @@ class LocalStores:
         for standby in self.standbys():
             if store.name in standby.state.committed:
                 yield CommittedPartition(standby.plan.partition, standby.state.committed, store.name)
-
-
-def stored(topology: Topology, name: str) -> StoreBuilder:
-    """The store of a name; raises StateError without one."""
-    found = topology.stores.get(name)
-    if found is None:
-        known = ", ".join(sorted(topology.stores)) or "none"
-        raise StateError(f"there is no store {name!r}; the topology has: {known}")
-    return found

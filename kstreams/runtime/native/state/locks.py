@@ -49,6 +49,12 @@ def lock_alone(config: Config) -> ProcessFolder:
         raise
 
 
+def lock_folder(config: Config) -> ProcessFolder:
+    """The first state folder of the application alone, wherever its topics are; raises as `lock_alone`."""
+    folder = state_folder(config)
+    return ProcessFolder(folder, (ProcessLock(folder / _LOCK, f"The state folder {folder}"),))
+
+
 def lock_shared(config: Config) -> ProcessFolder:
     """The application together with other processes, with the first state folder that none of them uses.
 

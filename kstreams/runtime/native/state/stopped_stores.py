@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from kstreams.config import Config, MemoryShares
-from kstreams.errors import StateError, TopologyError
-from kstreams.processor.topology.fingerprint import fingerprint_of
-from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
-from kstreams.processor.topology.topology import SubTopology, Topology
-from kstreams.runtime.native.state.locks import lock_alone, state_folder
+from kstreams.errors import StateError
+from kstreams.runtime.native.state.kept_stores import KeptStores
+from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.state import StateLimits, TaskState, open_task_state
+from kstreams.state.api import StoreBuilder
 from kstreams.state.read_only_store import CommittedPartition, ReadOnlyStore
 
 
@@ -21,7 +21,7 @@ class StoppedStores:
 
     Parameters
     ----------
-    topology : Topology
+    kept : KeptStores
     config : Config
 
     Raises
@@ -30,14 +30,14 @@ class StoppedStores:
         When the application runs, or has no state here.
     """
 
-    def __init__(self, topology: Topology, config: Config) -> None:
-        self._topology, self._folder = topology, state_folder(config)
+    def __init__(self, kept: KeptStores, config: Config) -> None:
+        self._kept, self._folder = kept, state_folder(config)
         self._limits = StateLimits.of(MemoryShares.of(config))
         self._open: dict[Path, TaskState] = {}
         self._resources = ExitStack()
         if not TopologyFile(self._folder).exists:
             raise StateError(f"the application {config.application_id!r} has no state in {self._folder}")
-        self._resources.callback(lock_alone(config).release)
+        self._resources.callback(kept.locked(config).release)
 
     def __enter__(self) -> StoppedStores:
         return self
@@ -47,7 +47,7 @@ class StoppedStores:
 
     def store(self, name: str) -> ReadOnlyStore:
         """A store, all its partitions that are here; raises as `partitions`."""
-        found: ReadOnlyStore = self._topology.stores[name].kind.view(name, self.partitions(name))
+        found: ReadOnlyStore = self._kept.builder(name).kind.view(name, self.partitions(name))
         return found
 
     def partitions(self, name: str) -> list[CommittedPartition]:
@@ -62,32 +62,27 @@ class StoppedStores:
         TopologyError
             When the state is that of another topology.
         """
-        builder = self._topology.stores[name]
-        (sub,) = (sub for sub in self._topology.sub_topologies if builder in sub.stores)
+        builder = self._kept.builder(name)
         if builder.store != "rocksdb" or not builder.kind.reads_committed:
             raise StateError(f"the store {name!r} keeps no bytes on disk: it is made anew when the application starts")
         latest = dict[int, TaskState]()
         for folder in (self._folder, *sorted(self._folder.glob("process-*"))):
-            for number, state in self._tasks(sub, folder):
+            for number, state in self._tasks(name, folder):
                 if number not in latest or _end(state, name) > _end(latest[number], name):
                     latest[number] = state
         if not latest:
             raise StateError(f"nothing of the store {name!r} is in {self._folder}")
         return [CommittedPartition(number, state.committed, name) for number, state in sorted(latest.items())]
 
-    def _tasks(self, sub: SubTopology, folder: Path) -> list[tuple[int, TaskState]]:
-        """The tasks of a sub-topology that a process has kept, by partition."""
-        old, new = TopologyFile(folder).read(), fingerprint_of(self._topology)
-        refused = refusal(changes(old, new) if old.stores else [], str(folder))
-        if refused is not None:
-            raise TopologyError(refused)
-        known_as = {now: before for before, now in moves(old, new).items()}.get(sub.id, sub.id)
-        places = [each for each in folder.glob(f"{known_as}_*") if (each / "rocksdb" / "CURRENT").exists()]
-        return [(int(place.name.rpartition("_")[2]), self._state(sub, place)) for place in places]
+    def _tasks(self, name: str, folder: Path) -> list[tuple[int, TaskState]]:
+        """The tasks with a store that a process has kept, by partition."""
+        sub_topology, stores = self._kept.tasks_in(folder, name)
+        places = [each for each in folder.glob(f"{sub_topology}_*") if (each / "rocksdb" / "CURRENT").exists()]
+        return [(int(place.name.rpartition("_")[2]), self._state(stores, place)) for place in places]
 
-    def _state(self, sub: SubTopology, place: Path) -> TaskState:
+    def _state(self, stores: Sequence[StoreBuilder], place: Path) -> TaskState:
         if place not in self._open:
-            self._open[place] = state = open_task_state(sub.stores, place, limits=self._limits)
+            self._open[place] = state = open_task_state(stores, place, limits=self._limits)
             self._resources.callback(state.close)
         return self._open[place]
 

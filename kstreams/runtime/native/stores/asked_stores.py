@@ -13,7 +13,8 @@ from kstreams.errors import StateError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State
-from kstreams.runtime.native.local_stores import Isolation, LocalStores, stored
+from kstreams.runtime.native.local_stores import Isolation, LocalStores
+from kstreams.runtime.native.state.kept_stores import stored
 from kstreams.runtime.native.stores.at_once import LookUpsAtOnce
 from kstreams.runtime.native.stores.metadata import (
     HostInfo,

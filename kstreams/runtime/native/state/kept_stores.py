@@ -1,0 +1,116 @@
+"""Which stores a state folder keeps: as a topology declares them, or as the folder itself describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from kstreams.config import Config
+from kstreams.errors import StateError, TopologyError
+from kstreams.processor.topology.fingerprint import StoreFingerprint, fingerprint_of
+from kstreams.processor.topology.fingerprint_changes import changes, moves, refusal
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.native.state.locks import ProcessFolder, lock_alone, lock_folder, state_folder
+from kstreams.runtime.native.state.topology_file import TopologyFile
+from kstreams.serdes.type_names import serde_named
+from kstreams.state.store_builder import StoreBuilder, store_kind
+
+
+class KeptTasks(NamedTuple):
+    """The tasks in a folder that have a store: the number of their sub-topology there, and all its stores."""
+
+    sub_topology: int
+    stores: Sequence[StoreBuilder]
+
+
+class KeptStores(Protocol):
+    """What is known of the stores of an application that does not run."""
+
+    def locked(self, config: Config) -> ProcessFolder:
+        """Keep others from running it."""
+        ...
+
+    def builder(self, name: str) -> StoreBuilder:
+        """The description of a store; raises StateError when there is none of this name."""
+        ...
+
+    def tasks_in(self, folder: Path, name: str) -> KeptTasks:
+        """Which tasks of a folder have a store; raises TopologyError when the folder is that of another topology."""
+        ...
+
+
+class DeclaredStores:
+    """The stores of a topology."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+
+    def locked(self, config: Config) -> ProcessFolder:
+        return lock_alone(config)
+
+    def builder(self, name: str) -> StoreBuilder:
+        return stored(self._topology, name)
+
+    def tasks_in(self, folder: Path, name: str) -> KeptTasks:
+        old, new = TopologyFile(folder).read(), fingerprint_of(self._topology)
+        refused = refusal(changes(old, new) if old.stores else [], str(folder))
+        if refused is not None:
+            raise TopologyError(refused)
+        (sub,) = (sub for sub in self._topology.sub_topologies if self.builder(name) in sub.stores)
+        before = {now: before for before, now in moves(old, new).items()}
+        return KeptTasks(before.get(sub.id, sub.id), sub.stores)
+
+
+class DescribedStores:
+    """The stores that `topology.json` in the state folder of an application describes: those of built-in types."""
+
+    def __init__(self, config: Config) -> None:
+        self._described = {store.name: store for store in TopologyFile(state_folder(config)).read().stores}
+
+    def locked(self, config: Config) -> ProcessFolder:
+        return lock_folder(config)
+
+    def builder(self, name: str) -> StoreBuilder:
+        known = self._described.get(name)
+        if known is None:
+            raise StateError(f"there is no store {name!r}; there are: {', '.join(sorted(self._described)) or 'none'}")
+        if (found := _builder(known)) is None:
+            raise StateError(f"the store {name!r} is of types that only the application knows: name its file by --app")
+        return found
+
+    def tasks_in(self, folder: Path, name: str) -> KeptTasks:
+        stores = [store for store in TopologyFile(folder).read().stores if store.on_disk]
+        [own] = [store.sub_topology for store in stores if store.name == name] or [-1]
+        builders = (_builder(store) for store in stores if store.sub_topology == own)
+        return KeptTasks(own, [builder for builder in builders if builder is not None])
+
+
+def stored(topology: Topology, name: str) -> StoreBuilder:
+    """The store of a name; raises StateError without one."""
+    found = topology.stores.get(name)
+    if found is None:
+        known = ", ".join(sorted(topology.stores)) or "none"
+        raise StateError(f"there is no store {name!r}; the topology has: {known}")
+    return found
+
+
+def _builder(store: StoreFingerprint) -> StoreBuilder | None:
+    if store.types is None:
+        return None
+    key, value = (serde_named(name) for name in store.types)
+    return StoreBuilder(
+        store.name,
+        store_kind(store.kind),
+        key,
+        value,
+        "rocksdb" if store.on_disk else "memory",
+        retention_ms=store.retention_ms,
+        window_size_ms=store.window_size_ms,
+        retain_duplicates=store.retain_duplicates,
+        time_ordered=store.time_ordered,
+        sparse=store.sparse,
+        caching=store.caching,
+        history_retention_ms=store.history_retention_ms,
+        queryable=True,
+    )
