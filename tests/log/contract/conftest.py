@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager, ExitStack
 import pytest
 
 from kstreams.log import Log, home_at, open_log
-from kstreams.log.api import Ability
 from tests.log.contract.members import Started, fill
-from tests.log.contract.reading import commits
+from tests.log.contract.reading import commits_are_awaited
 from tests.support.kafka_topics import delete_everything
 
 HOMES = [
@@ -26,11 +25,8 @@ def log(request: pytest.FixtureRequest) -> Iterator[Log]:
             missing = set(mark.args) - home.abilities
             if missing:
                 pytest.skip("; ".join(f"not offered: {each.value}" for each in sorted(missing, key=str)))
-        commits.slowly_seen_in = None if Ability.COMMITS_AT_ONCE in home.abilities else home
-        try:
+        with commits_are_awaited(home):
             yield home
-        finally:
-            commits.slowly_seen_in = None
 
 
 @pytest.fixture

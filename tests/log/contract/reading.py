@@ -2,22 +2,29 @@
 
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 
 from kstreams.batch import Batch, Row, TopicPartition
 from kstreams.log import Consumer, Log
+from kstreams.log.api import Ability
 
 LOOKS = 40  # at what is visible, until a transaction is taken for open
 
 
-@dataclass
-class Commits:
-    """What is to be known of the commits of the home under test."""
-
-    slowly_seen_in: Log | None = None
+_SLOW: list[Log] = []  # homes under test in which a commit is not visible at once, the one under test last
 
 
-commits = Commits()
+@contextmanager
+def commits_are_awaited(home: Log) -> Iterator[None]:
+    """Inside, whoever reads waits for what was just committed, where a home does not show it at once."""
+    if Ability.COMMITS_AT_ONCE in home.abilities:
+        yield
+        return
+    _SLOW.append(home)
+    try:
+        yield
+    finally:
+        _SLOW.remove(home)
 
 
 def sources(topic: str, partitions: int = 1) -> list[TopicPartition]:
@@ -43,7 +50,7 @@ def polls(consumer: Consumer, max_records: int = 10_000, paused: Collection[Topi
 
 def _ends(consumer: Consumer, reading: Collection[TopicPartition]) -> dict[TopicPartition, int]:
     """Where partitions end; what was just committed may need a moment to be visible."""
-    looks = LOOKS if commits.slowly_seen_in is not None else 0
+    looks = LOOKS if _SLOW else 0
     while looks and consumer.end_offsets(reading) != _written(reading):
         looks -= 1  # a transaction that stays open never comes to that
         time.sleep(0.05)
@@ -51,8 +58,7 @@ def _ends(consumer: Consumer, reading: Collection[TopicPartition]) -> dict[Topic
 
 
 def _written(reading: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    assert commits.slowly_seen_in is not None
-    with commits.slowly_seen_in.admin() as admin:
+    with _SLOW[-1].admin() as admin:
         return admin.end_offsets(reading, committed_only=False)
 
 

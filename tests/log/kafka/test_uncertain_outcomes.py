@@ -12,7 +12,7 @@ import pytest
 from kstreams.batch import TopicPartition
 from kstreams.errors import LogError, UncertainCommitError
 from kstreams.log import Log, OffsetAndMetadata, Producer, home_at
-from tests.log.contract.reading import commits, values_of
+from tests.log.contract.reading import commits_are_awaited, values_of
 from tests.support.kafka_cluster import KafkaCluster, can_run
 from tests.support.kafka_topics import delete_everything
 from tests.support.tcp_proxy import Fault, Request
@@ -38,8 +38,8 @@ def log(cluster: KafkaCluster) -> Iterator[Log]:
     with home_at(f"kafka:{cluster.bootstrap_servers}").open() as opened:
         opened.admin().create_topic("words")
         opened.admin().create_topic("out")
-        commits.slowly_seen_in = opened
-        yield opened
+        with commits_are_awaited(opened):
+            yield opened
 
 
 class Copier:

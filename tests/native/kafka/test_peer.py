@@ -17,7 +17,7 @@ import pytest
 import kstreams as ks
 from kstreams.batch import Row, TopicPartition
 from kstreams.log import Log, home_at
-from tests.log.contract.reading import commits, drain
+from tests.log.contract.reading import commits_are_awaited, drain
 from tests.native.world import World
 from tests.support.kafka_streams import compiled
 from tests.support.kafka_topics import delete_everything
@@ -128,13 +128,13 @@ class Peers:
 def peers(kafka: Any, tmp_path: Path) -> Iterator[Peers]:
     delete_everything(kafka.bootstrap_servers)
     with home_at(f"kafka:{kafka.bootstrap_servers}").open() as log:
-        commits.slowly_seen_in = log
         for topic, count in INPUTS.items():
             log.admin().create_topic(topic, count)
         for name in ("java", "ours", "undisturbed"):
             for topic, count in RESULTS.items():
                 log.admin().create_topic(f"{topic}-{name}", count)
-        yield Peers(kafka.bootstrap_servers, log, tmp_path)
+        with commits_are_awaited(log):
+            yield Peers(kafka.bootstrap_servers, log, tmp_path)
 
 
 def lines(start: int, count: int) -> list[tuple[str | None, str | None, int]]:

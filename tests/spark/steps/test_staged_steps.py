@@ -18,7 +18,7 @@ from kstreams.runtime.spark.io.staged import publication
 from kstreams.runtime.spark.io.staged.publication import Publication
 from kstreams.runtime.spark.io.staged.rows import StagedRows, dealt
 from kstreams.runtime.spark.steps import AppliedStep
-from tests.log.contract.reading import commits, values_of
+from tests.log.contract.reading import commits_are_awaited, values_of
 from tests.support.kafka_topics import delete_everything
 
 pytestmark = pytest.mark.spark
@@ -41,8 +41,8 @@ def log(home: HomePlace) -> Iterator[Log]:
     with home.opened() as opened, opened.admin() as admin:
         admin.create_topic("words", 2)
         admin.create_topic("out")
-        commits.slowly_seen_in = opened if home.address.startswith("kafka") else None
-        yield opened
+        with commits_are_awaited(opened):
+            yield opened
 
 
 class Publishing:
