@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from kstreams.state.rows.byte_columns import cut
+
 
 class ByteRows(NamedTuple):
     """Rows to persist: keys and values as bytes; a null value deletes."""
@@ -24,20 +26,32 @@ class Statistic(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A part of a scan: keys and values of all rows in [low, high), in order; high None = open end."""
+    """A part of a scan: keys and values of all rows in [low, high), in order; high None = open end.
+
+    `kept_keys` are the keys as the database keeps them, with `front` bytes before each: cut off as a column, they cost
+    next to nothing.
+    """
 
     low: bytes
     high: bytes | None
-    keys: list[bytes]
+    kept_keys: list[bytes]
     values: list[bytes]
+    front: int = 0
+
+    @property
+    def keys(self) -> list[bytes]:
+        """The key of each row."""
+        front = self.front
+        return [key[front:] for key in self.kept_keys]
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
         """The rows, each as key and value."""
         return zip(self.keys, self.values, strict=True)
 
-    def columns(self) -> ByteRows:
-        """The rows as two columns."""
-        return ByteRows(pa.array(self.keys, pa.binary()), pa.array(self.values, pa.binary()))
+    def columns(self, start: int = 0) -> ByteRows:
+        """The rows as two columns; of the keys what stands from `start` on."""
+        keys = cut(pa.array(self.kept_keys, pa.binary()), self.front + start)
+        return ByteRows(keys, pa.array(self.values, pa.binary()))
 
 
 class ReadFamily(Protocol):

@@ -159,7 +159,7 @@ class LiveKeyValueStore(LiveStore):
             for chunk in self.family.chunks(b"", None):
                 rows = chunk.columns()
                 self._entries.load(self._keys.decode(rows.keys), self._values.of_stored(rows.values))
-                yield len(chunk.keys)
+                yield len(chunk.values)
             self._entries.complete = True
 
     def dump(self) -> Changes:

@@ -346,7 +346,7 @@ class LiveWindowStore(LiveStore):
             keys, values = chunk.columns()
             starts = integers(cut(keys, 0, 8)).to_pylist()
             self._take(self._keys.decode(cut(keys, 8)), starts, self._values.of_stored(values))
-            loaded += len(chunk.keys)
+            loaded += len(chunk.values)
             if not are_noted and loaded >= max(AT_ONCE, _MANY_ROWS * len(self._frames)):
                 self._note_starts(low)
                 are_noted = True

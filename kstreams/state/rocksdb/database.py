@@ -25,7 +25,7 @@ from kstreams.state.column_family import ByteRows, Chunk, Statistic
 from kstreams.state.directory_lock import DirectoryLock
 from kstreams.state.live_budget import MIB, StateLimits
 from kstreams.state.rocksdb.failures import damaged, unreadable
-from kstreams.state.rocksdb.rows import ABOUT, DATA, in_chunks, mark, marked, read, read_back
+from kstreams.state.rocksdb.rows import ABOUT, DATA, first, in_chunks, mark, marked, read, read_back
 from kstreams.state.rocksdb.statistics import PROPERTIES, parsed
 from kstreams.state.rocksdb.view import RocksView
 from kstreams.state.rows.byte_columns import prefixed
@@ -176,8 +176,7 @@ class RocksColumnFamily:
 
     def first_from(self, low: bytes) -> bytes | None:
         self._settle()
-        keys, _ = self._guarded(read, self._rows.iter(), low, None, 1)
-        return keys[0] if keys else None
+        return first(self._guarded(read, self._rows.iter(), low, None, 1))
 
     def view(self, rest: Callable[[float], None]) -> RocksView:
         """The bytes as they are now, whatever is written later; `rest` is called between parts of a scan."""

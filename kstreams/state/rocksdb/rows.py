@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, takewhile
+from itertools import repeat
 from typing import Any
 
 from kstreams.state.column_family import Chunk
@@ -25,7 +25,7 @@ def marked(data: bytes | None) -> tuple[int | None, int]:
 
 
 Part = tuple[list[bytes], list[bytes]]
-"""Keys and values of some rows: two lists, since a tuple for each row would cost as much as reading it."""
+"""Keys, each behind `DATA`, and values of some rows: two lists, since tuples would cost as much as reading them."""
 
 
 def read(rows: Any, low: bytes, high: bytes | None, size: int) -> Part:
@@ -55,12 +55,12 @@ def in_chunks(
         keys, values = take(low, high, size)
         is_whole = len(keys) < size
         if reverse:
-            edge = low if is_whole else keys[-1]
-            yield Chunk(edge, high, keys, values)
+            edge = low if is_whole else _key(keys[-1])
+            yield Chunk(edge, high, keys, values, len(DATA))
             high = edge
         else:
-            after = high if is_whole else keys[-1] + b"\x00"
-            yield Chunk(low, after, keys, values)
+            after = high if is_whole else _key(keys[-1]) + b"\x00"
+            yield Chunk(low, after, keys, values, len(DATA))
             low = after or low
         if is_whole:
             return
@@ -76,16 +76,29 @@ def read_one(rows: Any, key: bytes) -> bytes | None:
     return None
 
 
+def first(part: Part) -> bytes | None:
+    """The key of its first row; None without one."""
+    keys, _ = part
+    return _key(keys[0]) if keys else None
+
+
+def _key(kept: bytes) -> bytes:
+    return kept[len(DATA) :]
+
+
 def _end(high: bytes | None) -> bytes:
     return AFTER_DATA if high is None else DATA + high
 
 
 def _taken(rows: Any, step: Callable[[], None], is_within: Callable[[bytes], bool], size: int) -> Part:
     """Up to `size` rows from where an iterator stands. What cannot be read looks like the end: its status tells."""
-    keys, values, value_of = list[bytes](), list[bytes](), rows.value
+    keys, values, key_of, value_of = list[bytes](), list[bytes](), rows.key, rows.value
     add_key, add_value = keys.append, values.append
-    for key in islice(takewhile(is_within, iter(rows.key, None)), size):
-        add_key(key[1:])
+    for _ in repeat(None, size):  # a plain loop: iterators of the same would take half as long again
+        key = key_of()
+        if key is None or not is_within(key):
+            break
+        add_key(key)
         add_value(value_of())
         step()
     rows.status()

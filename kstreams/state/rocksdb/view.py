@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from kstreams.errors import StateError
 from kstreams.state.column_family import Chunk
 from kstreams.state.rocksdb.failures import unreadable
-from kstreams.state.rocksdb.rows import ABOUT, DATA, in_chunks, marked, read, read_back, read_one
+from kstreams.state.rocksdb.rows import ABOUT, DATA, first, in_chunks, marked, read, read_back, read_one
 
 T = TypeVar("T")
 
@@ -54,13 +54,12 @@ class RocksView:
         take, started = partial(self._call, read_back if reverse else read), thread_time()
         for chunk in in_chunks(take, low, high, repeat(_CHUNK), reverse):
             yield chunk
-            if len(chunk.keys) == _CHUNK:
+            if len(chunk.values) == _CHUNK:
                 self._rest(thread_time() - started)
             started = thread_time()
 
     def first_from(self, low: bytes) -> bytes | None:
-        keys, _ = self._call(read, low, None, 1)
-        return keys[0] if keys else None
+        return first(self._call(read, low, None, 1))
 
     def estimated_rows(self) -> int:
         return self._estimated_rows

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from kstreams.state.codecs import KeyCodec, ValueCodec
 from kstreams.state.column_family import Chunk, ColumnFamily, after_prefix
-from kstreams.state.rows.byte_columns import cut
 from kstreams.state.rows.sorted_keys import SortedKeys
 from kstreams.state.rows.store_reads import StoreReads
 
@@ -150,9 +149,8 @@ class Entries(dict[Any, Any]):
         return chain.from_iterable(map(self._pairs, self._family.chunks(*self._persisted_range(low, high), reverse)))
 
     def _pairs(self, chunk: Chunk) -> Iterator[tuple[Any, Any]]:
-        keys, values = chunk.columns()
-        lives = self._keys.decode(cut(keys, len(self._prefix)) if self._prefix else keys)
-        return zip(lives, self._values.of_stored(values), strict=True)
+        keys, values = chunk.columns(len(self._prefix))
+        return zip(self._keys.decode(keys), self._values.of_stored(values), strict=True)
 
     def _merged(self, low: bytes, high: bytes | None, reverse: bool) -> Iterator[tuple[Any, Any]]:
         """A scan of the persisted rows, overlaid with the live ones."""
