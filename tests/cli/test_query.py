@@ -84,6 +84,9 @@ def test_sql_asks_a_running_application(visits: Any, serving: subprocess.Popen[s
     (start,) = asked("select min(window_start) as start from windows where key = 'ben'")
     at_start = str(start["start"])
     assert {"n": 1} in asked("select value as n from windows where key = 'ben'", "--as-of", at_start)
+    assert visits.ok("sql", "app.py", "select value from counts where key = 'anna'", "--json").json_lines() == [
+        {"value": 2}
+    ]
     assert "The stores are: counts, windows" in visits("sql", "select * from private").err
     assert visits("sql", "app.py").status == visits("sql", "select 1", "--step", "3").status == 2
 

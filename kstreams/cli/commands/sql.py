@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,8 +12,11 @@ from kstreams.cli.commands.run import overrides
 from kstreams.cli.engine_name import EngineName
 from kstreams.cli.options import AsJson, LogDir, Settings
 from kstreams.cli.output import print_rows
-from kstreams.cli.running import require_running, settings_of_application
+from kstreams.cli.running import require_running, running, settings_of_application
 from kstreams.cli.running_tables import answer_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def sql(
@@ -21,8 +24,8 @@ def sql(
         list[str],
         typer.Argument(
             metavar="[APP] QUERY",
-            help="A SELECT over the stores, each a table of its name; before it the file of an application that is "
-            "stopped, or on Spark.",
+            help="A SELECT over the stores, each a table of its name; before it the file of the application, which one "
+            "that is stopped, or on Spark, needs.",
         ),
     ],
     as_of: Annotated[
@@ -44,7 +47,7 @@ def sql(
     """Ask the stores of an application in SQL.
 
     A query alone asks a running application, started with `kstreams run --serve`: its stores that are `queryable=True`,
-    on whichever instances they are. With its file before the query, a stopped one: as of its last commit on this
+    on whichever instances they are. With its file before the query, it may be stopped: as of its last commit on this
     machine, after a crash perhaps an earlier one. With `--engine spark`, one on Spark, which may run: as of its last
     step, or of an earlier one that the checkpoint keeps.
 
@@ -59,10 +62,7 @@ def sql(
     if len(app) > 1 or query.endswith(".py"):
         raise typer.BadParameter("give a query, and before it perhaps one file", param_hint="QUERY")
     if app:
-        from kstreams import app as application
-
-        loaded = application.load_app(app[0], overrides(config, None, state_dir, log_dir))
-        table = application.sql(loaded, query, as_of, engine.value, step=step)
+        table = _asked_by_file(app[0], overrides(config, None, state_dir, log_dir), query, as_of, engine, step)
     else:
         _refuse_of_stopped(engine, step)
         table = answer_of(require_running(settings_of_application(application_id, None, state_dir)), query, as_of)
@@ -72,3 +72,16 @@ def sql(
 def _refuse_of_stopped(engine: EngineName, step: int | None) -> None:
     if engine is not EngineName.NATIVE or step is not None:
         raise typer.BadParameter("name the file of the application before the query", param_hint="APP")
+
+
+def _asked_by_file(
+    file: str, settings: dict[str, Any], query: str, as_of_ms: int | None, engine: EngineName, step: int | None
+) -> pa.Table:
+    """The answer of the application in a file: of one that runs and answers, else as it has left its stores."""
+    from kstreams import app as application
+
+    app = application.load_app(file, settings)
+    found = running(app.config) if engine is EngineName.NATIVE and step is None else None
+    if found is not None:
+        return answer_of(found, query, as_of_ms)
+    return application.sql(app, query, as_of_ms, engine.value, step=step)
