@@ -98,8 +98,9 @@ class Question(msgspec.Struct, frozen=True):
     is_local : bool
         Whether no other instance is asked.
     given : mapping of str to str
-        The parameters as they were given.
+        The parameters with which another instance is asked.
     path : str
+        Where it is asked.
     """
 
     store: StoreBuilder
@@ -154,6 +155,14 @@ class Questions:
         key, path = request.path_params.get("key"), scope["path"].removeprefix(scope.get("root_path", ""))
         question = self._read(store.name, scope["query_string"], key is not None)
         return msgspec.structs.replace(question if key is None else question.of_key(key), path=path)
+
+    def watched(self, request: Request) -> Question:
+        """The rows that a watch looks at: other instances are asked for them where rows are asked for."""
+        question = self.of(request)
+        given = dict(question.given)
+        key, place = given.pop("key", None), f"/v1/stores/{question.store.name}"
+        path = f"{place}/rows" if key is None else f"{place}/keys/{key}"
+        return msgspec.structs.replace(question, given=given, path=path)
 
     def key(self, name: str, key: str, reader: Reader) -> tuple[StoreBuilder, Any]:
         """The store of a name and a key of it; raises Refusal where there is none."""

@@ -90,7 +90,7 @@ class StoreRoutes:
         limits = self._asking.limits
         if self._watches >= limits.watches:
             raise moving("too many questions are watched: ask again")
-        question = self._questions.of(request)
+        question = self._questions.watched(request)
         if "limit" not in question.given:
             question = replace(question, limit=limits.page_rows)
         self._watches += 1

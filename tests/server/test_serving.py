@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import kstreams as ks
+from kstreams.cli.running import RunningApplication
 from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.runtime.native.lifecycle import State
@@ -68,12 +70,39 @@ def test_instances_speak_tls_with_clients_and_with_each_other(world: World) -> N
             return {str(each.address) for each in servers if str(each.address).encode() in page}
 
         until(lambda: [len(helpers(server)) for server in servers] == [2, 2])
+        asking = RunningApplication(servers[0].config, running_below(world.folder / "state"))
+        assert len({event["key"] for event in islice(asking.watch("counts", {"prefix": "k"}), 10)}) == 10
         stranger = Peers(tokens[0], Authority(world.folder / "stranger").certificate)
         with pytest.raises(ssl.SSLCertVerificationError), stranger.asked(servers[0].address, ROWS, {}, 60.0):
             pass
         plain = Client(servers[0].address, tokens[0])
         with pytest.raises(ConnectionError):
             plain.ask(ROWS)
+
+
+@pytest.mark.parametrize("asked", [{"prefix": "k"}, {"key": "k3"}])
+def test_a_watch_shows_rows_of_all_instances(world: World, asked: dict[str, str]) -> None:
+    servers = [Server("127.0.0.1:0", Config.of(world.settings)) for _ in range(2)]
+    with (
+        KafkaStreams(counts(), servers[0].config) as one,
+        KafkaStreams(counts(), servers[1].config) as other,
+        servers[0].serving(one, lambda token: None),
+        servers[1].serving(other, lambda token: None),
+    ):
+        one.start()
+        other.start()
+        until(lambda: [len(each.all_local_store_partition_lags()) for each in (one, other)] == [1, 1])
+        keys = {"k3"} if "key" in asked else {f"k{i}" for i in range(10)}
+        watches = [
+            RunningApplication(servers[0].config, [instance]).watch("counts", asked)
+            for instance in running_below(world.folder / "state")
+        ]
+        for count in (1, 2):
+            for changes in watches:
+                assert {(event["key"], event["value"]) for event in islice(changes, len(keys))} == {
+                    (key, count) for key in keys
+                }
+            world.write("in", [(key, "", 20) for key in keys])
 
 
 def test_half_of_tls_is_refused(world: World) -> None:
