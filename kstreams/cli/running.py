@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ class RunningApplication:
         from kstreams.server.instances import Instances
         from kstreams.server.peers import Peers
 
-        self.instances = instances
+        self.instances, self._config = instances, config
         certificate = Path(instances[0].certificate) if instances[0].certificate else None
         self._peers = Peers(Instances(config).token(), certificate)
 
@@ -80,30 +81,55 @@ class RunningApplication:
         return [answer for status, answer in answers if status == 200]
 
     def watch(self, store: str, given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """The events of rows as they change, without end."""
-        from kstreams.runtime.native.stores.metadata import HostInfo
+        """The events of rows as they change; where an instance goes, another begins again with the rows as they are.
 
-        host, name = HostInfo.of(self.instances[0].address), ""
-        assert host is not None, "an instance notes where it answers"
-        with self._peers.asked(host, f"/v1/stores/{quote(store, safe='')}/watch", given, None) as answer:
-            if answer.status != 200:
+        Raises
+        ------
+        StateError
+            When an instance refuses, or none has answered for some seconds.
+        """
+        asked = [(self, instance) for instance in self.instances]
+        until, reason = monotonic() + _PATIENCE_S, "the application has ended"
+        while monotonic() < until:
+            for application, instance in asked:
+                try:
+                    for event in application._events(instance, store, given):
+                        yield event
+                        until = monotonic() + _PATIENCE_S
+                except (OSError, http.client.HTTPException) as error:
+                    reason = f"{instance.address}: {error}"
+            sleep(_PAUSE_S)
+            found = running(self._config)
+            asked = [] if found is None else [(found, instance) for instance in found.instances]
+        raise StateError(f"no instance answers any more: {reason}")
+
+    def _events(self, instance: Instance, store: str, given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """Those of one instance, until it goes; none where it has no answer now."""
+        name, target = "", f"/v1/stores/{quote(store, safe='')}/watch"
+        with self._asked(instance, target, given, None) as answer:
+            if answer.status not in (200, 503):
                 raise StateError(msgspec.json.decode(answer.read())["error"])
-            for line in answer:
+            for line in answer if answer.status == 200 else ():
                 field, _, rest = line.decode().rstrip("\n").partition(": ")
                 name = rest if field == "event" else name
                 if field == "data":
                     yield {"event": name, **msgspec.json.decode(rest)}
 
     def _answer(self, instance: Instance, target: str, given: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+        try:
+            with self._asked(instance, target, given, _ANSWER_S) as answer:
+                return answer.status, msgspec.json.decode(answer.read())
+        except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
+            return 503, {"error": f"{instance.address} does not answer: {error}"}
+
+    def _asked(
+        self, instance: Instance, target: str, given: Mapping[str, str], seconds: float | None
+    ) -> AbstractContextManager[http.client.HTTPResponse]:
         from kstreams.runtime.native.stores.metadata import HostInfo
 
         host = HostInfo.of(instance.address)
         assert host is not None, "an instance notes where it answers"
-        try:
-            with self._peers.asked(host, target, given, _ANSWER_S) as answer:
-                return answer.status, msgspec.json.decode(answer.read())
-        except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
-            return 503, {"error": f"{instance.address} does not answer: {error}"}
+        return self._peers.asked(host, target, given, seconds)
 
 
 def rows_of(store: str, key: str | None) -> str:

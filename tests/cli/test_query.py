@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -36,6 +37,12 @@ def visits(kstreams: Any) -> Any:
 @pytest.fixture
 def serving(visits: Any) -> Iterator[subprocess.Popen[str]]:
     """The application in a process of its own, once it has counted."""
+    with started(visits) as process:
+        yield process
+
+
+@contextmanager
+def started(visits: Any) -> Iterator[subprocess.Popen[str]]:
     command = [COMMAND, "run", "app.py", "--serve"]
     with subprocess.Popen(command, cwd=visits.folder, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -104,6 +111,19 @@ def test_a_watch_shows_each_change(visits: Any, serving: subprocess.Popen[str]) 
         assert json.loads(watch.stdout.readline())["value"] == 3
         watch.send_signal(signal.SIGINT)
         assert watch.wait(WAIT_S) == 130
+
+
+def test_a_watch_goes_on_when_the_application_comes_back(visits: Any) -> None:
+    command = [COMMAND, "query", "counts", "anna", "--watch"]
+    with started(visits):
+        watch = subprocess.Popen(command, cwd=visits.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert watch.stdout is not None
+        assert json.loads(watch.stdout.readline())["value"] == 2
+    visits.ok("produce", "visits", "-s", "=", stdin="anna=w\n")
+    with started(visits):
+        until(lambda: json.loads(watch.stdout.readline())["value"] == 3)
+        watch.send_signal(signal.SIGINT)
+        watch.communicate(timeout=WAIT_S)
 
 
 def test_what_is_refused_is_told_in_a_sentence(visits: Any, serving: subprocess.Popen[str]) -> None:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import kstreams as ks
 from kstreams.cli.running import RunningApplication
 from kstreams.config import Config
-from kstreams.errors import ConfigError
+from kstreams.errors import ConfigError, StateError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.runtime.native.streams import KafkaStreams
@@ -81,7 +81,9 @@ def test_instances_speak_tls_with_clients_and_with_each_other(world: World) -> N
 
 
 @pytest.mark.parametrize("asked", [{"prefix": "k"}, {"key": "k3"}])
-def test_a_watch_shows_rows_of_all_instances(world: World, asked: dict[str, str]) -> None:
+def test_a_watch_shows_rows_of_all_instances(
+    world: World, asked: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     servers = [Server("127.0.0.1:0", Config.of(world.settings)) for _ in range(2)]
     with (
         KafkaStreams(counts(), servers[0].config) as one,
@@ -103,6 +105,10 @@ def test_a_watch_shows_rows_of_all_instances(world: World, asked: dict[str, str]
                     (key, count) for key in keys
                 }
             world.write("in", [(key, "", 20) for key in keys])
+        monkeypatch.setattr("kstreams.cli.running._PATIENCE_S", 0.5)
+        next(watches[0])
+    with pytest.raises(StateError, match="no instance answers any more"):
+        list(watches[0])
 
 
 def test_half_of_tls_is_refused(world: World) -> None:
