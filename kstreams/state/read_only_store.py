@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -138,7 +139,7 @@ class ReadOnlyStore:
 
     def _scan(self, method: str, *args: Any) -> list[Any]:
         """The entries of all partitions, one after the other."""
-        return [entry for found in self._ask(partial(_listed, method, args), self._partitions) for entry in found]
+        return list(chain.from_iterable(self._ask(partial(_listed, method, args), self._partitions)))
 
     def _count(self, method: str) -> int:
         """The sum of the answers of all partitions."""

@@ -106,6 +106,29 @@ def test_a_view_answers_as_the_store_did_at_the_commit(tmp_path: Path, kind: str
     state.close()
 
 
+@pytest.mark.parametrize("seed", range(examples(20)))
+def test_scans_of_many_parts_miss_no_row_and_give_none_twice(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    count = chance.choice([63, 64, 65, 320, 1_344, 5_440, 5_441, 13_631, 13_632, 13_633, 20_000])
+    keys = [f"{number:05}" for number in sorted(chance.sample(range(99_999), count))]
+    low, high = sorted(f"{chance.randrange(100_000):05}" for _ in range(2))
+    wanted = [(key, int(key)) for key in keys]
+    within = [row for row in wanted if low <= row[0] <= high]
+    state = open_task_state([Stores.key_value("s", **TYPES)], tmp_path)
+    state.stores["s"].put_many(keys, list(map(int, keys)))
+    commit(state, 1)
+    with state.committed.reading() as view:
+        for key in keys[::2]:
+            state.stores["s"].delete(key)
+        commit(state, 2)
+        store = view.store("s")
+        assert list(store.all()) == wanted
+        assert list(store.reverse_all()) == wanted[::-1]
+        assert list(store.range(low, high)) == within
+        assert list(store.reverse_range(low, high)) == within[::-1]
+    state.close()
+
+
 def test_all_stores_of_a_view_are_of_one_commit(tmp_path: Path) -> None:
     state = open_task_state([Stores.key_value(name, **TYPES) for name in ("x", "y")], tmp_path)
     stopping, seen = threading.Event(), set[tuple[int, int]]()

@@ -35,7 +35,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 BATCH_ROWS = 10_000
-_FIRST_CHUNK, _LARGEST_CHUNK = 64, 8_192
 _FEWEST_FILES = 32  # of one database; the others of the process want some too
 _BULK_ROWS = 20_000
 _COPIES = 4  # of a row while a restore writes it: gathered, joined, in order, and in RocksDB's hands
@@ -170,9 +169,7 @@ class RocksColumnFamily:
     def chunks(self, low: bytes, high: bytes | None, reverse: bool = False) -> Iterator[Chunk]:
         self._settle()
         read_part = read_back if reverse else read
-        yield from in_chunks(
-            lambda *part: self._guarded(read_part, self._rows.iter(), *part), low, high, _growing(), reverse
-        )
+        yield from in_chunks(lambda *part: self._guarded(read_part, self._rows.iter(), *part), low, high, reverse)
 
     def first_from(self, low: bytes) -> bytes | None:
         self._settle()
@@ -288,14 +285,6 @@ class RocksColumnFamily:
             return call(*args, **kwargs)
         except Exception as error:  # rocksdict raises nothing more special
             raise unreadable(self._path, error) from error
-
-
-def _growing() -> Iterator[int]:
-    """The rows of each part of a scan: few at first, for who wants no more."""
-    size = _FIRST_CHUNK
-    while True:
-        yield size
-        size = min(4 * size, _LARGEST_CHUNK)
 
 
 def _pairs(rows: ByteRows, start: int) -> Iterator[tuple[bytes, bytes | None]]:
