@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from kstreams.config import Config
+from kstreams.decoders import decode_json
 from kstreams.errors import StateError
 
 if TYPE_CHECKING:
@@ -108,17 +109,17 @@ class RunningApplication:
         name, target = "", f"/v1/stores/{quote(store, safe='')}/watch"
         with self._asked(instance, target, given, None) as answer:
             if answer.status not in (200, 503):
-                raise StateError(msgspec.json.decode(answer.read())["error"])
+                raise StateError(decode_json(answer.read())["error"])
             for line in answer if answer.status == 200 else ():
                 field, _, rest = line.decode().rstrip("\n").partition(": ")
                 name = rest if field == "event" else name
                 if field == "data":
-                    yield {"event": name, **msgspec.json.decode(rest)}
+                    yield {"event": name, **decode_json(rest)}
 
     def _answer(self, instance: Instance, target: str, given: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
         try:
             with self._asked(instance, target, given, _ANSWER_S) as answer:
-                return answer.status, msgspec.json.decode(answer.read())
+                return answer.status, decode_json(answer.read())
         except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
             return 503, {"error": f"{instance.address} does not answer: {error}"}
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kstreams.decoders import decode_json
 from kstreams.errors import SerdeError
 from kstreams.serdes import serde_named
 from kstreams.serdes.plain_forms import from_base64, from_json, from_text, in_base64, shown
@@ -114,7 +115,7 @@ def _guess(data: bytes | None) -> Any:
         return None
     if data[:1] in (b"{", b"["):
         try:
-            return msgspec.json.decode(data)
+            return decode_json(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from kstreams.decoders import json_decoder
 from kstreams.errors import SerdeError
 from kstreams.serdes.json_lines import as_lines, of_lines
 from kstreams.serdes.typed import TypedSerde
@@ -31,7 +32,7 @@ class JsonSerde(TypedSerde):
 
     format = "JSON"
     encoder = msgspec.json.Encoder()
-    decoder = msgspec.json.Decoder
+    decoder = staticmethod(json_decoder)
 
     def encode_rows(self, values: list[Any]) -> pa.Array:
         found = None

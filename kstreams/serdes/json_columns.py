@@ -12,6 +12,7 @@ import msgspec.inspect
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstreams.decoders import json_decoder, type_info
 from kstreams.errors import SerdeError
 from kstreams.serdes.json_lines import of_lines
 
@@ -50,7 +51,7 @@ class JsonColumns:
                 raise SerdeError(f"{kind} has no field {name!r}")
         self.types = {name: _arrow_type(name, known[name][1]) for name in fields}
         row = msgspec.defstruct("Row", [known[name] for name in fields], gc=False)
-        self._decoder = msgspec.json.Decoder(row)
+        self._decoder = json_decoder(row)
 
     def decode(self, column: pa.Array) -> dict[str, pa.Array]:
         """The fields of an Arrow binary array of JSON; null where the value is null.
@@ -126,7 +127,7 @@ def _given(default: Any) -> Any:
 
 
 def _of_typed_dict(kind: Any) -> dict[str, tuple[str, Any, Any]]:
-    described = cast(msgspec.inspect.TypedDictType, msgspec.inspect.type_info(kind))
+    described = cast(msgspec.inspect.TypedDictType, type_info(kind))
     required = {field.name for field in described.fields if field.required}
     return {
         name: (name, hint, _field() if name in required else _field(default=None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kstreams.decoders import msgpack_decoder
 from kstreams.serdes.typed import TypedSerde
 
 
@@ -23,4 +24,4 @@ class MsgpackSerde(TypedSerde):
 
     format = "MessagePack"
     encoder = msgspec.msgpack.Encoder()
-    decoder = msgspec.msgpack.Decoder
+    decoder = staticmethod(msgpack_decoder)

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from kstreams.decoders import type_info
+
 _READ = (dict, list, str, int, float, bool)
 """What JSON is read as: classes of these, and those that include them, are data."""
 
@@ -21,7 +23,7 @@ def plain_classes(kind: Any) -> frozenset[type]:
     >>> sorted(found.__name__ for found in plain_classes(dict[str, list[Order]]))
     ['Order']
     """
-    custom = {info.cls for info in _within(inspect.type_info(kind)) if isinstance(info, inspect.CustomType)}
+    custom = {info.cls for info in _within(type_info(kind)) if isinstance(info, inspect.CustomType)}
     return frozenset(found for found in custom if not _is_data(found))
 
 

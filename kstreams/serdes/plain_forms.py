@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from kstreams.decoders import convert, decode_json
 from kstreams.errors import SerdeError
 from kstreams.record import Change, Window, Windowed
 from kstreams.serdes import (
@@ -54,8 +55,8 @@ def from_text(serde: Serde[Any], text: str) -> Any:
         return from_base64(text)
     try:
         if serde.type is Any or type(serde) in _IN_PARTS:
-            return from_json(serde, msgspec.json.decode(text))
-        return msgspec.convert(text, serde.type, strict=False)
+            return from_json(serde, decode_json(text))
+        return convert(text, serde.type, strict=False)
     except msgspec.DecodeError as error:
         why = "" if "Expected" in str(error) else f": {error}"
         raise SerdeError(f"{text!r} cannot be read as {type_name(serde)}{why}") from None
@@ -67,14 +68,14 @@ def from_json(serde: Serde[Any], value: Any) -> Any:
     try:
         if in_parts is not None:
             return in_parts(serde, value)
-        return msgspec.convert(value, serde.type, strict=not isinstance(value, str) or serde.type is not float)
+        return convert(value, serde.type, strict=not isinstance(value, str) or serde.type is not float)
     except (msgspec.ValidationError, LookupError, TypeError, AttributeError):
         hint = ": write it as `consume --json` prints it" if in_parts else ""
         raise SerdeError(f"{value!r} cannot be read as {type_name(serde)}{hint}") from None
 
 
 def _windowed(serde: Any, value: Any) -> Windowed[Any]:
-    window = msgspec.convert(value["window"], dict[str, int])
+    window = convert(value["window"], dict[str, int])
     return Windowed(from_json(serde.inner, value["key"]), Window(window["start_ms"], window["end_ms"]))
 
 

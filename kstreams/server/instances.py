@@ -17,6 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from kstreams.config import Config
+from kstreams.decoders import decode_json
 from kstreams.errors import ConfigError, StateError
 from kstreams.private import is_private, private_file, private_folder, write_private
 from kstreams.runtime.native.state.locks import state_folder
@@ -46,7 +47,7 @@ class Instance(msgspec.Struct, frozen=True):
 def running_below(state_dir: Path) -> list[Instance]:
     """The instances of all applications that keep their state in a folder, by application and address."""
     files = state_dir.glob(f"*/{_FOLDER}/*.json")
-    found = [msgspec.json.decode(file.read_bytes(), type=Instance) for file in files]
+    found = [decode_json(file.read_bytes(), Instance) for file in files]
     alive = (each for each in found if _lives(each.pid))
     return sorted(alive, key=lambda each: (each.application_id, each.address))
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
-import msgspec
-
+from kstreams.decoders import decode_json
 from kstreams.runtime.native.stores.metadata import HostInfo
 from kstreams.server.refusal import Refusal, moving
 
@@ -53,7 +52,7 @@ class Peers:
         if status != 200:
             logger.info("%s refuses %s: %s", host, path, body[:200])
             raise Refusal(410, "the page before ended in a row that is gone") if status == 410 else moving()
-        return msgspec.json.decode(body, type=kind)
+        return decode_json(body, kind)
 
     def body(self, host: HostInfo, target: str, seconds: float) -> bytes:
         """What another instance answers for itself alone.

@@ -13,6 +13,7 @@ import msgspec
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
+from kstreams.decoders import decode_json
 from kstreams.errors import SerdeError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.local_stores import Isolation
@@ -75,7 +76,7 @@ class Cursor(msgspec.Struct, frozen=True):
     def of(text: str) -> Cursor:
         """The cursor that a text stands for."""
         try:
-            return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Cursor)
+            return decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), Cursor)
         except (msgspec.DecodeError, binascii.Error, ValueError):
             raise Refusal(400, "`cursor` is none that a page gave as `next`") from None
 

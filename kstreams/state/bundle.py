@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from kstreams.batch import TopicPartition
+from kstreams.decoders import decode_json
 from kstreams.errors import StateError
 from kstreams.private import make_folder, private_file, private_folder, write_private
 from kstreams.state.api import Changes
@@ -126,12 +127,12 @@ class Bundle:
         self.folder = _local(folder)
         path = folder / _NAME
         try:
-            written = msgspec.json.decode(path.read_bytes(), type=_Sealed)
+            written = decode_json(path.read_bytes(), _Sealed)
             if written.format != FORMAT:
                 raise StateError(f"{folder} was written by another version of kstreams: use that one.")
             if _digest(written.contents) != written.digest:
                 raise StateError(f"{path} is damaged: its content does not fit its digest. Export the state again.")
-            contents = msgspec.json.decode(written.contents, type=_Contents)
+            contents = decode_json(written.contents, _Contents)
         except FileNotFoundError:
             raise StateError(f"{folder} holds no state: write it with `kstreams state export --to {folder}`.") from None
         except (OSError, msgspec.DecodeError) as error:

@@ -13,6 +13,7 @@ import typer
 
 from kstreams.cli.home import open_home
 from kstreams.cli.options import KeyType, LogDir, TopicName, ValueType
+from kstreams.decoders import json_decoder
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.log.api import Admin, Producer
 from kstreams.log.topic_types import MIXED, TopicTypes, holds_records, note_types, types_of
@@ -159,7 +160,7 @@ def _lines(producer: Producer, topic: str, separator: str | None, key: str | Non
 
 
 def _objects(producer: Producer, topic: str, types: TopicTypes) -> Send:
-    read = msgspec.json.Decoder(InputRecord).decode
+    read = json_decoder(InputRecord).decode
 
     def send(line: bytes) -> None:
         record = read(line)

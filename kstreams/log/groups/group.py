@@ -8,6 +8,7 @@ from enum import Enum
 import msgspec
 
 from kstreams.batch import TopicPartition
+from kstreams.decoders import decode_json
 from kstreams.log.groups.refusals import dividing, for_members_alone, no_member, of_another_generation, replaced
 from kstreams.log.groups.subscription import MemberSubscription
 
@@ -97,7 +98,7 @@ class Group(msgspec.Struct, frozen=True):
     @classmethod
     def decode(cls, text: str) -> Group:
         """The inverse of `encode`."""
-        return msgspec.json.decode(text, type=cls)
+        return decode_json(text, cls)
 
     def of_instance(self, instance: str | None) -> Member | None:
         """The static member with a lasting name."""

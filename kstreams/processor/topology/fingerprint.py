@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kstreams.decoders import decode_json
 from kstreams.errors import StateError
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.processor.topology.topology import Topology
@@ -110,7 +111,7 @@ def decode_fingerprint(raw: bytes, place: str) -> TopologyFingerprint:
         When it is damaged, or a newer version wrote it.
     """
     try:
-        fingerprint = msgspec.json.decode(raw, type=TopologyFingerprint)
+        fingerprint = decode_json(raw, TopologyFingerprint)
     except msgspec.DecodeError as error:
         raise StateError(f"{place} cannot be read: {error}. Delete it to go on without a check.") from error
     if fingerprint.version > VERSION:

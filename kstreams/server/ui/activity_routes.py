@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kstreams.decoders import decode_json
 from kstreams.diagram.data import as_data
 from kstreams.diagram.svg import as_svg
 from kstreams.server.asking import Asking
@@ -64,7 +65,7 @@ def _other(instance: str, body: bytes | None) -> InstanceActivity:
     """What another instance says of itself; nothing but its name where it says nothing."""
     if body is None:
         return InstanceActivity(instance, 0, "SILENT", 0.0, [], [], [], [], [], [], {}, 0)
-    [activity] = msgspec.json.decode(body, type=_Answer).instances
+    [activity] = decode_json(body, _Answer).instances
     return activity
 
 

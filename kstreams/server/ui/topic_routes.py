@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kstreams.decoders import decode_json
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.log import home_of
 from kstreams.processor.topology.topology import Topology
@@ -84,6 +85,6 @@ def readable_topics(topology: Topology, application_id: str, declared: tuple[str
 
 def _ends(text: str) -> Ends:
     try:
-        return msgspec.json.decode(text, type=Ends)
+        return decode_json(text, Ends)
     except msgspec.DecodeError:
         raise Refusal(400, "`after` is none that a page gave as `next`") from None

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kstreams.decoders import convert
 from kstreams.errors import ConfigError
 from kstreams.private import is_private
 
@@ -100,7 +101,7 @@ def readers_in(path: Path | None) -> dict[str, Reader]:
     if not is_private(path):
         raise ConfigError(f"others may read {path} (server.readers.file): chmod 600 it")
     try:
-        entries = msgspec.convert(tomllib.loads(path.read_text()), dict[str, _Entry])
+        entries = convert(tomllib.loads(path.read_text()), dict[str, _Entry])
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} (server.readers.file) is no list of readers: {error}") from None
     found = {each.token: Reader(name, frozenset(each.stores)) for name, each in entries.items()}

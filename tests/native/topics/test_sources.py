@@ -143,6 +143,7 @@ def test_a_running_application_picks_up_new_topics(world: World, begins_with: li
     with KafkaStreams(builder.build(), world.settings) as streams:
         streams.set_state_listener(lambda new, before: states.append(new))
         streams.start()
+        until(lambda: streams.state is State.RUNNING)
         until(lambda: streams.progress().records_out["counts"] >= len(begins_with))
         world.create("in-b")
         world.write("in-b", [("k", "in-b", 1)])

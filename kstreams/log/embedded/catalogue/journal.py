@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import google_crc32c
 import msgspec
 
+from kstreams.decoders import decode_json
 from kstreams.errors import LogFormatError
 from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.catalogue.rows import TABLES, VERSION, RowChange, Tables, empty
@@ -87,7 +88,7 @@ def decode_record(raw: bytes, place: int) -> JournalRecord:
         raise BadRecordError("the record fails its checksum")
     if version > VERSION:
         raise LogFormatError(f"The catalogue has format {version}, this kstreams reads up to {VERSION}. Upgrade it.")
-    return JournalRecord(sequence, boot, msgspec.json.decode(body), _LAYOUT.size + size)
+    return JournalRecord(sequence, boot, decode_json(body), _LAYOUT.size + size)
 
 
 def read_journal(raw: bytes, up_to: int = 2**63) -> JournalContents:

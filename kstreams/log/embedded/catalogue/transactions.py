@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from kstreams.batch import TopicPartition
+from kstreams.decoders import decode_json
 from kstreams.errors import CorruptLogError, FencedError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
@@ -46,7 +47,7 @@ def token_of(producer: ProducerId) -> str:
 def producer_of(token: str) -> ProducerId:
     """The inverse of `token_of`; LogError for another text."""
     try:
-        return msgspec.json.decode(token, type=ProducerId)
+        return decode_json(token, ProducerId)
     except msgspec.DecodeError as error:
         raise LogError(f"{token!r} is no token of a transaction coordinator: {error}") from None
 

@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.murmur3 import hash128
 from kstreams.processor.context.operator_binding import ClosureOperator
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
+from kstreams.processor.operators.joins.murmur3 import hash128
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 import msgspec
 
 from kstreams.batch import TopicPartition
+from kstreams.decoders import decode_json
 from kstreams.errors import TopicExistsError
 from kstreams.log.api import Log
 from kstreams.runtime.native.group.messages import Assignment, ProcessState, Slice
@@ -126,13 +127,13 @@ class AssignmentTopic:
         elif value is None:
             self.states.pop(process, None)
         else:
-            self.states[process] = msgspec.json.decode(value, type=ProcessState)
+            self.states[process] = decode_json(value, ProcessState)
 
     def _take_assignment(self, process: str, value: bytes | None) -> None:
         if value is None:
             self._made.pop(process, None)
             return
-        found = msgspec.json.decode(value, type=Assignment)
+        found = decode_json(value, Assignment)
         if found.version > self.latest.version:
             self.latest, self._made[process] = found, found.version
 
@@ -140,7 +141,7 @@ class AssignmentTopic:
         if value is None:
             self._cut.pop((sub_topology, process), None)
             return
-        found = msgspec.json.decode(value, type=Slice)
+        found = decode_json(value, Slice)
         if found.number > self.slices.get(sub_topology, Slice()).number:
             self.slices[sub_topology], self._cut[sub_topology, process] = found, found.number
 

@@ -11,6 +11,7 @@ from msgspec.structs import astuple
 from pyspark.sql import DataFrame
 
 from kstreams import errors
+from kstreams.decoders import decode_json
 from kstreams.runtime.spark.exchange.blocks import CONTROL_TOPIC, Block
 from kstreams.runtime.spark.steps import StateVersion
 from kstreams.source_line import operator_in
@@ -116,7 +117,7 @@ def split_reports(blocks: Iterable[Block]) -> tuple[list[Block], list[TaskReport
 
 def reported(encoded: bytes) -> TaskReport:
     """A report that travelled."""
-    return msgspec.json.decode(encoded, type=TaskReport)
+    return decode_json(encoded, TaskReport)
 
 
 def taken_reports(blocks: DataFrame) -> list[TaskReport]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from kstreams.decoders import convert
 from kstreams.dsl.frame_rows import CHANGES
 from kstreams.errors import SerdeError, TopologyError
 from kstreams.processor.topology.feeds import Feed
@@ -82,4 +82,4 @@ def _fields(feed: Feed, columns: dict[str, Column]) -> dict[str, Column]:
 
 
 def _encoded(kind: Any, serde: Serde[Any], column: pa.Array) -> pa.Array:
-    return serde.encode_rows(msgspec.convert(column.to_pylist(), list[kind | None], strict=False))
+    return serde.encode_rows(convert(column.to_pylist(), list[kind | None], strict=False))

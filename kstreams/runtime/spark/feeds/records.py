@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from kstreams.decoders import convert
 from kstreams.dsl.frame_rows import CHANGES
 from kstreams.errors import ProcessingError
 from kstreams.log.partitioning import partitions_of
@@ -102,7 +103,7 @@ def _records(
     times = batch["timestamp"]
     if times.null_count:
         raise ValueError("a row has no time")
-    rows = msgspec.convert(batch["row"].to_pylist(), list[row], strict=False)  # type: ignore[valid-type]
+    rows = convert(batch["row"].to_pylist(), list[row], strict=False)  # type: ignore[valid-type]
     present = batch["present"].to_pylist()
     values = value_serde.encode_rows([value if there else None for value, there in zip(rows, present, strict=True)])
     keys = _keys(batch["key"], key_serde) if has_key else pa.nulls(len(batch), pa.binary())
@@ -119,7 +120,7 @@ _NAMES = "partition", "version", "present", "timestamp", "key", "value"
 def _keys(column: pa.Array, serde: Serde[Any]) -> pa.Array:
     if serde.arrow_type is not None:
         return serde.encode_column(column.cast(serde.arrow_type)).cast(pa.binary())
-    return serde.encode_rows(msgspec.convert(column.to_pylist(), list[serde.type | None], strict=False))  # type: ignore
+    return serde.encode_rows(convert(column.to_pylist(), list[serde.type | None], strict=False))  # type: ignore
 
 
 def _first(batch: pa.RecordBatch) -> str:

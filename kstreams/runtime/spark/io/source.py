@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kstreams.batch import Batch, Row, TopicPartition
+from kstreams.decoders import decode_json
 from kstreams.errors import ConfigError, LogError, ProcessingError
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import (
@@ -140,7 +141,7 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
         most = None if limit is None else int(limit)
         topics = TopicReader.of(self.options)
         given = self.options.get("admissions")
-        admissions = [Admission(topics.names)] if given is None else msgspec.json.decode(given, type=list[Admission])
+        admissions = [Admission(topics.names)] if given is None else decode_json(given, list[Admission])
         return StreamReader(topics, most, starts, admissions=admissions, ends=ends, latest_ms=latest_ms)
 
 

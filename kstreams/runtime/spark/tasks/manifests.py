@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from kstreams.decoders import decode_json
 from kstreams.errors import StateError
 from kstreams.runtime.spark.steps import EMPTY, NO_STEP, AppliedStep, StateVersion
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -109,7 +110,7 @@ class Manifests:
             ) from error
         if _digest(raw) != step.manifest:
             raise StateError(f"{place} is damaged: its content does not fit its digest. {_CURE}")
-        return msgspec.json.decode(raw, type=StepManifest)
+        return decode_json(raw, StepManifest)
 
 
 MANIFESTS = "manifests"

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
+from kstreams.decoders import msgpack_decoder
 from kstreams.errors import StateError
 from kstreams.processor.topology.fingerprint import format_of
 from kstreams.processor.topology.task_id import TaskId
@@ -83,7 +84,7 @@ class _Content(msgspec.Struct):
     stores: dict[str, bytes]
 
 
-_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Content)
+_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgpack_decoder(_Content)
 
 
 class StateFiles:

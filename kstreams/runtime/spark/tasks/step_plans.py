@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from kstreams.batch import TopicPartition
+from kstreams.decoders import decode_json
 from kstreams.errors import StateError
 from kstreams.runtime.spark.exchange.rows import Offsets
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -50,7 +51,7 @@ class StepPlans:
 
     def get(self, step: int) -> StepPlan:
         """The plan of a step."""
-        return msgspec.json.decode(self._storage.read(self._folder.path(step)), type=StepPlan)
+        return decode_json(self._storage.read(self._folder.path(step)), StepPlan)
 
     def publish(self, step: int, plan: StepPlan) -> StepPlan:
         """Keep a plan unless there is one of this step; the one that holds.
@@ -61,7 +62,7 @@ class StepPlans:
             When the one that is there goes on from another step.
         """
         raw = self._storage.publish(self._folder.path(step), msgspec.json.encode(plan))
-        kept = msgspec.json.decode(raw, type=StepPlan)
+        kept = decode_json(raw, StepPlan)
         if kept.parent != plan.parent:
             raise StateError(
                 f"{self._storage.place(self._folder.path(step))} is the plan of a step after step {kept.parent}, but "

@@ -9,6 +9,7 @@ from pathlib import Path
 import google_crc32c
 import msgspec
 
+from kstreams.decoders import msgpack_decoder
 from kstreams.errors import StateError
 from kstreams.private import write_private
 from kstreams.runtime.spark.steps import StateVersion
@@ -35,7 +36,7 @@ class _Written(msgspec.Struct, frozen=True):
     layout: int = _LAYOUT
 
 
-_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Written)
+_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgpack_decoder(_Written)
 
 
 class TaskFolder:

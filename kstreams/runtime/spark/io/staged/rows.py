@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.decoders import decode_json
 from kstreams.errors import StateError
 from kstreams.runtime.spark.steps import AppliedStep
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -74,7 +75,7 @@ class StagedRows:
         """The objects that count in a step, by publisher."""
         if not step.outputs:
             return []
-        return msgspec.json.decode(self._whole(_list_name(step.number, step.outputs)), type=list[list[str]])
+        return decode_json(self._whole(_list_name(step.number, step.outputs)), list[list[str]])
 
     def drop(self, names: Iterable[str]) -> None:
         """Delete rows that are published."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
+from kstreams.decoders import msgpack_decoder
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.runtime.spark.relational.frame import Frame
@@ -15,6 +16,8 @@ from kstreams.runtime.spark.relational.readable import unknown_type
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.windowed_query import delay_of
+
+_decode = msgpack_decoder(list[int]).decode
 
 
 def deduplicate(node: g.Deduplicate, build: RelationalLowering) -> Frame:
@@ -31,7 +34,7 @@ class _Times(KeyedState):
 
     def __init__(self, within_ms: int, retention_ms: int, mark: bytes | None, kept: Kept, seen_ms: int) -> None:
         self._within_ms, self._retention_ms, self._mark, self._seen_ms = within_ms, retention_ms, mark, seen_ms
-        self._times = [] if kept.state is None else msgspec.msgpack.decode(kept.state, type=list[int])
+        self._times = [] if kept.state is None else _decode(kept.state)
         self._latest = kept.timestamp
 
     def due(self, *, is_over: bool) -> tuple[()]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from kstreams.decoders import msgpack_decoder
 from kstreams.dsl import graph as g
 from kstreams.dsl.rules.windows import merger_of
 from kstreams.record import Window
@@ -25,6 +26,8 @@ from kstreams.windows.session import merged
 
 _Rows: TypeAlias = list[tuple[int, int, bytes, int]]
 """What Spark keeps: start and end of each window, its serialized aggregate, and the time of that."""
+
+_decode = msgpack_decoder(_Rows).decode
 
 
 class _Aggregation(NamedTuple):
@@ -76,7 +79,7 @@ class _Windows(KeyedState):
 
     def __init__(self, aggregation: _Aggregation, key: bytes, kept: Kept, seen_ms: int) -> None:
         self._aggregation, self._key, self._seen_ms = aggregation, bytes(key), seen_ms
-        rows = [] if kept.state is None else msgspec.msgpack.decode(kept.state, type=_Rows)
+        rows = [] if kept.state is None else _decode(kept.state)
         self._rows = {Window(start, end): (state, timestamp) for start, end, state, timestamp in rows}
         self._changed: dict[Window, tuple[Any, int]] = {}
 
