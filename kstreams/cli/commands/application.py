@@ -26,6 +26,7 @@ from kstreams.cli.commands.top import top
 from kstreams.cli.commands.topics import topics
 from kstreams.cli.commands.topology import topology
 from kstreams.cli.commands.ui import ui
+from kstreams.cli.optional_address import ServingCommand
 
 PACKAGE = "kstreams-dsl"
 
@@ -41,7 +42,8 @@ def application() -> typer.Typer:
     )
     app.callback()(_options)
     running = (ui, top, query, stores, ps, status, lag)
-    for command in (run, reset, submit, topology, explain, check, produce, consume, sql, *running, init, doctor):
+    app.command(cls=ServingCommand)(run)
+    for command in (reset, submit, topology, explain, check, produce, consume, sql, *running, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(groups, name="groups")

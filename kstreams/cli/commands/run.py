@@ -19,9 +19,8 @@ from kstreams.cli.engine_name import EngineName
 from kstreams.cli.exit_status import INTERRUPTED
 from kstreams.cli.lines import LogFormat
 from kstreams.cli.numbers import counted
+from kstreams.cli.optional_address import OPTION
 from kstreams.cli.options import AppFile, LogDir, Settings, settings_of
-
-_ANY_PORT = "127.0.0.1:0"
 
 
 def run(
@@ -45,10 +44,12 @@ def run(
         typer.Option("--reset", help="Delete offsets, state and internal topics first, to process all input again."),
     ] = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Answer queries over HTTP, at a free port of this machine.")
-    ] = False,
-    serve_at: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Answer queries there; port 0 takes a free one.")
+        str | None,
+        typer.Option(
+            OPTION,
+            metavar="[HOST:PORT]",
+            help="Answer queries over HTTP there; without an address, or with port 0, at a free port of this machine.",
+        ),
     ] = None,
     log_format: Annotated[
         LogFormat | None,
@@ -64,7 +65,7 @@ def run(
     Settings on the command line take precedence over those of the application, of the environment and of
     `kstreams.toml`, in this order.
 
-    Examples: `kstreams run app.py`, `kstreams run app.py --workers 4`,
+    Examples: `kstreams run app.py`, `kstreams run app.py --workers 4`, `kstreams run app.py --serve 127.0.0.1:8080`,
     `kstreams run app.py --engine spark --until-end -c spark.driver.memory=4g`
     """
     if workers > 1 and (until_end or once or engine is not EngineName.NATIVE):
@@ -73,19 +74,16 @@ def run(
             "--until-end, and executors on Spark",
             param_hint="--workers",
         )
-    if workers > 1 and serve_at is not None and not serve_at.endswith(":0"):
-        raise typer.BadParameter(
-            "processes cannot share a port: name port 0, and each takes one", param_hint="--serve-at"
-        )
+    if workers > 1 and serve is not None and not serve.endswith(":0"):
+        raise typer.BadParameter("processes cannot share a port: name port 0, and each takes one", param_hint=OPTION)
     if until_end and once:
         raise typer.BadParameter("--until-end and --once exclude each other", param_hint="--once")
     from kstreams import app as application
     from kstreams.cli.progress import ProgressLine
     from kstreams.config import Config
 
-    address = serve_at or (_ANY_PORT if serve else None)
-    if address is not None and engine is not EngineName.NATIVE:
-        raise typer.BadParameter("the stores of the native engine alone answer over HTTP", param_hint="--serve")
+    if serve is not None and engine is not EngineName.NATIVE:
+        raise typer.BadParameter("the stores of the native engine alone answer over HTTP", param_hint=OPTION)
     settings = overrides(config, threads, state_dir, log_dir, log_format)
     lines.structure(Config.of({"logging.format": log_format}))  # also what keeps the application from being loaded
     loaded = application.load_app(app, settings)
@@ -94,9 +92,9 @@ def run(
         application.reset(loaded, engine=engine.value)
     lines.tell(_beginning(loaded, engine, until_end or once, workers))
     if workers > 1:
-        ended_by = _run_workers(_command(app, threads, state_dir, log_dir, address, log_format, config), workers)
+        ended_by = _run_workers(_command(app, threads, state_dir, log_dir, serve, log_format, config), workers)
     else:
-        line, (loaded, around) = ProgressLine(lines.stream()), _served(loaded, address)
+        line, (loaded, around) = ProgressLine(lines.stream()), _served(loaded, serve)
         ended_by = application.run(
             loaded, engine=engine.value, once=once, until_end=until_end, on_progress=line.show, around=around
         )
@@ -174,7 +172,7 @@ def _command(
         "--threads": threads,
         "--state-dir": state_dir,
         "--log-dir": log_dir,
-        "--serve-at": address,
+        OPTION: address,
         "--log-format": log_format,
     }
     options = [part for name, value in named.items() if value is not None for part in (name, str(value))]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kstreams.cli.commands.run import page_address, run
+from kstreams.cli.optional_address import ANY_PORT
 from kstreams.cli.options import AppFile, LogDir, Settings
 
 
@@ -35,8 +36,10 @@ def ui(
     instances = Instances(settings)
     found = instances.running()
     if not found:
-        level = [] if "metrics.recording.level" in settings.explicit else ["metrics.recording.level=DEBUG"]
-        run(app, threads=threads, state_dir=state_dir, log_dir=log_dir, serve=True, config=[*(config or []), *level])
+        given = list(config or ())
+        if "metrics.recording.level" not in settings.explicit:
+            given.append("metrics.recording.level=DEBUG")
+        run(app, threads=threads, state_dir=state_dir, log_dir=log_dir, serve=ANY_PORT, config=given)
         return
     scheme = "https" if found[0].certificate else "http"
     typer.echo(page_address(f"{scheme}://{found[0].address}", instances.token()))

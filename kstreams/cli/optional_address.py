@@ -1,0 +1,38 @@
+"""An option that may stand alone or be followed by an address: Typer knows options of one of these kinds only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer.core import TyperCommand
+
+OPTION, ANY_PORT = "--serve", "127.0.0.1:0"
+_ADDRESS = re.compile(r"((\[[^\]]*\]|[^:\s]*):)?\d+")
+
+
+class ServingCommand(TyperCommand):
+    """A command whose option `--serve` takes `ANY_PORT` where no address follows it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        parsed: list[str] = super().parse_args(ctx, with_addresses(args))
+        return parsed
+
+
+def with_addresses(arguments: list[str]) -> list[str]:
+    """The arguments of a command, each `--serve` with its address.
+
+    Examples
+    --------
+    >>> with_addresses(["--serve", "app.py"])
+    ['--serve=127.0.0.1:0', 'app.py']
+    >>> with_addresses(["app.py", "--serve", "0.0.0.0:8080"])
+    ['app.py', '--serve', '0.0.0.0:8080']
+    >>> with_addresses(["app.py:topology", "--serve=[::1]:8080"])
+    ['app.py:topology', '--serve=[::1]:8080']
+    """
+    followers = [*arguments[1:], ""]
+    return [
+        f"{OPTION}={ANY_PORT}" if argument == OPTION and not _ADDRESS.fullmatch(follower) else argument
+        for argument, follower in zip(arguments, followers, strict=True)
+    ]
