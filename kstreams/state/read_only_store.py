@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import StateError
+from kstreams.garbage_collection import paused_garbage_collection
 from kstreams.record import Windowed
 from kstreams.serdes import Serde
 from kstreams.state.api import VersionedRecord
@@ -171,7 +172,8 @@ def _called(method: str, args: tuple[Any, ...], store: Any) -> Any:
 
 def _listed(method: str, args: tuple[Any, ...], store: Any) -> list[Any]:
     """All that an iterator gives, read while the store stands still."""
-    return list(_called(method, args, store))
+    with paused_garbage_collection():
+        return list(_called(method, args, store))
 
 
 def _some(method: str, args: tuple[Any, ...], store: Any) -> list[Any] | None:

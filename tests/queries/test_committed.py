@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,6 +112,21 @@ def test_a_store_in_memory_says_that_its_task_has_to_answer(world: World) -> Non
         with pytest.raises(StateError, match=r'keeps no bytes.*isolation="read_uncommitted"'):
             streams.store("counts", isolation="read_committed")
         assert streams.store("counts").get("none") is None
+
+
+def test_garbage_is_not_looked_for_within_a_scan_and_is_afterwards(world: World) -> None:
+    world.write("in", [(f"more{i}", "x", 1) for i in range(40_000)])
+    with running(world.streams(counts())) as streams:
+        committed = streams.store("counts", isolation="read_committed", partition=0)
+        until(lambda: len(streams.store("counts", isolation="read_committed").all()) == 40_010)
+        collections = list[str]()
+        gc.callbacks.append(lambda phase, info: collections.append(phase))
+        try:
+            assert len(committed.all()) > 5_000
+            assert len(collections) <= 2  # a start and an end; Python itself would look once for 700 objects
+        finally:
+            gc.callbacks.pop()
+        assert gc.isenabled()
 
 
 def test_one_partition_is_read_alone(world: World) -> None:
