@@ -31,7 +31,7 @@ def with_addresses(arguments: list[str]) -> list[str]:
     >>> with_addresses(["app.py:topology", "--serve=[::1]:8080"])
     ['app.py:topology', '--serve=[::1]:8080']
     """
-    followers = [*arguments[1:], ""]
+    followers = [*arguments, ""][1:]
     return [
         f"{OPTION}={ANY_PORT}" if argument == OPTION and not _ADDRESS.fullmatch(follower) else argument
         for argument, follower in zip(arguments, followers, strict=True)
