@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.support.examples import examples
+
 # A failure prints how to repeat it; none comes from the slowness of the machine.
-settings.register_profile("kstreams", deadline=None, print_blob=True)
+settings.register_profile("kstreams", deadline=None, print_blob=True, max_examples=examples(100))
 settings.load_profile("kstreams")
 
 

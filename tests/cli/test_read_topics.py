@@ -10,6 +10,7 @@ import kstreams as ks
 from kstreams.batch import TopicPartition
 from kstreams.log import OffsetAndMetadata, home_at, open_log
 from kstreams.state.process_lock import ProcessLock
+from tests.native.world import until
 from tests.support.kafka_topics import delete_everything
 
 WORDS = TopicPartition("words", 0)
@@ -62,7 +63,7 @@ def test_by_force_it_is_deleted_under_its_readers(kstreams, settings):
     where = settings.get("log.dir") or f"kafka:{settings['bootstrap.servers']}"
     with home_at(where).open() as log, log.consumer({"group.id": "readers"}) as consumer:
         consumer.subscribe(["others"])
-        consumer.poll(timeout=60)
+        until(lambda: consumer.poll(timeout=0.1) or consumer.assignment())
         assert "the group readers reads it" in kstreams("topics", "delete", "others").err
         kstreams.ok("topics", "delete", "others", "--force")
     assert "others" not in kstreams.ok("topics", "list").out

@@ -7,6 +7,7 @@ import pytest
 from kstreams.errors import LogError
 from kstreams.log import home_at
 from kstreams.log.embedded.admin import EmbeddedAdmin
+from tests.native.world import until
 from tests.support.kafka_topics import delete_everything
 
 COUNTS = """
@@ -81,7 +82,7 @@ def test_a_dry_run_lists_the_same_and_deletes_nothing(kstreams, log):
 def test_while_the_group_is_active_nothing_is_deleted(kstreams, log):
     with log.consumer({"group.id": "app"}) as consumer:
         consumer.subscribe(["words"])
-        consumer.poll(timeout=60)
+        until(lambda: consumer.poll(timeout=0.1) or consumer.assignment())
         refused = kstreams("reset", "app.py")
         assert (refused.status, refused.out) == (1, "")
         assert "is run by 1 processes: stop them first" in refused.err

@@ -13,6 +13,7 @@ from kstreams.config import Config
 from kstreams.errors import ProcessingError
 from kstreams.runtime.spark import engine
 from tests.spark.running import IN_ONE_STEP, Application, Row
+from tests.support.examples import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +54,7 @@ def events() -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", few_of(BUILDS, 1))
 @pytest.mark.parametrize("per_trigger", [20, IN_ONE_STEP])
 def test_the_records_that_go_on_are_those_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build, per_trigger: int

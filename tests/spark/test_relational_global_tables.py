@@ -16,6 +16,7 @@ from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.runner import SparkRunner
 from tests.spark.running import Application, Row
 from tests.spark.test_relational_keyed import by_key
+from tests.support.examples import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +83,7 @@ def input_rows() -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", few_of(BUILDS, 2))
 def test_the_rows_of_each_key_are_those_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build
 ) -> None:
@@ -100,7 +101,7 @@ def test_the_rows_of_each_key_are_those_of_tasks_and_of_the_native_engine(
     assert found == dict.fromkeys(found, found["native"])
 
 
-@pytest.mark.parametrize("build", [joined, counted_behind])
+@pytest.mark.parametrize("build", few_of([joined, counted_behind], 1))
 def test_a_step_meets_the_table_as_it_has_become(spark: Any, tmp_path: Path, build: Build) -> None:
     app = application(spark, tmp_path, build)
     app.write([Row("shops", 1, "one", 1), *(Row("sales", "a", 1, at) for at in (10, 20))])

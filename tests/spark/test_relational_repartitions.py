@@ -13,6 +13,7 @@ from kstreams.errors import ProcessingError
 from kstreams.runtime.spark import engine
 from tests.spark.running import IN_ONE_STEP, Application, Row
 from tests.spark.windowed_topologies import CACHED, PAID, TIMED, Build, Order, orders, paid_by
+from tests.support.examples import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -134,7 +135,7 @@ def prefixed(folder: Path, path: str) -> dict[str, str]:
     return {"spark.kstreams.path": path} | where
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", few_of(BUILDS, 3))
 @pytest.mark.parametrize("per_trigger", [11, IN_ONE_STEP])
 def test_one_query_gives_the_results_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build, per_trigger: int

@@ -14,6 +14,7 @@ from kstreams.runtime.spark import engine
 from tests.spark.running import Application
 from tests.spark.test_relational_keyed import by_key, rows, sales
 from tests.spark.windowed_topologies import CACHED
+from tests.support.examples import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -103,7 +104,7 @@ def checkpoint(app: Application, path: str) -> dict[str, str]:
     return {"spark.kstreams.checkpoint": str(app.folder / path)}
 
 
-@pytest.mark.parametrize("build", EXACT)
+@pytest.mark.parametrize("build", few_of(EXACT, 2))
 def test_every_topic_gets_the_rows_of_tasks_and_of_the_native_engine(spark: Any, tmp_path: Path, build: Build) -> None:
     cached = CACHED if build in (final_windows, final_windows_and_copies) else {}
     app = application(spark, tmp_path, build, **{"spark.kstreams.max.records": 70}, **cached)

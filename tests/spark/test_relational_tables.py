@@ -14,6 +14,7 @@ from kstreams.runtime.spark import engine
 from tests.spark.running import Application, Row
 from tests.spark.table_topologies import BUILDS, TYPES, Build, rows, sales, users
 from tests.spark.test_relational_keyed import by_key
+from tests.support.examples import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +33,7 @@ def explained(build: Build) -> dict[str, Any]:
     return {row.operator: row for row in engine.explain(builder.build(), Config.of({**RELATIONAL}))}
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", few_of(BUILDS, 3))
 def test_the_rows_of_each_key_are_those_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build
 ) -> None:

@@ -86,6 +86,7 @@ def check_flips(folder: Path, bits: list[int]) -> None:
         assert after == list(range((frame + 1) * ROWS, FRAMES * ROWS)), bit
 
 
+@pytest.mark.slow
 def test_every_bit_of_a_middle_header_and_of_the_last(folder: Path) -> None:
     starts = frame_starts(folder)
     check_flips(folder, [(starts[i] * 8) + bit for i in (2, FRAMES - 1) for bit in range(HEADER_SIZE * 8)])

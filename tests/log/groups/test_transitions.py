@@ -13,6 +13,7 @@ from kstreams.log.groups.assignors import ASSIGNORS
 from kstreams.log.groups.group import Group, GroupState, Member, check_commit
 from kstreams.log.groups.subscription import MemberSubscription
 from kstreams.log.groups.transitions import ActionKind, Elapse, Event, GroupStep, Join, Leave, Sync, after
+from tests.support.examples import examples
 
 PARTITIONS = {"a": 4, "b": 3}
 PATIENCE_MS = 1_000
@@ -278,5 +279,5 @@ class EagerGroupMachine(GroupMachine):
 TestCooperativeGroup = GroupMachine.TestCase
 TestEagerGroup = EagerGroupMachine.TestCase
 TestCooperativeGroup.settings = TestEagerGroup.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None
+    max_examples=examples(60), stateful_step_count=40, deadline=None
 )

@@ -25,6 +25,7 @@ from tests.native.order.history import (
     world_of,
 )
 from tests.native.world import WAIT_S, World, until
+from tests.support.examples import few_of
 
 BOTH = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 
@@ -61,7 +62,7 @@ def start() -> Iterator[Callable[..., KafkaStreams]]:
 
 
 @BOTH
-@pytest.mark.parametrize(("processes", "threads"), [(1, 1), (1, 4), (2, 1)])
+@pytest.mark.parametrize(("processes", "threads"), few_of([(1, 1), (1, 4), (2, 1)], 2))
 def test_history_in_skewed_partitions_gives_what_one_partition_gives(
     tmp_path: Path,
     rows: list[tuple[str, str, int]],
@@ -84,7 +85,7 @@ TIMES = range(0, 1_000_000, 100)
 
 
 @pytest.mark.parametrize("fails_at", [{"writer": range(500, 10_000, 1_500)}, {"reader": range(300, 10_000, 1_100)}])
-@pytest.mark.parametrize(("processes", "threads"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize(("processes", "threads"), few_of([(1, 2), (2, 1)], 1))
 def test_the_order_outlives_threads_that_die(
     tmp_path: Path,
     start: Callable[..., KafkaStreams],
@@ -108,7 +109,7 @@ def test_the_order_outlives_threads_that_die(
     assert len(written) == len(set(written)) == len(rows)
 
 
-@pytest.mark.parametrize(("processes", "threads"), [(1, 1), (1, 4), (2, 2)])
+@pytest.mark.parametrize(("processes", "threads"), few_of([(2, 2), (1, 1), (1, 4)], 1))
 def test_history_behind_two_repartitions(
     tmp_path: Path, start: Callable[..., KafkaStreams], processes: int, threads: int
 ) -> None:

@@ -13,6 +13,7 @@ import kstreams as ks
 from kstreams.errors import StateError
 from kstreams.state import Stores
 from tests.native.world import World
+from tests.support.examples import few_of
 
 BOTH = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 
@@ -121,7 +122,7 @@ def source_table(builder: ks.StreamsBuilder) -> None:
 
 
 EVERY_KIND = pytest.mark.parametrize(
-    "declare", [counts, window_counts, session_counts, versions, suppressed, source_table]
+    "declare", few_of([counts, window_counts, session_counts, versions, suppressed, source_table], 3)
 )
 
 

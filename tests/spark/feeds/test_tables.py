@@ -72,6 +72,7 @@ def test_the_change_feed_of_a_delta_table_is_a_table(spark: Any, tmp_path: Path)
     assert second.progress.records_in == 3
 
 
+@pytest.mark.slow
 def test_a_row_that_changes_its_key_leaves_the_old_one(spark: Any, tmp_path: Path) -> None:
     path = changed(spark, tmp_path)
     spark.sql(f"UPDATE delta.`{path}` SET name = 'anna' WHERE id = 1")
@@ -147,6 +148,7 @@ def test_a_batch_that_spark_does_not_know_to_be_done_is_read_no_more(spark: Any,
     }
 
 
+@pytest.mark.slow
 def test_rows_that_are_deleted_from_a_table_of_appends_end_the_run_with_one_sentence(
     spark: Any, tmp_path: Path
 ) -> None:

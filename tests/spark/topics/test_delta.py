@@ -97,6 +97,7 @@ def test_a_merged_table_holds_the_last_value_of_each_key(spark, tmp_path: Path, 
     assert {row.key: row.value for row in table(spark, tmp_path, "counts").collect()} == app.table("counts")
 
 
+@pytest.mark.slow
 def test_a_step_merged_again_after_a_later_one_changes_nothing(spark, tmp_path: Path) -> None:
     """Delta itself keeps a repeated step from setting values back, not the order in which steps are applied."""
     from kstreams.runtime.spark.io.delta import DeltaSink
@@ -166,6 +167,7 @@ def test_what_tables_cannot_be_partitioned_by_is_said() -> None:
         SparkSettings.of({"spark.kstreams.delta.partition.by": "date, value"})
 
 
+@pytest.mark.slow
 def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(spark, tmp_path: Path) -> None:
     app = words(spark, tmp_path)
     app.run()
