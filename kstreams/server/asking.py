@@ -15,7 +15,7 @@ from kstreams.server.limits import Limits
 from kstreams.server.page import EntryCount, Page
 from kstreams.server.peers import Peers
 from kstreams.server.question import Cursor, Question
-from kstreams.server.readings import READINGS, CountQuery, Identity, Row, RowsQuery, identity
+from kstreams.server.readings import READINGS, CountQuery, Row, RowPlace, RowsQuery
 from kstreams.server.refusal import Refusal, moving
 from kstreams.server.work import OneAtATime, Work
 from kstreams.state.api import StoreBuilder
@@ -34,7 +34,7 @@ class PartitionRows(NamedTuple):
     rows: list[Row]
     position: dict[str, int]
     instance: str
-    has_more: bool
+    next: str | None
 
 
 class Asking:
@@ -179,7 +179,7 @@ class Asking:
             )
             _add(found, number, answer)
             if answer.rows:
-                found.next = Cursor(number, identity(answer.rows[-1])).text() if answer.has_more else None
+                found.next = answer.next
                 break
         return found
 
@@ -200,8 +200,8 @@ class Asking:
             after = cursor.after if number == cursor.partition else None
             answer = await self._rows(question, number, holders[number], after, question.limit - len(found.rows))
             _add(found, number, answer)
-            if answer.has_more:
-                found.next = Cursor(number, identity(answer.rows[-1])).text()
+            if answer.next is not None:
+                found.next = answer.next
             elif len(found.rows) == question.limit and following is not None:
                 found.next = Cursor(following, None).text()
             if found.next is not None:
@@ -209,7 +209,7 @@ class Asking:
         return found
 
     async def _rows(
-        self, question: Question, number: int, holders: PartitionHolders, after: Identity | None, most: int
+        self, question: Question, number: int, holders: PartitionHolders, after: RowPlace | None, most: int
     ) -> PartitionRows:
         host = self._host(question, holders)
         if host is None:
@@ -218,9 +218,7 @@ class Asking:
             return await ask(find, question.seconds)
         asked = host, question.path, question.of_partition(number, after, most), question.seconds, Page
         page = await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
-        return PartitionRows(
-            page.rows, page.position, page.instances.get(str(number), str(host)), page.next is not None
-        )
+        return PartitionRows(page.rows, page.position, page.instances.get(str(number), str(host)), page.next)
 
     def _host(self, question: Question, holders: PartitionHolders) -> HostInfo | None:
         """Which instance to ask; None for this one."""
@@ -228,15 +226,15 @@ class Asking:
             return None
         return None if question.stale and self.address in holders.standbys else holders.active
 
-    def _local_rows(self, question: Question, number: int, after: Identity | None, most: int) -> PartitionRows:
+    def _local_rows(self, question: Question, number: int, after: RowPlace | None, most: int) -> PartitionRows:
         reading, store = question.reading, question.store
         find = reading.scan if question.asked.key is None else reading.by_key
         assert find is not None, "a question that a kind does not know is refused when it is read"
         found = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
-        if found.value is None:
-            raise Refusal(410, "the row where the page before ended is gone: begin anew, without a cursor")
-        rows = [reading.row(store, key, value) for key, value in found.value[:most]]
-        return PartitionRows(rows, position_text(found.position), self.instance, len(found.value) > most)
+        entries = found.value[:most]
+        more = Cursor(number, reading.place(store, *entries[-1])).text() if len(found.value) > most else None
+        rows = [reading.row(store, key, value) for key, value in entries]
+        return PartitionRows(rows, position_text(found.position), self.instance, more)
 
     def _local(self, question: Question, query: StateQuery, number: int) -> QueryResult:
         """The answer of a partition in this process."""
