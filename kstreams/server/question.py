@@ -78,7 +78,7 @@ class Cursor(msgspec.Struct, frozen=True):
         """The cursor that a text stands for."""
         try:
             return decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), Cursor)
-        except (msgspec.DecodeError, binascii.Error, ValueError):
+        except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
             raise Refusal(400, _NO_CURSOR) from None
 
 
@@ -264,7 +264,9 @@ def _key(
     if store.key is None:
         raise Refusal(400, "the keys of this store have no type that could be read from text")
     try:
-        return read(store.key, given)
+        key = read(store.key, given)
+        store.key.serialize(key)  # an integer of more than 64 bits, say, is none that a store can hold
+        return key
     except (SerdeError, msgspec.ValidationError, ValueError):
         raise Refusal(400, reason) from None
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -145,3 +146,38 @@ def test_a_cursor_that_was_tampered_with_is_refused(client: Client, store: str, 
     answer = client.ask(f"/v1/stores/{store}/rows?cursor={cursor(*after)}")
     assert answer.status == 400, answer
     assert "cursor" in answer.json()["error"]
+
+
+def test_a_cursor_that_is_deep_is_refused(client: Client) -> None:
+    deep = b'{"partition":0,"after":null,"more":' + b"[" * 4_000
+    answer = client.ask(f"/v1/stores/str-table/rows?cursor={base64.urlsafe_b64encode(deep).decode().rstrip('=')}")
+    assert answer.status == 400, answer
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_each_key_is_found_as_its_row_shows_it(client: Client, name: str) -> None:
+    for row in client.rows(f"/v1/stores/{name}-table/rows"):
+        shown = row["key"]
+        plain = shown["base64"] if name == "bytes" else shown
+        text = quote(plain if isinstance(plain, str) else msgspec.json.encode(plain), safe="")
+        place = f"/v1/stores/{name}-table/keys"
+        for target in (f"{place}/{text}", f"{place}?key={text}", f"{place}/{text}?isolation=current"):
+            assert client.rows(target) == [row], target
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "int-table/keys/9223372036854775808", "int-table/keys/9223372036854775808?isolation=current",
+        "int-table/rows?low=9223372036854775808", "int-windows/keys/9223372036854775808",
+        "datetime-table/keys/2024-01-01T00:00:00", "dataclass-table/keys/%7B%7D", "tuple-table/keys/%7B%22left%22:1%7D",
+        "dataclass-table/keys/" + "%5B" * 1_000,
+    ],
+)  # fmt: skip
+def test_a_key_that_no_store_can_hold_is_refused_and_nothing_is_logged_as_a_failure(
+    client: Client, target: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = client.ask(f"/v1/stores/{target}")
+    assert answer.status == 400, answer
+    assert "key" in answer.json()["error"]
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "WARNING")]
