@@ -228,9 +228,9 @@ def _value_columns(builder: StoreBuilder, value: Any) -> Row:
     return {"value": shown(kept if builder.result is None else builder.result(kept)), **times}
 
 
-def identity(row: Mapping[str, Any]) -> list[Any]:
+def identity(row: Row) -> Row:
     """What tells a row from all others."""
-    return [row[name] for name in ("key", "window_start", "window_end", "valid_from") if name in row]
+    return {name: row[name] for name in ("key", "window_start", "window_end", "valid_from") if name in row}
 
 
 _KEY_VALUE = StoreReading(

@@ -18,7 +18,7 @@ from kstreams.server.guard import READER
 from kstreams.server.page import ARROW, JSON, as_response
 from kstreams.server.question import HOW, KEYS, ONE_KEY, PAGES, SOME_KEYS, TIMES, Questions
 from kstreams.server.refusal import Refusal, moving
-from kstreams.server.watching import EVENTS, Watch
+from kstreams.server.watching import EVENTS, Watch, too_many
 from kstreams.state.api import StoreBuilder
 
 
@@ -97,7 +97,7 @@ class StoreRoutes:
         try:
             first = self._asking.at_once(question) or await self._asking.page(question)
             if first.next is not None:
-                raise Refusal(400, f"more than {question.limit} rows are watched: name a key or a shorter range")
+                raise Refusal(400, too_many(question))
         except BaseException:
             self._end_watch()
             raise
