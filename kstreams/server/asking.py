@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from kstreams.errors import StateError
 from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
 from kstreams.runtime.native.streams import KafkaStreams
@@ -100,8 +102,8 @@ class Asking:
             for host, each in zip(asked, found, strict=True)
         }
 
-    async def page(self, question: Question) -> Page:
-        """The rows of a question, up to its limit.
+    async def page(self, question: Question, until: float | None = None) -> Page:
+        """The rows of a question, up to its limit; its time, or that of the loop until then, is for all partitions.
 
         Raises
         ------
@@ -109,15 +111,16 @@ class Asking:
             When a partition gives none now, or there is no such.
         """
         holders = self._holders(question)
+        until = asyncio.get_running_loop().time() + question.seconds if until is None else until
         if question.asked.key is not None:
-            return await self._of_key(question, holders)
-        return await self._scan(question, holders)
+            return await self._of_key(question, holders, until)
+        return await self._scan(question, holders, until)
 
     async def pages(self, questions: Sequence[Question]) -> Page:
         """The rows of several questions as one page, which stands for what all of them stand for."""
-        found = _no_rows(questions[0])
+        found, until = _no_rows(questions[0]), asyncio.get_running_loop().time() + questions[0].seconds
         for question in questions:
-            page = self.at_once(question) or await self.page(question)
+            page = self.at_once(question) or await self.page(question, until)
             found.rows += page.rows
             found.instances |= page.instances
             for source, offset in page.position.items():
@@ -170,13 +173,12 @@ class Asking:
             raise Refusal(404, "the store has no such partition")
         return {question.partition: found[question.partition]}
 
-    async def _of_key(self, question: Question, holders: dict[int, PartitionHolders]) -> Page:
+    async def _of_key(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of the partition where the key should be; where it has nothing, of the first other one that has."""
         found, cursor = _no_rows(question), question.cursor
         for number in self._order(question, holders):
-            answer = await self._rows(
-                question, number, holders[number], None if cursor is None else cursor.after, question.limit
-            )
+            after = None if cursor is None else cursor.after
+            answer = await self._rows(_until(question, until), number, holders[number], after, question.limit)
             _add(found, number, answer)
             if answer.rows:
                 found.next = answer.next
@@ -192,13 +194,14 @@ class Asking:
             raise _not_now(question.store.name, error) from None
         return sorted(holders, key=lambda number: (number != home, number))
 
-    async def _scan(self, question: Question, holders: dict[int, PartitionHolders]) -> Page:
+    async def _scan(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of one partition after the other."""
         found, cursor = _no_rows(question), question.cursor or Cursor(-1, None)
         left = sorted(number for number in holders if number >= cursor.partition)
         for number, following in zip(left, [*left[1:], None], strict=True):
             after = cursor.after if number == cursor.partition else None
-            answer = await self._rows(question, number, holders[number], after, question.limit - len(found.rows))
+            most = question.limit - len(found.rows)
+            answer = await self._rows(_until(question, until), number, holders[number], after, most)
             _add(found, number, answer)
             if answer.next is not None:
                 found.next = answer.next
@@ -265,6 +268,14 @@ def position_text(position: Position) -> dict[str, int]:
 
 def _no_rows(question: Question) -> Page:
     return Page([], {}, {}, _ISOLATION_NAMES[question.isolation])
+
+
+def _until(question: Question, until: float) -> Question:
+    """The same with the time that is left; raises Refusal where none is."""
+    left = until - asyncio.get_running_loop().time()
+    if left <= 0:
+        raise Refusal(504, "there was no answer in time")
+    return replace(question, seconds=left)
 
 
 def _add(page: Page, number: int, answer: PartitionRows) -> None:
