@@ -128,15 +128,15 @@ class Asking:
         return found
 
     async def count(self, question: Question) -> EntryCount:
-        """How many entries a store has; of all its partitions, which are asked at once.
+        """How many entries a store has; of all its partitions, one after the other: there may be more than threads.
 
         Raises
         ------
         Refusal
             When a partition gives no answer now, or the store does not know how many it has.
         """
-        holders = self._holders(question)
-        found = await asyncio.gather(*(self._counted(question, number, each) for number, each in holders.items()))
+        until, holders = asyncio.get_running_loop().time() + question.seconds, self._holders(question)
+        found = [await self._counted(_until(question, until), number, each) for number, each in holders.items()]
         instances = {number: name for each in found for number, name in each.instances.items()}
         position = {source: offset for each in found for source, offset in each.position.items()}
         return EntryCount(

@@ -274,3 +274,13 @@ def test_an_answer_of_many_partitions_has_one_deadline(world: World, monkeypatch
             began = monotonic()
             answer = client.ask(f"/v1/stores/wide/{target}")
             assert (answer.status, monotonic() - began < 1.2) == (504, True), (target, answer)
+
+
+def test_a_store_has_more_partitions_than_questions_are_answered_at_a_time(world: World) -> None:
+    world.create("wide", 8)
+    builder = ks.StreamsBuilder()
+    builder.table("wide", key=str, value=str, materialized=ks.Materialized("wide", queryable=True))
+    with served(world, builder.build(), Limits(concurrency=2)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and client.ask("/v1/stores/wide/rows").status == 200)
+        for _ in range(5):
+            assert client.ask("/v1/stores/wide/count").json()["count"] == 0
