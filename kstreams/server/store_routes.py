@@ -71,14 +71,16 @@ class StoreRoutes:
     async def rows(self, request: Request) -> Response:
         """A page."""
         question = self._questions.of(request)
-        return as_response(self._asking.at_once(question) or await self._asking.page(question), request)
+        page = self._asking.at_once(question) or await self._asking.page(question)
+        return as_response(page, request, question.store)
 
     async def keys(self, request: Request) -> Response:
         """The rows of keys, in the order in which they are asked for."""
         keys = request.query_params.getlist("key")
         if not 0 < len(keys) <= self._asking.limits.page_rows:
             raise Refusal(400, f"`key` is to be given from once to {self._asking.limits.page_rows} times")
-        return as_response(await self._asking.pages(self._questions.of_keys(request, keys)), request)
+        questions = self._questions.of_keys(request, keys)
+        return as_response(await self._asking.pages(questions), request, questions[0].store)
 
     async def count(self, request: Request) -> Response:
         """A number."""
