@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -144,7 +145,7 @@ class Asking:
         )
 
     async def _counted(self, question: Question, number: int, holders: PartitionHolders) -> EntryCount:
-        host = self._host(question, holders)
+        host = self._hosts(question, holders)[0]
         if host is not None:
             asked = host, question.path, question.of_partition_alone(number), question.seconds, EntryCount
             return await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
@@ -214,7 +215,15 @@ class Asking:
     async def _rows(
         self, question: Question, number: int, holders: PartitionHolders, after: RowPlace | None, most: int
     ) -> PartitionRows:
-        host = self._host(question, holders)
+        *others, last = self._hosts(question, holders)
+        for host in others:
+            with suppress(Refusal):
+                return await self._rows_of(question, number, host, after, most)
+        return await self._rows_of(question, number, last, after, most)
+
+    async def _rows_of(
+        self, question: Question, number: int, host: HostInfo | None, after: RowPlace | None, most: int
+    ) -> PartitionRows:
         if host is None:
             find = partial(self._local_rows, question, number, after, most)
             ask = self.work.do if question.asked.key is not None else self._scans.do
@@ -223,11 +232,14 @@ class Asking:
         page = await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
         return PartitionRows(page.rows, page.position, page.instances.get(str(number), str(host)), page.next)
 
-    def _host(self, question: Question, holders: PartitionHolders) -> HostInfo | None:
-        """Which instance to ask; None for this one."""
-        if question.is_local or holders.active in (None, self.address):
-            return None
-        return None if question.stale and self.address in holders.standbys else holders.active
+    def _hosts(self, question: Question, holders: PartitionHolders) -> Sequence[HostInfo | None]:
+        """Which instances to ask, one where the other has no answer; None for this one."""
+        if question.is_local or (holders.active is not None and holders.active == self.address):
+            return [None]
+        standbys = holders.standbys if question.stale else ()
+        if self.address in standbys:
+            return [None]
+        return [host for host in (holders.active, *standbys) if host is not None] or [None]
 
     def _local_rows(self, question: Question, number: int, after: RowPlace | None, most: int) -> PartitionRows:
         reading, store = question.reading, question.store
