@@ -48,7 +48,14 @@ def in_base64(data: bytes) -> dict[str, str]:
 
 
 def from_text(serde: Serde[Any], text: str) -> Any:
-    """The value that a line names."""
+    """The value that a line names; one of several parts is JSON there.
+
+    Examples
+    --------
+    >>> from kstreams.serdes import serde_of
+    >>> from_text(serde_of(int), "7"), from_text(serde_of(dict[str, int]), '{"a": 1}')
+    (7, {'a': 1})
+    """
     if type(serde) is StringSerde:
         return text
     if type(serde) is BytesSerde:
@@ -56,18 +63,29 @@ def from_text(serde: Serde[Any], text: str) -> Any:
     try:
         if serde.type is Any or type(serde) in _IN_PARTS:
             return from_json(serde, decode_json(text))
-        return convert(text, serde.type, strict=False)
-    except msgspec.DecodeError as error:
+        return _of_plain_text(serde, text)
+    except (msgspec.DecodeError, RecursionError) as error:
         why = "" if "Expected" in str(error) else f": {error}"
         raise SerdeError(f"{text!r} cannot be read as {type_name(serde)}{why}") from None
 
 
+def _of_plain_text(serde: Serde[Any], text: str) -> Any:
+    try:
+        return convert(text, serde.type, strict=False)
+    except msgspec.ValidationError:
+        if text[:1] not in ("{", "["):
+            raise
+        return from_json(serde, decode_json(text))
+
+
 def from_json(serde: Serde[Any], value: Any) -> Any:
     """The value that a piece of JSON stands for."""
-    in_parts = _IN_PARTS.get(type(serde))
+    in_parts, names = _IN_PARTS.get(type(serde)), getattr(serde.type, "_fields", None)
     try:
         if in_parts is not None:
             return in_parts(serde, value)
+        if names is not None and type(value) is dict:  # as `shown` names the parts of a tuple
+            value = [value[name] for name in names]
         return convert(value, serde.type, strict=not isinstance(value, str) or serde.type is not float)
     except (msgspec.ValidationError, LookupError, TypeError, AttributeError):
         hint = ": write it as `consume --json` prints it" if in_parts else ""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from kstreams.errors import StateError
 from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
@@ -15,7 +18,7 @@ from kstreams.server.limits import Limits
 from kstreams.server.page import EntryCount, Page
 from kstreams.server.peers import Peers
 from kstreams.server.question import Cursor, Question
-from kstreams.server.readings import READINGS, CountQuery, Identity, Row, RowsQuery, identity
+from kstreams.server.readings import READINGS, CountQuery, Row, RowPlace, RowsQuery
 from kstreams.server.refusal import Refusal, moving
 from kstreams.server.work import OneAtATime, Work
 from kstreams.state.api import StoreBuilder
@@ -34,7 +37,7 @@ class PartitionRows(NamedTuple):
     rows: list[Row]
     position: dict[str, int]
     instance: str
-    has_more: bool
+    next: str | None
 
 
 class Asking:
@@ -100,8 +103,8 @@ class Asking:
             for host, each in zip(asked, found, strict=True)
         }
 
-    async def page(self, question: Question) -> Page:
-        """The rows of a question, up to its limit.
+    async def page(self, question: Question, until: float | None = None) -> Page:
+        """The rows of a question, up to its limit; its time, or that of the loop until then, is for all partitions.
 
         Raises
         ------
@@ -109,15 +112,16 @@ class Asking:
             When a partition gives none now, or there is no such.
         """
         holders = self._holders(question)
+        until = asyncio.get_running_loop().time() + question.seconds if until is None else until
         if question.asked.key is not None:
-            return await self._of_key(question, holders)
-        return await self._scan(question, holders)
+            return await self._of_key(question, holders, until)
+        return await self._scan(question, holders, until)
 
     async def pages(self, questions: Sequence[Question]) -> Page:
         """The rows of several questions as one page, which stands for what all of them stand for."""
-        found = _no_rows(questions[0])
+        found, until = _no_rows(questions[0]), asyncio.get_running_loop().time() + questions[0].seconds
         for question in questions:
-            page = self.at_once(question) or await self.page(question)
+            page = self.at_once(question) or await self.page(question, until)
             found.rows += page.rows
             found.instances |= page.instances
             for source, offset in page.position.items():
@@ -125,15 +129,15 @@ class Asking:
         return found
 
     async def count(self, question: Question) -> EntryCount:
-        """How many entries a store has; of all its partitions, which are asked at once.
+        """How many entries a store has; of all its partitions, one after the other: there may be more than threads.
 
         Raises
         ------
         Refusal
             When a partition gives no answer now, or the store does not know how many it has.
         """
-        holders = self._holders(question)
-        found = await asyncio.gather(*(self._counted(question, number, each) for number, each in holders.items()))
+        until, holders = asyncio.get_running_loop().time() + question.seconds, self._holders(question)
+        found = [await self._counted(_until(question, until), number, each) for number, each in holders.items()]
         instances = {number: name for each in found for number, name in each.instances.items()}
         position = {source: offset for each in found for source, offset in each.position.items()}
         return EntryCount(
@@ -141,7 +145,7 @@ class Asking:
         )
 
     async def _counted(self, question: Question, number: int, holders: PartitionHolders) -> EntryCount:
-        host = self._host(question, holders)
+        host = self._hosts(question, holders)[0]
         if host is not None:
             asked = host, question.path, question.of_partition_alone(number), question.seconds, EntryCount
             return await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
@@ -170,16 +174,15 @@ class Asking:
             raise Refusal(404, "the store has no such partition")
         return {question.partition: found[question.partition]}
 
-    async def _of_key(self, question: Question, holders: dict[int, PartitionHolders]) -> Page:
+    async def _of_key(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of the partition where the key should be; where it has nothing, of the first other one that has."""
         found, cursor = _no_rows(question), question.cursor
         for number in self._order(question, holders):
-            answer = await self._rows(
-                question, number, holders[number], None if cursor is None else cursor.after, question.limit
-            )
+            after = None if cursor is None else cursor.after
+            answer = await self._rows(_until(question, until), number, holders[number], after, question.limit)
             _add(found, number, answer)
             if answer.rows:
-                found.next = Cursor(number, identity(answer.rows[-1])).text() if answer.has_more else None
+                found.next = answer.next
                 break
         return found
 
@@ -192,16 +195,17 @@ class Asking:
             raise _not_now(question.store.name, error) from None
         return sorted(holders, key=lambda number: (number != home, number))
 
-    async def _scan(self, question: Question, holders: dict[int, PartitionHolders]) -> Page:
+    async def _scan(self, question: Question, holders: dict[int, PartitionHolders], until: float) -> Page:
         """Of one partition after the other."""
         found, cursor = _no_rows(question), question.cursor or Cursor(-1, None)
         left = sorted(number for number in holders if number >= cursor.partition)
         for number, following in zip(left, [*left[1:], None], strict=True):
             after = cursor.after if number == cursor.partition else None
-            answer = await self._rows(question, number, holders[number], after, question.limit - len(found.rows))
+            most = question.limit - len(found.rows)
+            answer = await self._rows(_until(question, until), number, holders[number], after, most)
             _add(found, number, answer)
-            if answer.has_more:
-                found.next = Cursor(number, identity(answer.rows[-1])).text()
+            if answer.next is not None:
+                found.next = answer.next
             elif len(found.rows) == question.limit and following is not None:
                 found.next = Cursor(following, None).text()
             if found.next is not None:
@@ -209,34 +213,43 @@ class Asking:
         return found
 
     async def _rows(
-        self, question: Question, number: int, holders: PartitionHolders, after: Identity | None, most: int
+        self, question: Question, number: int, holders: PartitionHolders, after: RowPlace | None, most: int
     ) -> PartitionRows:
-        host = self._host(question, holders)
+        *others, last = self._hosts(question, holders)
+        for host in others:
+            with suppress(Refusal):
+                return await self._rows_of(question, number, host, after, most)
+        return await self._rows_of(question, number, last, after, most)
+
+    async def _rows_of(
+        self, question: Question, number: int, host: HostInfo | None, after: RowPlace | None, most: int
+    ) -> PartitionRows:
         if host is None:
             find = partial(self._local_rows, question, number, after, most)
             ask = self.work.do if question.asked.key is not None else self._scans.do
             return await ask(find, question.seconds)
         asked = host, question.path, question.of_partition(number, after, most), question.seconds, Page
         page = await self._waits.do(partial(self._peers.answer, *asked), question.seconds)
-        return PartitionRows(
-            page.rows, page.position, page.instances.get(str(number), str(host)), page.next is not None
-        )
+        return PartitionRows(page.rows, page.position, page.instances.get(str(number), str(host)), page.next)
 
-    def _host(self, question: Question, holders: PartitionHolders) -> HostInfo | None:
-        """Which instance to ask; None for this one."""
-        if question.is_local or holders.active in (None, self.address):
-            return None
-        return None if question.stale and self.address in holders.standbys else holders.active
+    def _hosts(self, question: Question, holders: PartitionHolders) -> Sequence[HostInfo | None]:
+        """Which instances to ask, one where the other has no answer; None for this one."""
+        if question.is_local or (holders.active is not None and holders.active == self.address):
+            return [None]
+        standbys = holders.standbys if question.stale else ()
+        if self.address in standbys:
+            return [None]
+        return [host for host in (holders.active, *standbys) if host is not None] or [None]
 
-    def _local_rows(self, question: Question, number: int, after: Identity | None, most: int) -> PartitionRows:
+    def _local_rows(self, question: Question, number: int, after: RowPlace | None, most: int) -> PartitionRows:
         reading, store = question.reading, question.store
         find = reading.scan if question.asked.key is None else reading.by_key
         assert find is not None, "a question that a kind does not know is refused when it is read"
         found = self._local(question, RowsQuery(find, question.asked, after, most + 1, (store.kind.name,)), number)
-        if found.value is None:
-            raise Refusal(410, "the row where the page before ended is gone: begin anew, without a cursor")
-        rows = [reading.row(store, key, value) for key, value in found.value[:most]]
-        return PartitionRows(rows, position_text(found.position), self.instance, len(found.value) > most)
+        entries = found.value[:most]
+        more = Cursor(number, reading.place(store, *entries[-1])).text() if len(found.value) > most else None
+        rows = [reading.row(store, key, value) for key, value in entries]
+        return PartitionRows(rows, position_text(found.position), self.instance, more)
 
     def _local(self, question: Question, query: StateQuery, number: int) -> QueryResult:
         """The answer of a partition in this process."""
@@ -267,6 +280,14 @@ def position_text(position: Position) -> dict[str, int]:
 
 def _no_rows(question: Question) -> Page:
     return Page([], {}, {}, _ISOLATION_NAMES[question.isolation])
+
+
+def _until(question: Question, until: float) -> Question:
+    """The same with the time that is left; raises Refusal where none is."""
+    left = until - asyncio.get_running_loop().time()
+    if left <= 0:
+        raise Refusal(504, "there was no answer in time")
+    return replace(question, seconds=left)
 
 
 def _add(page: Page, number: int, answer: PartitionRows) -> None:

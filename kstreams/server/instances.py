@@ -47,8 +47,8 @@ class Instance(msgspec.Struct, frozen=True):
 def running_below(state_dir: Path) -> list[Instance]:
     """The instances of all applications that keep their state in a folder, by application and address."""
     files = state_dir.glob(f"*/{_FOLDER}/*.json")
-    found = [decode_json(file.read_bytes(), Instance) for file in files]
-    alive = (each for each in found if _lives(each.pid))
+    found = (_noted(file) for file in files)
+    alive = (each for each in found if each is not None and _lives(each.pid))
     return sorted(alive, key=lambda each: (each.application_id, each.address))
 
 
@@ -118,6 +118,14 @@ class Instances:
             yield
         finally:
             os.close(file)
+
+
+def _noted(file: Path) -> Instance | None:
+    """The instance of a file; None where it has ended since the folder was listed."""
+    try:
+        return decode_json(file.read_bytes(), Instance)
+    except FileNotFoundError:
+        return None
 
 
 def _lives(pid: int) -> bool:

@@ -13,7 +13,7 @@ _REFUSALS = {
     "401": "The token is missing or wrong.",
     "403": "The server is addressed by a name that it does not know.",
     "404": "There is no such store or partition.",
-    "410": "The row where the page before ended is gone.",
+    "406": "The values are of several types, which no Arrow stream holds.",
     "413": "The request has a body.",
     "414": "The address is too long.",
     "431": "The headers are too long.",

@@ -9,8 +9,12 @@ import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kstreams.server.refusal import Refusal
+from kstreams.state.api import StoreBuilder
+
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
+_NO_NUMBERS_IN_JSON = "nan", "inf", "-inf"
 
 
 class Page(msgspec.Struct):
@@ -56,16 +60,26 @@ class EntryCount(msgspec.Struct):
     position: dict[str, int]
 
 
-def as_response(page: Page, request: Request) -> Response:
-    """The form that the request accepts."""
+def as_response(page: Page, request: Request, store: StoreBuilder) -> Response:
+    """The form that the request accepts.
+
+    Raises
+    ------
+    Refusal
+        When it accepts an Arrow stream, and the values are of several types.
+    """
     if ARROW in dict(request.scope["headers"]).get(b"accept", b"").decode("latin-1"):
-        return Response(arrow_stream(page), media_type=ARROW)
+        return Response(arrow_stream(page, store), media_type=ARROW)
     return Response(msgspec.json.encode(page, enc_hook=str), media_type=JSON)
 
 
-def arrow_stream(page: Page) -> bytes:
+def arrow_stream(page: Page, store: StoreBuilder) -> bytes:
     """The rows as an Arrow IPC stream; the metadata of its schema (`kstreams`) is the rest of the page as JSON."""
-    table = pa.Table.from_pylist(msgspec.to_builtins(page.rows, enc_hook=str))
+    rows = [_with_numbers(row, store) for row in msgspec.to_builtins(page.rows, enc_hook=str)]
+    try:
+        table = pa.Table.from_pylist(rows)
+    except (pa.ArrowException, OverflowError):
+        raise Refusal(406, "the values are of several types, which no Arrow column holds: ask for JSON") from None
     rest = {name: getattr(page, name) for name in page.__struct_fields__ if name != "rows"}
     table = table.replace_schema_metadata({"kstreams": msgspec.json.encode(rest)})
     sink = pa.BufferOutputStream()
@@ -73,3 +87,9 @@ def arrow_stream(page: Page) -> bytes:
         stream.write_table(table)
     written: bytes = sink.getvalue().to_pybytes()
     return written
+
+
+def _with_numbers(row: dict[str, Any], store: StoreBuilder) -> dict[str, Any]:
+    """A row with the numbers for which JSON has words alone."""
+    floats = [name for name, serde in (("key", store.key), ("value", store.value)) if serde and serde.type is float]
+    return {**row, **{name: float(row[name]) for name in floats if row[name] in _NO_NUMBERS_IN_JSON}}

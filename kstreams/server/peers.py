@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from kstreams.decoders import decode_json
 from kstreams.runtime.native.stores.metadata import HostInfo
-from kstreams.server.refusal import Refusal, moving
+from kstreams.server.refusal import moving
 
 Kind = TypeVar("Kind")
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Peers:
             raise moving("the instance that has the partition does not answer: ask again") from None
         if status != 200:
             logger.info("%s refuses %s: %s", host, path, body[:200])
-            raise Refusal(410, "the page before ended in a row that is gone") if status == 410 else moving()
+            raise moving()
         return decode_json(body, kind)
 
     def body(self, host: HostInfo, target: str, seconds: float) -> bytes:

@@ -18,11 +18,11 @@ from kstreams.errors import SerdeError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.local_stores import Isolation
 from kstreams.serdes import Serde
-from kstreams.serdes.plain_forms import from_json, from_text
+from kstreams.serdes.plain_forms import from_text
 from kstreams.server.endpoint import QueryParameter
 from kstreams.server.guard import READER
 from kstreams.server.limits import Limits
-from kstreams.server.readings import READINGS, Asked, Identity, StoreReading
+from kstreams.server.readings import READINGS, Asked, RowPlace, StoreReading
 from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import Reader
 from kstreams.state.api import StoreBuilder
@@ -31,6 +31,7 @@ _ISOLATIONS: Mapping[str, Isolation] = {"committed": "read_committed", "current"
 _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS, _KNOWN = 100, 256
+_NO_KEY, _NO_CURSOR = "the key cannot be read as one of this store", "`cursor` is none that a page gave as `next`"
 
 LOCAL = QueryParameter("local", "boolean", "Ask this instance alone.")
 HOW = (
@@ -66,7 +67,7 @@ class Cursor(msgspec.Struct, frozen=True):
     """Where a page ended: a partition, and a row of it or its beginning."""
 
     partition: int
-    after: Identity | None
+    after: RowPlace | None
 
     def text(self) -> str:
         """As it stands in an address."""
@@ -77,8 +78,8 @@ class Cursor(msgspec.Struct, frozen=True):
         """The cursor that a text stands for."""
         try:
             return decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), Cursor)
-        except (msgspec.DecodeError, binascii.Error, ValueError):
-            raise Refusal(400, "`cursor` is none that a page gave as `next`") from None
+        except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
+            raise Refusal(400, _NO_CURSOR) from None
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -117,7 +118,7 @@ class Question(msgspec.Struct, frozen=True):
     given: Mapping[str, str]
     path: str = ""
 
-    def of_partition(self, number: int, after: Identity | None, most: int) -> dict[str, str]:
+    def of_partition(self, number: int, after: RowPlace | None, most: int) -> dict[str, str]:
         """The parameters with which another instance is asked for rows of one of its partitions."""
         cursor = {} if after is None else {"cursor": Cursor(number, after).text()}
         own = {"partition": str(number), "limit": str(most), "local": "true", **cursor}
@@ -204,7 +205,7 @@ def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has
         raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
     cursor = Cursor.of(given["cursor"]) if "cursor" in given else None
     if cursor is not None and cursor.after is not None:
-        _key(store, cursor.after[0] if cursor.after else None, from_json)
+        _key(store, cursor.after.key, _deserialized, _NO_CURSOR)
     isolation = _word(given, "isolation", _ISOLATIONS, "committed")
     if isolation == "read_committed" and store.store != "rocksdb":
         raise Refusal(400, "the store is kept in memory, where nothing says what is committed: ask isolation=current")
@@ -253,13 +254,21 @@ def _asked(given: Mapping[str, str], store: StoreBuilder, reading: StoreReading,
     return asked
 
 
-def _key(store: StoreBuilder, given: Any, read: Callable[[Serde[Any], Any], Any] = from_text) -> Any:
+def _deserialized(serde: Serde[Any], data: bytes) -> Any:
+    return serde.deserialize(data)
+
+
+def _key(
+    store: StoreBuilder, given: Any, read: Callable[[Serde[Any], Any], Any] = from_text, reason: str = _NO_KEY
+) -> Any:
     if store.key is None:
         raise Refusal(400, "the keys of this store have no type that could be read from text")
     try:
-        return read(store.key, given)
+        key = read(store.key, given)
+        store.key.serialize(key)  # an integer of more than 64 bits, say, is none that a store can hold
+        return key
     except (SerdeError, msgspec.ValidationError, ValueError):
-        raise Refusal(400, "the key cannot be read as one of this store") from None
+        raise Refusal(400, reason) from None
 
 
 def _word(given: Mapping[str, str], name: str, words: Mapping[str, Any], default: str) -> Any:

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, takewhile
-from typing import Any, NamedTuple
+from itertools import chain, dropwhile, islice, takewhile
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from kstreams.record import Window, Windowed
-from kstreams.serdes.plain_forms import from_json, shown
+from kstreams.serdes.plain_forms import shown
 from kstreams.state.api import StoreBuilder
+from kstreams.state.rows.scan_order import scan_order
 
 FIRST_MS, LAST_MS = 0, 2**62
 Entry = tuple[Any, Any]
 Row = dict[str, Any]
-Identity = list[Any]
-"""What tells a row of a store from all others, as JSON can hold it: where a page ended."""
+Number = Annotated[int, msgspec.Meta(ge=FIRST_MS, le=LAST_MS)]
 
 
-class RowGone(Exception):
-    """The row behind which a page begins is no longer there."""
+class RowPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where a row is in the order of its store: where a page ended, whether or not the row is still there.
+
+    Parameters
+    ----------
+    key : bytes
+        Serialized: not every key has a form in JSON that is read back as the same key.
+    first_ms, second_ms : int
+        Start and end of a window; of a version, from when it holds.
+    """
+
+    key: bytes
+    first_ms: Number = 0
+    second_ms: Number = 0
 
 
 class Asked(NamedTuple):
@@ -50,63 +64,70 @@ class StoreReading(NamedTuple):
         a kind has no such question.
     row : callable
         `(builder, key, value)`: an entry as a row.
+    place : callable
+        `(builder, key, value)`: where an entry is.
     allowed : frozenset of str
         The parts of `Asked` that mean something to it.
     is_point : bool
         Whether a key has at most one entry, so that it is found in some microseconds.
     """
 
-    by_key: Callable[[Any, Asked, Identity | None], Iterable[Entry]]
-    scan: Callable[[Any, Asked, Identity | None], Iterable[Entry]] | None
+    by_key: Callable[[Any, Asked, RowPlace | None], Iterable[Entry]]
+    scan: Callable[[Any, Asked, RowPlace | None], Iterable[Entry]] | None
     row: Callable[[StoreBuilder, Any, Any], Row]
+    place: Callable[[StoreBuilder, Any, Any], RowPlace]
     allowed: frozenset[str]
     is_point: bool = False
 
 
-def _value(store: Any, asked: Asked, after: Identity | None) -> list[Entry]:
+def _value(store: Any, asked: Asked, after: RowPlace | None) -> list[Entry]:
     found = store.get(asked.key)
     return [] if found is None else [(asked.key, found)]
 
 
-def _key_values(store: Any, asked: Asked, after: Identity | None) -> Iterable[Entry]:
+def _key_values(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
     serde = store.builder.key
-    last = None if after is None else from_json(serde, after[0])
+    last = None if after is None else serde.deserialize(after.key)
     if asked.prefix is not None:
-        return _with_prefix(store, asked.prefix, last)
+        return _with_prefix(store, asked.prefix, after)
     low, high = (asked.low, asked.high) if last is None else (last, asked.high)
     if asked.descending:
         low, high = (asked.low, asked.high if last is None else last)
     entries: Iterable[Entry] = (store.reverse_range if asked.descending else store.range)(low, high)
-    return entries if last is None else _without(entries, last)
+    return entries if after is None else _without(entries, serde, after.key)
 
 
-def _with_prefix(store: Any, prefix: Any, last: Any) -> Iterable[Entry]:
+def _with_prefix(store: Any, prefix: Any, after: RowPlace | None) -> Iterable[Entry]:
     serde = store.builder.key
-    if last is None:
+    if after is None:
         found: Iterable[Entry] = store.prefix_scan(prefix, serde)
         return found
-    begin = serde.serialize(prefix)
-    return takewhile(lambda entry: serde.serialize(entry[0]).startswith(begin), _without(store.range(last), last))
+    begin, left = serde.serialize(prefix), store.range(serde.deserialize(after.key))
+    return takewhile(lambda entry: serde.serialize(entry[0]).startswith(begin), _without(left, serde, after.key))
 
 
-def _without(entries: Iterable[Entry], last: Any) -> Iterator[Entry]:
-    return (entry for entry in entries if entry[0] != last)
+def _without(entries: Iterable[Entry], serde: Any, last: bytes) -> Iterator[Entry]:
+    """All but the first entry, where that has this key: bytes tell, since some keys do not equal themselves."""
+    left = iter(entries)
+    first = [entry for entry in islice(left, 1) if serde.serialize(entry[0]) != last]
+    return chain(first, left)
 
 
-def _windows_of_key(store: Any, asked: Asked, after: Identity | None) -> Iterator[Entry]:
+def _windows_of_key(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     size = store.builder.window_size_ms or 0
     found = (store.backward_fetch if asked.descending else store.fetch)(asked.key, *_starts(store, asked))
     entries = ((Windowed(asked.key, Window(start, start + size)), value) for start, value in found)
-    return _behind(entries, after)
+    return _behind(entries, after, lambda at: at.first_ms, store, asked)
 
 
-def _windows(store: Any, asked: Asked, after: Identity | None) -> Iterator[Entry]:
+def _windows(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     backward = "backward_" if asked.descending else ""
     if asked.low is None and asked.high is None:
         found = getattr(store, f"{backward}fetch_all")(*_starts(store, asked))
     else:
         found = getattr(store, f"{backward}fetch_range")(asked.low, asked.high, *_starts(store, asked))
-    return _behind(found, after)
+    in_order = scan_order(store.builder)
+    return _behind(found, after, lambda at: in_order(at.key, at.first_ms, 0), store, asked)
 
 
 def _starts(store: Any, asked: Asked) -> tuple[int, int]:
@@ -116,29 +137,33 @@ def _starts(store: Any, asked: Asked) -> tuple[int, int]:
     return asked.as_of_ms - (store.builder.window_size_ms or 1) + 1, asked.as_of_ms
 
 
-def _sessions_of_key(store: Any, asked: Asked, after: Identity | None) -> Iterator[Entry]:
+def _sessions_of_key(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     find = store.backward_find_sessions if asked.descending else store.find_sessions
-    return _behind(find(asked.key, *_overlap(asked)), after)
+    sign = -1 if store.builder.store == "memory" else 1  # there the starts of one end go backwards
+    found = find(asked.key, *_overlap(asked))
+    return _behind(found, after, lambda at: (at.second_ms, sign * at.first_ms), store, asked)
 
 
-def _sessions(store: Any, asked: Asked, after: Identity | None) -> Iterator[Entry]:
+def _sessions(store: Any, asked: Asked, after: RowPlace | None) -> Iterator[Entry]:
     find = store.backward_find_sessions_range if asked.descending else store.find_sessions_range
-    return _behind(find(asked.low, asked.high, *_overlap(asked)), after)
+    in_order = scan_order(store.builder, latest_start_first=True)
+    found = find(asked.low, asked.high, *_overlap(asked))
+    return _behind(found, after, lambda at: in_order(at.key, at.second_ms, at.first_ms), store, asked)
 
 
 def _overlap(asked: Asked) -> tuple[int, int]:
     return asked.times if asked.as_of_ms is None else (asked.as_of_ms, asked.as_of_ms)
 
 
-def _versions(store: Any, asked: Asked, after: Identity | None) -> Iterable[Entry]:
+def _versions(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
     if asked.from_ms is None and asked.to_ms is None:
         found = store.get(asked.key, asked.as_of_ms)
         return [] if found is None else [(asked.key, found)]
     entries = [(asked.key, each) for each in store.history(asked.key, asked.from_ms, asked.to_ms)]
-    return _behind(entries[::-1] if asked.descending else entries, after)
+    return _behind(entries[::-1] if asked.descending else entries, after, lambda at: at.first_ms, store, asked)
 
 
-def _versions_of_keys(store: Any, asked: Asked, after: Identity | None) -> Iterable[Entry]:
+def _versions_of_keys(store: Any, asked: Asked, after: RowPlace | None) -> Iterable[Entry]:
     """Of each key the latest version, that of a time, or those between two times."""
     is_one = asked.from_ms is None and asked.to_ms is None
     when = LAST_MS if asked.as_of_ms is None else asked.as_of_ms
@@ -147,24 +172,41 @@ def _versions_of_keys(store: Any, asked: Asked, after: Identity | None) -> Itera
     if after is None:
         found: Iterable[Entry] = find(asked.low, asked.high, *times)
         return found
-    last, since = from_json(store.builder.key, after[0]), after[1]
+    serde, since = store.builder.key, LAST_MS if is_one else after.first_ms
+    last = serde.deserialize(after.key)
     low, high = (asked.low, last) if asked.descending else (last, asked.high)
     left = find(low, high, *times)
-    return (entry for entry in left if entry[0] != last or (not is_one and entry[1].timestamp > since))
+    return dropwhile(lambda entry: entry[1].timestamp <= since and serde.serialize(entry[0]) == after.key, left)
 
 
-def _behind(entries: Iterable[Entry], after: Identity | None) -> Iterator[Entry]:
-    """The entries behind a row, which has to be there still: else nobody knows where the next page begins."""
-    left = iter(entries)
-    if after is None or any(_place(entry) == after for entry in left):
-        return left
-    raise RowGone
+def _behind(
+    entries: Iterable[Entry], after: RowPlace | None, order: Callable[[RowPlace], Any], store: Any, asked: Asked
+) -> Iterator[Entry]:
+    """The entries behind a place; the row of it may be gone since, as sessions go that grow."""
+    if after is None:
+        return iter(entries)
+    builder, last = store.builder, order(after)
+    place = READINGS[builder.kind.name].place
+    if asked.descending:
+        return dropwhile(lambda entry: order(place(builder, *entry)) >= last, entries)
+    return dropwhile(lambda entry: order(place(builder, *entry)) <= last, entries)
 
 
-def _place(entry: Entry) -> Identity:
-    key, value = entry
-    window = getattr(key, "window", None)
-    return [shown(key), value.timestamp] if window is None else [shown(key.key), *window]
+def _key_place(builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
+    return RowPlace(_bytes(builder, key))
+
+
+def _windowed_place(builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
+    return RowPlace(_bytes(builder, key.key), *key.window)
+
+
+def _version_place(builder: StoreBuilder, key: Any, value: Any) -> RowPlace:
+    return RowPlace(_bytes(builder, key), value.timestamp)
+
+
+def _bytes(builder: StoreBuilder, key: Any) -> bytes:
+    assert builder.key is not None, "a store that does not know the type of its keys is refused when it is made"
+    return builder.key.serialize(key)
 
 
 def _key_value_row(builder: StoreBuilder, key: Any, value: Any) -> Row:
@@ -186,21 +228,23 @@ def _value_columns(builder: StoreBuilder, value: Any) -> Row:
     return {"value": shown(kept if builder.result is None else builder.result(kept)), **times}
 
 
-def identity(row: Mapping[str, Any]) -> Identity:
+def identity(row: Row) -> Row:
     """What tells a row from all others."""
-    return [row[name] for name in ("key", "window_start", "window_end", "valid_from") if name in row]
+    return {name: row[name] for name in ("key", "window_start", "window_end", "valid_from") if name in row}
 
 
-_KEY_VALUE = StoreReading(_value, _key_values, _key_value_row, frozenset({"low", "high", "prefix", "descending"}), True)
+_KEY_VALUE = StoreReading(
+    _value, _key_values, _key_value_row, _key_place, frozenset({"low", "high", "prefix", "descending"}), True
+)
 _TIMES = frozenset({"from_ms", "to_ms", "as_of_ms", "descending"})
-_WINDOW = StoreReading(_windows_of_key, _windows, _windowed_row, _TIMES | {"low", "high"})
+_WINDOW = StoreReading(_windows_of_key, _windows, _windowed_row, _windowed_place, _TIMES | {"low", "high"})
 READINGS: Mapping[str, StoreReading] = {
     "key-value": _KEY_VALUE,
     "timestamped-key-value": _KEY_VALUE,
     "window": _WINDOW,
     "timestamped-window": _WINDOW,
-    "session": StoreReading(_sessions_of_key, _sessions, _windowed_row, _TIMES | {"low", "high"}),
-    "versioned": StoreReading(_versions, _versions_of_keys, _version_row, _TIMES | {"low", "high"}),
+    "session": StoreReading(_sessions_of_key, _sessions, _windowed_row, _windowed_place, _TIMES | {"low", "high"}),
+    "versioned": StoreReading(_versions, _versions_of_keys, _version_row, _version_place, _TIMES | {"low", "high"}),
 }
 """By kind of store; those of other kinds give no answers here."""
 
@@ -214,24 +258,21 @@ class RowsQuery:
     find : callable
         Of `StoreReading`.
     asked : Asked
-    after : Identity or None
+    after : RowPlace or None
     most : int
     kinds : tuple of str
         Those that are read so.
     """
 
-    find: Callable[[Any, Asked, Identity | None], Iterable[Entry]]
+    find: Callable[[Any, Asked, RowPlace | None], Iterable[Entry]]
     asked: Asked
-    after: Identity | None
+    after: RowPlace | None
     most: int | None
     kinds: tuple[str, ...]
 
-    def ask(self, store: Any) -> list[Entry] | None:
-        """The entries; None where the row is gone behind which they begin."""
-        try:
-            return list(islice(self.find(store, self.asked, self.after), self.most))
-        except RowGone:
-            return None
+    def ask(self, store: Any) -> list[Entry]:
+        """The entries."""
+        return list(islice(self.find(store, self.asked, self.after), self.most))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kstreams.server.guard import READER
 from kstreams.server.page import ARROW, JSON, as_response
 from kstreams.server.question import HOW, KEYS, ONE_KEY, PAGES, SOME_KEYS, TIMES, Questions
 from kstreams.server.refusal import Refusal, moving
-from kstreams.server.watching import EVENTS, Watch
+from kstreams.server.watching import EVENTS, Watch, too_many
 from kstreams.state.api import StoreBuilder
 
 
@@ -71,14 +71,16 @@ class StoreRoutes:
     async def rows(self, request: Request) -> Response:
         """A page."""
         question = self._questions.of(request)
-        return as_response(self._asking.at_once(question) or await self._asking.page(question), request)
+        page = self._asking.at_once(question) or await self._asking.page(question)
+        return as_response(page, request, question.store)
 
     async def keys(self, request: Request) -> Response:
         """The rows of keys, in the order in which they are asked for."""
         keys = request.query_params.getlist("key")
         if not 0 < len(keys) <= self._asking.limits.page_rows:
             raise Refusal(400, f"`key` is to be given from once to {self._asking.limits.page_rows} times")
-        return as_response(await self._asking.pages(self._questions.of_keys(request, keys)), request)
+        questions = self._questions.of_keys(request, keys)
+        return as_response(await self._asking.pages(questions), request, questions[0].store)
 
     async def count(self, request: Request) -> Response:
         """A number."""
@@ -97,7 +99,7 @@ class StoreRoutes:
         try:
             first = self._asking.at_once(question) or await self._asking.page(question)
             if first.next is not None:
-                raise Refusal(400, f"more than {question.limit} rows are watched: name a key or a shorter range")
+                raise Refusal(400, too_many(question))
         except BaseException:
             self._end_watch()
             raise

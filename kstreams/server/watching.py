@@ -29,6 +29,8 @@ _LONGEST_S = 2.0  # without a commit, after which it is looked whether there is 
 class Watch(Response):
     """Looks after each commit, and sends what differs: `row` for a new or changed row, `gone` for one that is no more.
 
+    When there are more rows than a page has, `error` is the last event.
+
     Nothing is kept for a reader but the rows that it has: what changes while it reads slowly comes as one change, and
     one that does not take an event in time is cut off.
 
@@ -49,39 +51,56 @@ class Watch(Response):
         self._first, self._limits = first, asking.limits
         self._known: dict[bytes, Row] = {}
         self._position: dict[str, int] = {}
-        self._has_left = False
+        self._has_ended = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader goes, or is too slow."""
         headers = [each for each in self.raw_headers if each[0] != b"content-length"]
+        tasks = list[asyncio.Future[None]]()
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            sending = asyncio.ensure_future(self._send_all(send, self._limits))
-            leaving = asyncio.ensure_future(_left(receive))
-            _, pending = await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
-            self._has_left = True
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            tasks += [asyncio.ensure_future(self._send_events(send)), asyncio.ensure_future(_left(receive))]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._has_ended = True
             self._on_end()
+            for task in tasks:  # also where this request is cancelled
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _send_events(self, send: Send) -> None:
+        store = self._question.store.name
+        try:
+            await self._send_all(send, self._limits)
+        except TimeoutError:
+            logger.info("a watch of %s ends: its reader takes no more events", store)
+        except Exception as error:
+            logger.error("a watch of %s failed", store, exc_info=error)
 
     async def _send_all(self, send: Send, limits: Limits) -> None:
         loop, woken, name = asyncio.get_running_loop(), asyncio.Event(), self._question.store.name
         await self._tell(self._first, send, limits)
-        while not self._has_left:  # Python 3.11 can lose a cancellation in `wait_for`
+        while not self._has_ended:  # Python 3.11 can lose a cancellation in `wait_for`
             woken.clear()
             looked = loop.time()
             with self._asking.streams.woken(name, partial(_wake, loop, woken)) as is_whole:
                 await self._tell(await self._look(), send, limits)
+                if self._has_ended:
+                    return
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), _LONGEST_S if is_whole else limits.look_s)
             await asyncio.sleep(looked + limits.look_s - loop.time())
 
     async def _tell(self, page: Page | None, send: Send, limits: Limits) -> None:
-        if page is not None and (events := self.events(page)):
-            message = {"type": "http.response.body", "body": events, "more_body": True}
+        """Send how a page differs; one that is not whole ends the watch: nobody knows whether the rest is there."""
+        if page is None:
+            return
+        is_last = page.next is not None
+        events = _event("error", {"error": too_many(self._question)}) if is_last else self.events(page)
+        if events:
+            message = {"type": "http.response.body", "body": events, "more_body": not is_last}
             await asyncio.wait_for(send(message), limits.write_s)
+        self._has_ended = self._has_ended or is_last
 
     async def _look(self) -> Page | None:
         """The rows now; None while nobody has them."""
@@ -97,10 +116,15 @@ class Watch(Response):
             return b""
         rows = {msgspec.json.encode(identity(row), enc_hook=str): row for row in page.rows}
         changed = [row for place, row in rows.items() if self._known.get(place) != row]
-        gone = [{"key": row["key"]} for place, row in self._known.items() if place not in rows]
+        gone = [identity(row) for place, row in self._known.items() if place not in rows]
         self._known, self._position = rows, self._position | page.position
         told = [*(("row", row) for row in changed), *(("gone", row) for row in gone)]
         return b"".join(_event(name, {**row, "position": page.position}) for name, row in told)
+
+
+def too_many(question: Question) -> str:
+    """Why rows are not watched, or not any longer."""
+    return f"more than {question.limit} rows are watched: name a key or a shorter range"
 
 
 def _event(name: str, data: dict[str, Any]) -> bytes:

@@ -114,6 +114,20 @@ def test_a_watch_shows_each_change(visits: Any, serving: subprocess.Popen[str]) 
         assert watch.wait(WAIT_S) == 130
 
 
+def test_options_do_what_they_say_together(visits: Any, serving: subprocess.Popen[str]) -> None:
+    assert {row["key"] for row in rows(visits, "--prefix", "")} == {"anna", "ben", "a/b c"}
+    watched = visits.ok("query", "counts", "--all", "--watch", "--limit", "2").json_lines()
+    assert [event["event"] for event in watched] == ["row", "row"]
+    for arguments in (("--prefix", "a"), ("--range", "a", "b"), ("--all",)):
+        outcome = visits("query", "counts", "anna", *arguments)
+        assert (outcome.status, "a key stands without" in outcome.err) == (2, True), outcome
+
+
+def test_an_instance_that_goes_while_it_is_looked_for_is_none(visits: Any, serving: subprocess.Popen[str]) -> None:
+    (visits.folder / ".kstreams/state/visits/.server/1-gone.json").symlink_to("nowhere")
+    assert len(visits.ok("ps", "--json").json_lines()) == 1
+
+
 def test_a_watch_goes_on_when_the_application_comes_back(visits: Any) -> None:
     command = [COMMAND, "query", "counts", "anna", "--watch"]
     with started(visits):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 
 import msgspec
 import pyarrow as pa
@@ -214,3 +216,28 @@ def test_an_aggregate_of_expressions_is_shown_as_the_table_shows_it(world: World
     with served(world, builder.build(), application_id="means") as (client, streams):
         until(lambda: streams.state is State.RUNNING and len(client.rows(f"{STORES}/means/rows")) == 10)
         until(lambda: client.rows(f"{STORES}/means/keys/k3")[0]["value"] == {"count": 10, "mean": 48.0})
+
+
+def test_an_arrow_stream_has_numbers_that_json_has_no_word_for(world: World) -> None:
+    world.create("floats", 1)
+    world.write("floats", [("a", struct.pack(">d", math.inf), 1), ("b", struct.pack(">d", 1.5), 1)])
+    builder = ks.StreamsBuilder()
+    builder.table("floats", key=str, value=float, materialized=ks.Materialized("floats", queryable=True))
+    with served(world, builder.build(), application_id="floats") as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows(f"{STORES}/floats/rows")) == 2)
+        assert [row["value"] for row in client.rows(f"{STORES}/floats/rows")] == ["inf", 1.5]
+        for target in ("rows", "keys?key=a&key=b"):
+            answer = client.ask(f"{STORES}/floats/{target}", Accept="application/vnd.apache.arrow.stream")
+            assert pa.ipc.open_stream(answer.body).read_all()["value"].to_pylist() == [math.inf, 1.5]
+
+
+def test_values_of_several_types_are_no_arrow_stream(world: World) -> None:
+    world.create("several", 1)
+    world.write("several", [("a", b"1", 1), ("b", b'"x"', 1), ("c", b"1e300", 1)])
+    builder = ks.StreamsBuilder()
+    kept = ks.Materialized("several", queryable=True)
+    builder.table("several", key=str, value=int | str | float, materialized=kept)
+    with served(world, builder.build(), application_id="several") as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows(f"{STORES}/several/rows")) == 3)
+        answer = client.ask(f"{STORES}/several/rows", Accept="application/vnd.apache.arrow.stream")
+        assert (answer.status, "several types" in answer.json()["error"]) == (406, True)

@@ -15,7 +15,7 @@ import kstreams as ks
 from kstreams.batch import TopicPartition
 from kstreams.config import Config
 from kstreams.errors import ConfigError
-from kstreams.runtime.native.stores.metadata import HostInfo
+from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHolders
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server import Server
 from kstreams.server.asking import position_text
@@ -125,6 +125,23 @@ def test_a_standby_answers_in_its_own_instance_where_stale_answers_will_do(world
                 return set(page["instances"].values()) == here and len(page["rows"]) == 20
 
             until(answers_alone)
+
+
+@pytest.mark.parametrize("active", [None, HostInfo("127.0.0.1", 1)])
+def test_the_standby_of_another_instance_answers_where_the_active_one_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch, active: HostInfo | None
+) -> None:
+    with ExitStack() as stack:
+        (client, streams), (other, _) = both(world, stack, num_standby_replicas=1)
+        number = next(int(task.partition("_")[2]) for task in tasks_of(streams))
+        target, local = f"{COUNTS}/rows?partition={number}", f"{COUNTS}/rows?partition={number}&stale=true&local=true"
+        rows = client.rows(target)
+        until(lambda: other.rows(local) == rows)
+        monkeypatch.setattr(streams, "holders", lambda store: {number: PartitionHolders(active, (other.host,))})
+        page = client.ask(f"{target}&stale=true").json()
+        assert (page["rows"], page["instances"]) == (rows, {str(number): str(other.host)})
+        if active is not None:
+            assert client.ask(target).status == 503
 
 
 def test_a_standby_says_up_to_where_it_has_read_the_changelog(world: World) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -252,3 +253,34 @@ def test_far_too_many_connections_are_closed_at_once(world: World) -> None:
         assert many[-1].recv(1) == b""
         many[0].sendall(client.request("/v1/status"))
         assert many[0].recv(12) == b"HTTP/1.1 503"
+
+
+def test_an_answer_of_many_partitions_has_one_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition after the other, each of which takes its time."""
+    world.create("wide", 8)
+    builder = ks.StreamsBuilder()
+    kept = ks.Materialized("wide", queryable=True)
+    builder.table("wide", key=str, value=str, materialized=kept)
+    with served(world, builder.build()) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and client.ask("/v1/stores/wide/rows").status == 200)
+        ask = streams.query
+
+        def slowly(*given: Any, **how: Any) -> Any:
+            sleep(0.2)
+            return ask(*given, **how)
+
+        monkeypatch.setattr(streams, "query", slowly)
+        for target in ("rows?timeout_ms=500", "keys/nobody?timeout_ms=500", "keys?key=a&key=b&timeout_ms=500"):
+            began = monotonic()
+            answer = client.ask(f"/v1/stores/wide/{target}")
+            assert (answer.status, monotonic() - began < 1.2) == (504, True), (target, answer)
+
+
+def test_a_store_has_more_partitions_than_questions_are_answered_at_a_time(world: World) -> None:
+    world.create("wide", 8)
+    builder = ks.StreamsBuilder()
+    builder.table("wide", key=str, value=str, materialized=ks.Materialized("wide", queryable=True))
+    with served(world, builder.build(), Limits(concurrency=2)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and client.ask("/v1/stores/wide/rows").status == 200)
+        for _ in range(5):
+            assert client.ask("/v1/stores/wide/count").json()["count"] == 0

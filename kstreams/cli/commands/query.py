@@ -37,7 +37,7 @@ def query(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All rows.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on with each change, until Ctrl-C.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Greatest number of rows.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Greatest number of rows; with --watch of changes.")] = None,
     current: Annotated[bool, typer.Option("--current", help="See what is not committed yet, too.")] = False,
     stale: Annotated[bool, typer.Option("--stale", help="Let standbys answer, which lag behind.")] = False,
     as_json: AsJsonOrTable = False,
@@ -53,8 +53,7 @@ def query(
     Examples: `kstreams query counts anna`, `kstreams query counts --prefix an --watch`,
     `kstreams query visits-by-hour anna --window 1357000000000 1357100000000 --json`
     """
-    if key is None and not (everything or prefix or span or window or as_of is not None):
-        raise typer.BadParameter("name a key, --prefix, --range, --window, --as-of or --all", param_hint="KEY")
+    _refuse_unclear(key, many=everything or prefix is not None or span is not None, timed=(window, as_of))
     low, high = span or (None, None)
     first, last = window or (None, None)
     parts = {"prefix": prefix, "low": low, "high": high, "from": first, "to": last, "as_of": as_of}
@@ -62,13 +61,21 @@ def query(
     how = {"isolation": "current" if current else "committed", "stale": "true" if stale else "false"}
     config = settings_of_application(application_id, app, state_dir)
     if watch:
-        return _show_changes(require_running(config).watch(store, given | how | ({} if key is None else {"key": key})))
+        of_key = {} if key is None else {"key": key}
+        return _show_changes(islice(require_running(config).watch(store, given | how | of_key), limit))
     asked = running(config) if app is not None or state_dir is not None else require_running(config)
     if asked is not None:
         rows: Iterable[dict[str, Any]] = asked.rows(store, key, given | how, limit)
     else:
         rows = islice(_stopped(app, config, store, given, key), limit)
     print_rows(rows, as_json=as_json, title=store)
+
+
+def _refuse_unclear(key: str | None, *, many: bool, timed: tuple[object, object]) -> None:
+    if key is None and not many and timed == (None, None):
+        raise typer.BadParameter("name a key, --prefix, --range, --window, --as-of or --all", param_hint="KEY")
+    if key is not None and many:
+        raise typer.BadParameter("a key stands without --prefix, --range and --all", param_hint="KEY")
 
 
 def _show_changes(events: Iterable[dict[str, Any]]) -> None:
