@@ -17,6 +17,31 @@ export function setText(place, text) {
   if (place.textContent !== text) place.textContent = text; // quiet: a reader hears of changes alone
 }
 
+export function setAttribute(place, name, value) {
+  if (place.getAttribute(name) !== String(value)) place.setAttribute(name, value);
+}
+
+// Makes a place show new children, and leaves alone what is the same: a selection, the focus and a click that has begun stay.
+// Listeners stay too: what has others needs another `data-key`.
+export function patch(place, ...children) {
+  const before = [...place.childNodes];
+  children.forEach((child, at) => {
+    if (at >= before.length) place.append(child);
+    else if (isAlike(before[at], child)) update(before[at], child);
+    else before[at].replaceWith(child);
+  });
+  for (const left of before.slice(children.length)) left.remove();
+}
+
+const isAlike = (old, made) => old.nodeName === made.nodeName && old.dataset?.key === made.dataset?.key;
+
+function update(old, made) {
+  if (old.nodeType === Node.TEXT_NODE) return setText(old, made.textContent);
+  for (const { name } of [...old.attributes]) if (!made.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of made.attributes) setAttribute(old, name, value);
+  patch(old, ...made.childNodes);
+}
+
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

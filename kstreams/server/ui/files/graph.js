@@ -1,6 +1,6 @@
 // The picture of the topology, with live numbers on its wires, cards and boxes.
 
-import { count, plural, rate, setText } from "./dom.js";
+import { count, plural, rate, setAttribute, setText } from "./dom.js";
 import { sumBy } from "./rates.js";
 
 export class Graph {
@@ -87,8 +87,7 @@ export class Graph {
     line.classList.toggle("bad", lost > 0);
     line.classList.toggle("late", lost === 0 && (left > 0 || lag > 0));
     if (kind === "topic" && !detail) {
-      const label = card.querySelector(".label");
-      label.setAttribute("y", Number(line.getAttribute("y")) - (text ? 14 : 7));
+      setAttribute(card.querySelector(".label"), "y", Number(line.getAttribute("y")) - (text ? 14 : 7));
     }
   }
 

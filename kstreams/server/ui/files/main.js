@@ -82,7 +82,7 @@ async function poll() {
     const { instances } = await ask("v1/activity");
     if (!topology) return;
     show(instances);
-    byId("notice").hidden = true;
+    if (!byId("notice").hidden) byId("notice").hidden = true; // quiet: each setting would count as a change
   } catch (error) {
     if (error.status === 401) return logOut("The token holds no longer: the application has started anew.");
     notice(error.message);

@@ -1,6 +1,6 @@
 // What instances do: the chosen card, instances with their tasks, lags, drops, restores.
 
-import { bytes, count, element, plural, rate, table, time } from "./dom.js";
+import { bytes, count, element, patch, plural, rate, table, time } from "./dom.js";
 import { lagOf } from "./graph.js";
 import { sumBy } from "./rates.js";
 
@@ -15,26 +15,21 @@ export class Overview {
   }
 
   show(instances, rates, chosen, topology) {
-    const parts = [
+    patch(this.#place, ...[
       chosen && this.#chosen(instances, rates, chosen, topology), ...this.#restores(instances), ...this.#instances(instances),
       ...this.#lags(instances), ...this.#dropped(instances, rates), ...this.#tasks(instances), ...this.#stores(instances),
-    ].filter(Boolean);
-    const scrolled = this.#place.scrollTop;
-    const focused = this.#place.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
-    this.#place.replaceChildren(...parts);
-    this.#place.scrollTop = scrolled;
-    if (focused) this.#place.querySelector(`[data-focus="${focused}"]`)?.focus();
+    ].filter(Boolean));
   }
 
   #chosen(instances, rates, chosen, topology) {
     const facts = [["kind", chosen.kind], ...this.#facts(instances, rates, chosen, topology)];
-    return element("section", { class: "selected", "aria-label": `Chosen: ${chosen.name}` },
+    return element("section", { class: "selected", "aria-label": `Chosen: ${chosen.name}`, "data-key": chosen.id },
       element("header", {}, element("span", { class: "title" }, chosen.name),
-        element("button", { type: "button", class: "close", "aria-label": "Close", "data-focus": "close", onclick: this.onClose }, "✕")),
+        element("button", { type: "button", class: "close", "aria-label": "Close", onclick: this.onClose }, "✕")),
       element("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])),
       chosen.kind === "store"
         ? element("p", { class: "actions" }, element("button",
-          { type: "button", "data-focus": "browse", onclick: () => this.onBrowse(chosen.name) }, "Look into it"))
+          { type: "button", onclick: () => this.onBrowse(chosen.name) }, "Look into it"))
         : null);
   }
 
