@@ -32,8 +32,8 @@ async function answer(path, parameters) {
       headers: { Authorization: `Bearer ${keptToken()}` }, cache: "no-store", credentials: "omit",
       signal: AbortSignal.timeout(20_000),
     });
-  } catch (error) {
-    throw new Refused(0, `This instance does not answer (${error.name}).`);
+  } catch {
+    throw new Refused(0, `${location.host} does not answer.`);
   }
   if (found.ok) return found;
   const said = await found.json().catch(() => ({ error: found.statusText }));

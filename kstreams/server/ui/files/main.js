@@ -21,26 +21,36 @@ let rates = new Rates();
 let seen = null; // what was shown last
 let chosen = null;
 let topology = null;
+let drawn = ""; // the picture as it came
+let isSilent = false;
 let timer = null;
 let still = 0;
 
 async function begin() {
   if (!keptToken()) return showLogin("");
   try {
-    const [known, picture] = await Promise.all([ask("v1/topology"), askText("v1/topology.svg")]);
-    topology = known;
-    graph.draw(picture);
+    await look();
   } catch (error) {
     if (error.status === 403) return beginWithStores();
     if (error.status === 401) forgetToken();
     return showLogin(error.status === 401 ? "The token is wrong: each start of an application may have a new one." : error.message);
   }
-  document.title = `${topology.application_id} – kstreams`;
-  byId("name").textContent = topology.application_id;
   enter(false);
   fit(false);
   openTab("overview");
   poll();
+}
+
+// Whether there is another topology than before.
+async function look() {
+  const [known, picture] = await Promise.all([ask("v1/topology"), askText("v1/topology.svg")]);
+  topology = known;
+  document.title = `${topology.application_id} – kstreams`;
+  setText(byId("name"), topology.application_id);
+  if (picture === drawn) return false;
+  graph.draw(picture);
+  drawn = picture;
+  return true;
 }
 
 // A reader of some stores is told nothing of the application.
@@ -68,7 +78,7 @@ function showLogin(error) {
 function logOut(reason = "") {
   forgetToken();
   for (const part of [graph, stores, tail]) part.clear();
-  [rates, seen, chosen, topology, still] = [new Rates(), null, null, null, 0];
+  [rates, seen, chosen, topology, drawn, isSilent, still] = [new Rates(), null, null, null, "", false, 0];
   byId("overview").replaceChildren();
   byId("notice").hidden = true;
   document.title = "kstreams";
@@ -81,13 +91,34 @@ async function poll() {
   try {
     const { instances } = await ask("v1/activity");
     if (!topology) return;
+    if (isSilent || (seen && seen.instances[0].pid !== instances[0].pid)) await greet();
     show(instances);
     if (!byId("notice").hidden) byId("notice").hidden = true; // quiet: each setting would count as a change
   } catch (error) {
     if (error.status === 401) return logOut("The token holds no longer: the application has started anew.");
-    notice(error.message);
+    if (topology) fallSilent(error.message);
   }
   timer = setTimeout(poll, still > QUIET_AFTER ? QUIET_MS : EVERY_MS);
+}
+
+// What has started again may have another topology.
+async function greet() {
+  const isAnother = await look();
+  isSilent = false;
+  if (!isAnother) return;
+  choose(null);
+  fit(false);
+}
+
+// Numbers of a moment ago would look like those of now.
+function fallSilent(reason) {
+  [isSilent, still] = [true, 0];
+  notice(reason);
+  setText(byId("state"), "SILENT");
+  byId("state").classList.remove("good");
+  byId("state").classList.add("wrong");
+  for (const total of ["total-in", "total-out"]) setText(byId(total), "–");
+  if (seen) graph.paint(seen.instances, new Map());
 }
 
 function show(instances) {
