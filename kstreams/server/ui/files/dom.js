@@ -66,6 +66,12 @@ export function time(milliseconds) {
   return Number.isNaN(date.getTime()) ? `${milliseconds} ms` : date.toISOString().replace("T", " ").replace(/(\.000)?Z$/, "");
 }
 
+// A time that breaks between date and hour, if it has to.
+export function moment(milliseconds) {
+  const parts = time(milliseconds).split(" ").map((part) => element("span", { class: "tight" }, part));
+  return element("span", {}, ...parts.flatMap((part, at) => (at ? [" ", part] : [part])));
+}
+
 export function shown(value, longest = 400) {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > longest ? `${text.slice(0, longest)}…` : text;

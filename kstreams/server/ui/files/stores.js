@@ -1,7 +1,7 @@
 // Looks into stores: by key, prefix, range, window and as of a time, page after page.
 
 import { ask } from "./ask.js";
-import { count, element, plural, shown, table, time } from "./dom.js";
+import { count, element, moment, plural, shown, table } from "./dom.js";
 
 const TIMES = ["from", "to", "as_of"];
 const FIELDS = {
@@ -91,7 +91,7 @@ export class Stores {
     const columns = [
       ["key", (row) => shown(row.key), "mono"], ["value", (row) => shown(row.value), "mono"],
       ...[["window_start", "window from"], ["window_end", "to"], ["valid_from", "valid from"], ["valid_to", "to"], ["timestamp", "time"]]
-        .filter(([name]) => has(name)).map(([name, heading]) => [heading, (row) => (row[name] === null ? "now" : time(row[name]))]),
+        .filter(([name]) => has(name)).map(([name, heading]) => [heading, (row) => (row[name] === null ? "now" : moment(row[name]))]),
     ];
     const step = (word, cursors, id) => element("button", { type: "button", id, onclick: () => this.#ask(given, cursors) }, word);
     const pages = element("div", { class: "actions" },

@@ -1,7 +1,7 @@
 // The last records of a topic, and those that come.
 
 import { ask } from "./ask.js";
-import { count, element, shown, table, time } from "./dom.js";
+import { count, element, moment, shown, table } from "./dom.js";
 
 const KEPT = 200;
 const EVERY_MS = 1_000;
@@ -92,7 +92,7 @@ export class Tail {
     const newest = [...records].sort((a, b) => b.timestamp - a.timestamp || b.offset - a.offset);
     this.#records = [...newest, ...this.#records].slice(0, KEPT);
     this.#rows.replaceChildren(this.#records.length ? table([
-      ["time", (row) => time(row.timestamp)], ["at", (row) => `${row.partition}@${row.offset}`],
+      ["time", (row) => moment(row.timestamp)], ["at", (row) => `${row.partition}@${row.offset}`, "tight"],
       ["key", (row) => shown(row.key, 120), "mono"], ["value", (row) => shown(row.value, 300), "mono"],
     ], this.#records, `Records of ${this.#topic}`) : element("p", { class: "faint" }, "The topic is empty."));
   }
