@@ -7,6 +7,7 @@ import shutil
 import threading
 from contextlib import ExitStack
 
+import msgspec
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -175,6 +176,15 @@ def test_rates_are_differences_over_the_clock_of_each_instance(page: Browser, wo
         page.find("#token")
         # The second instance counts half as fast; the first began anew; one that is new has no rate yet.
         assert page.driver.execute_async_script(RATES) == [0, 150, 0, 10]
+
+
+def test_whole_numbers_are_shown_to_the_last_digit(page: Browser, world: World) -> None:
+    large = 2**63 - 1
+    world.write("orders", [("c1", msgspec.json.encode({"item": "tea", "amount": large}).decode(), 1)])
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.click("#tab-tail")
+        page.until(lambda: page.texts("#tail td")[2:] == ["c1", f'{{"item":"tea","amount":{large}}}'])
 
 
 def test_a_rebalance_is_followed(page: Browser, world: World) -> None:

@@ -16,7 +16,8 @@ GONE = "window.real = window.fetch; window.fetch = async () => { throw new TypeE
 BACK = """
     window.fetch = async (address, ...rest) => {
         const answer = await window.real(address, ...rest);
-        return address === "v1/topology.svg" ? new Response((await answer.text()).replaceAll("orders", "wishes")) : answer;
+        if (address !== "v1/topology.svg") return answer;
+        return new Response((await answer.text()).replaceAll("orders", "wishes"));
     };
 """
 

@@ -73,9 +73,11 @@ export function moment(milliseconds) {
 }
 
 export function shown(value, longest = 400) {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : JSON.stringify(value, written);
   return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
+
+const written = (name, value) => (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value);
 
 // A table whose columns are [heading, row => text or element, class].
 export function table(columns, rows, caption) {

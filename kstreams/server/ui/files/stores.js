@@ -1,12 +1,13 @@
 // Looks into stores: by key, prefix, range, window and as of a time, page after page.
 
-import { ask } from "./ask.js";
+import { ask, askRows } from "./ask.js";
 import { count, element, moment, plural, shown, table } from "./dom.js";
 
 const TIMES = ["from", "to", "as_of"];
 const FIELDS = {
   "key-value": ["prefix", "low", "high"], window: ["low", "high", ...TIMES], session: ["low", "high", ...TIMES], versioned: TIMES,
 };
+const WIDE = ["key", "prefix"];
 const LABELS = {
   key: "Key", prefix: "Keys that begin with", low: "First key", high: "Last key", from: "From (time)", to: "To (time)", as_of: "As of (time)",
 };
@@ -53,7 +54,7 @@ export class Stores {
     this.#chosen = store;
     this.#result.replaceChildren();
     const fields = ["key", ...FIELDS[store.kind.replace("timestamped-", "")] ?? []];
-    const inputs = fields.map((name) => element("label", { class: name === "key" ? "wide" : "" }, LABELS[name],
+    const inputs = fields.map((name) => element("label", { class: WIDE.includes(name) ? "wide" : "" }, LABELS[name],
       element("input", { id: `ask-${name}`, name, autocomplete: "off", spellcheck: "false",
         placeholder: TIMES.includes(name) ? "2026-01-31T12:00Z or ms" : "" })));
     const form = element("form", { class: "question", onsubmit: (event) => this.#submit(event, form) }, ...inputs,
@@ -79,7 +80,7 @@ export class Stores {
     const cursor = before.length ? { cursor: before.at(-1) } : {};
     try {
       const target = key === undefined ? `${place}/rows` : `${place}/keys/${encodeURIComponent(key)}`;
-      const page = await ask(target, { limit: 50, ...given, ...isolation, ...cursor });
+      const page = await askRows(target, { limit: 50, ...given, ...isolation, ...cursor });
       this.#show(page, { key, ...given }, before);
     } catch (error) {
       this.#fail(error);
@@ -89,7 +90,7 @@ export class Stores {
   #show(page, given, before) {
     const has = (name) => page.rows.some((row) => row[name] !== undefined);
     const columns = [
-      ["key", (row) => shown(row.key), "mono"], ["value", (row) => shown(row.value), "mono"],
+      ["key", (row) => shown(row.key), "mono"], ["value", (row) => shown(row.value), "mono value"],
       ...[["window_start", "window from"], ["window_end", "to"], ["valid_from", "valid from"], ["valid_to", "to"], ["timestamp", "time"]]
         .filter(([name]) => has(name)).map(([name, heading]) => [heading, (row) => (row[name] === null ? "now" : moment(row[name]))]),
     ];

@@ -1,6 +1,6 @@
 // The last records of a topic, and those that come.
 
-import { ask } from "./ask.js";
+import { ask, askRows } from "./ask.js";
 import { count, element, moment, shown, table } from "./dom.js";
 
 const KEPT = 200;
@@ -75,7 +75,7 @@ export class Tail {
     const turn = this.#turn;
     try {
       const after = this.#next ? { after: JSON.stringify(this.#next) } : {};
-      const page = await ask(`v1/topics/${encodeURIComponent(this.#topic)}/tail`, after);
+      const page = await askRows(`v1/topics/${encodeURIComponent(this.#topic)}/tail`, after);
       if (turn !== this.#turn) return;
       this.#next = page.next;
       this.#add(page);
@@ -93,7 +93,7 @@ export class Tail {
     this.#records = [...newest, ...this.#records].slice(0, KEPT);
     this.#rows.replaceChildren(this.#records.length ? table([
       ["time", (row) => moment(row.timestamp)], ["at", (row) => `${row.partition}@${row.offset}`, "tight"],
-      ["key", (row) => shown(row.key, 120), "mono"], ["value", (row) => shown(row.value, 300), "mono"],
+      ["key", (row) => shown(row.key, 120), "mono"], ["value", (row) => shown(row.value, 300), "mono value"],
     ], this.#records, `Records of ${this.#topic}`) : element("p", { class: "faint" }, "The topic is empty."));
   }
 }
