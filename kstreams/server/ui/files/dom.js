@@ -48,6 +48,11 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export const count = (number) => whole.format(number);
 
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+// In few characters, for a card.
+export const roughly = (number) => (number < 10_000 ? count(number) : compact.format(number));
+
 export function rate(number) {
   if (number >= 100_000) return `${whole.format(number / 1000)}k/s`;
   return number >= 10 || number === 0 ? `${whole.format(number)}/s` : `${number.toFixed(1)}/s`;
@@ -79,11 +84,13 @@ export function shown(value, longest = 400) {
 
 const written = (name, value) => (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value);
 
+// A row of such a table as the next function makes.
+export const line = (columns, row) => element("tr", {}, ...columns.map(([, cell, kind]) => element("td", { class: kind }, cell(row))));
+
 // A table whose columns are [heading, row => text or element, class].
 export function table(columns, rows, caption) {
   const heads = columns.map(([heading, , kind]) => element("th", { scope: "col", class: kind }, heading));
-  const lines = rows.map((row) =>
-    element("tr", {}, ...columns.map(([, cell, kind]) => element("td", { class: kind }, cell(row)))));
+  const lines = rows.map((row) => line(columns, row));
   const made = element("table", { "aria-label": caption },
     element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...lines));
   return element("div", { class: "rows" }, made);

@@ -1,6 +1,6 @@
 // The picture of the topology, with live numbers on its wires, cards and boxes.
 
-import { count, plural, rate, setAttribute, setText } from "./dom.js";
+import { plural, rate, roughly, setAttribute, setText } from "./dom.js";
 import { sumBy } from "./rates.js";
 
 export class Graph {
@@ -30,11 +30,16 @@ export class Graph {
     return [box.width, box.height];
   }
 
+  // What is in the middle stays there.
   zoom(part) {
     if (!this.#svg) return;
     const [width, height] = this.size;
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.#place;
+    const grown = part / (this.#svg.width.baseVal.value / width);
     this.#svg.setAttribute("width", width * part);
     this.#svg.setAttribute("height", height * part);
+    this.#place.scrollTo((scrollLeft + clientWidth / 2) * grown - clientWidth / 2,
+      (scrollTop + clientHeight / 2) * grown - clientHeight / 2);
   }
 
   choose(id) {
@@ -82,7 +87,7 @@ export class Graph {
     const left = lacking.get(id) ?? 0;
     const lag = kind === "topic" ? lagOf(lags, name) : 0;
     const line = card.querySelector(".detail");
-    const text = lost ? `${count(lost)} dropped` : left ? `restoring, ${count(left)} left` : lag ? `lag ${count(lag)}` : detail;
+    const text = lost ? `${roughly(lost)} dropped` : left ? `restoring ${roughly(left)}` : lag ? `lag ${roughly(lag)}` : detail;
     setText(line, text);
     line.classList.toggle("bad", lost > 0);
     line.classList.toggle("late", lost === 0 && (left > 0 || lag > 0));

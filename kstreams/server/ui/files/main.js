@@ -14,7 +14,9 @@ const READABLE = 0.65; // a larger graph is scrolled at first
 const QUIET_AFTER = 10; // polls in which nothing moves
 
 const graph = new Graph(byId("graph"), (card) => choose({ ...card }));
-const overview = new Overview(byId("overview"), { onClose: () => choose(null), onBrowse: (store) => openTab("stores", store) });
+const overview = new Overview(byId("overview"), {
+  onClose: () => choose(null), onBrowse: (store) => openTab("stores", store), onTail: (topic) => openTab("tail", topic),
+});
 const stores = new Stores(byId("stores"));
 const tail = new Tail(byId("tail"));
 let rates = new Rates();
@@ -167,7 +169,7 @@ function choose(card) {
 
 const TABS = ["overview", "stores", "tail"];
 
-function openTab(name, store) {
+function openTab(name, wanted) {
   for (const each of TABS) {
     const tab = byId(`tab-${each}`);
     tab.setAttribute("aria-selected", String(each === name));
@@ -175,8 +177,8 @@ function openTab(name, store) {
     byId(each).hidden = each !== name;
   }
   if (name === "overview" && seen) overview.show(seen.instances, seen.passed, chosen, topology);
-  if (name === "stores") stores.open(store).catch((error) => notice(error.message));
-  if (name === "tail") tail.open().catch((error) => notice(error.message));
+  if (name === "stores") stores.open(wanted).catch((error) => notice(error.message));
+  if (name === "tail") tail.open(wanted).catch((error) => notice(error.message));
   else tail.close();
 }
 
