@@ -77,6 +77,12 @@ def test_a_reader_logs_in_sees_rates_looks_a_key_up_and_logs_out(page: Browser, 
         page.until(lambda: "StreamThread" in page.text(".selected"))
         page.until(lambda: number(page.text(READ)) > 0)
         page.picture("chosen")
+        page.click("[data-id='topic:named-orders']")
+        page.click(".selected .actions button")
+        page.until(lambda: "may not be looked at" in page.text("#tail"))
+        page.click("#tab-overview")
+        page.click("[data-id='topic:orders']")
+        page.click(".selected .actions button")
 
         page.click("#tab-tail")
         page.until(lambda: any("coffee" in text for text in page.texts("#tail td")))
