@@ -17,6 +17,7 @@ from kstreams.runtime.native.state.restore import RestoreProgress
 from tests.native.world import WAIT_S, World, tasks_of, until
 from tests.page.browser import Browser
 from tests.page.conftest import Orders, shop
+from tests.page.pretended import pretend
 from tests.server.served import Client, served
 
 pytestmark = pytest.mark.slow
@@ -270,6 +271,35 @@ def test_everything_is_reached_by_keyboard_and_dark_is_dark(page: Browser, world
             "!each.textContent && !each.labels?.length && !each.ariaLabel).length"
         )
         assert unnamed == 0
+
+
+def test_the_picture_is_one_stop_of_a_keyboard_and_arrows_go_through_it(page: Browser, world: World) -> None:
+    def has_focus(card: str) -> bool:
+        return page.driver.execute_script("return document.activeElement.dataset.id") == card
+
+    def press(*keys: str) -> None:
+        for key in keys:
+            page.driver.switch_to.active_element.send_keys(key)
+
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.until(lambda: page.text("#state") == "RUNNING")
+        page.driver.execute_script("arguments[0].focus()", page.find("#graph"))
+        press(Keys.TAB)
+        assert has_focus("node:KSTREAM-SOURCE-0000000001")
+        press(Keys.ARROW_UP)
+        assert has_focus("topic:customers")
+        press(Keys.ARROW_LEFT, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+        assert has_focus("node:KSTREAM-FILTER-0000000004")
+        press(Keys.ENTER)
+        page.until(lambda: page.text(".selected .title") == "KSTREAM-FILTER-0000000004")
+        press(Keys.TAB)
+        page.until(lambda: page.driver.switch_to.active_element.get_attribute("id") == "tab-overview")
+        press(Keys.ESCAPE)
+        page.until(lambda: not page.all(".selected") and has_focus("node:KSTREAM-FILTER-0000000004"))
+        pretend(page, "([one]) => { one.lags = [{ topic: 'orders', partition: 0, lag: 17 }]; }")
+        orders = "[data-id='topic:orders']"
+        page.until(lambda: page.all(orders)[0].get_attribute("aria-label") == "topic orders, lag 17")
 
 
 def test_a_page_that_nobody_sees_asks_nothing(page: Browser, world: World) -> None:

@@ -15,7 +15,7 @@ const QUIET_AFTER = 10; // polls in which nothing moves
 
 const graph = new Graph(byId("graph"), (card) => choose({ ...card }));
 const overview = new Overview(byId("overview"), {
-  onClose: () => choose(null), onBrowse: (store) => openTab("stores", store), onTail: (topic) => openTab("tail", topic),
+  onClose: leave, onBrowse: (store) => openTab("stores", store), onTail: (topic) => openTab("tail", topic),
 });
 const stores = new Stores(byId("stores"));
 const tail = new Tail(byId("tail"));
@@ -167,6 +167,14 @@ function choose(card) {
   if (seen) overview.show(seen.instances, seen.passed, chosen, topology);
 }
 
+// Back to the card, so that a keyboard goes on from there.
+function leave() {
+  if (!chosen) return;
+  const { id } = chosen;
+  choose(null);
+  graph.focus(id);
+}
+
 const TABS = ["overview", "stores", "tail"];
 
 function openTab(name, wanted) {
@@ -210,6 +218,9 @@ byId("login-form").addEventListener("submit", (event) => {
   keepToken(byId("token").value.trim());
   byId("token").value = "";
   begin();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !event.target.closest("input, select")) leave();
 });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) tail.close();
