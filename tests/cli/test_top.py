@@ -6,13 +6,19 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
+import kstreams as ks
+from kstreams.cli.commands.top import _looks
+from kstreams.config import Config
 from tests.cli.test_applications import COMMAND
-from tests.native.world import WAIT_S, until
+from tests.native.world import WAIT_S, World, until
+from tests.server.served import served
 
 APP = """
 import kstreams as ks
@@ -93,6 +99,22 @@ def test_top_goes_on_until_ctrl_c(visits: Any, page: str) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 130
     assert {each["sources"][0]["per_second"] for each in looks} == {0.0}
+
+
+def test_top_goes_on_with_instances_that_came_later_and_its_sums_do_not_fall(tmp_path: Path) -> None:
+    world = World(tmp_path, **{"commit.interval.ms": 20})
+    world.create("words", 1)
+    topology = ks.Topology().add_source("in", "words", key=str, value=str)
+    with ExitStack() as first, ExitStack() as second:
+        world.write("words", [("k", "v", number) for number in range(5)])
+        first.enter_context(served(world, topology))
+        looks = _looks(Config.of(world.settings), 0.2)
+        until(lambda: next(looks)["sources"] == [{"source": "in", "per_second": 0.0, "records": 5}])
+        client, _ = second.enter_context(served(world, topology))
+        first.close()
+        world.write("words", [("k", "v", 6)])
+        until(lambda: next(looks)["sources"] == [{"source": "in", "per_second": 0.0, "records": 6}])
+        assert [each["instance"] for each in next(looks)["instances"]] == [str(client.host)]
 
 
 def test_top_of_what_does_not_run_says_how_to_start_it(visits: Any) -> None:
