@@ -8,7 +8,7 @@ from kstreams.runtime.native.lifecycle import State
 from tests.native.world import World, until
 from tests.page.browser import Browser
 from tests.page.conftest import shop
-from tests.page.pretended import pretend
+from tests.page.pretended import polls, pretend
 from tests.server.served import served
 
 pytestmark = pytest.mark.slow
@@ -18,17 +18,6 @@ WATCH = """
     new MutationObserver((all) => changes.push(...all.map((each) => each.target.nodeName)))
       .observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
 """
-POLLS = """
-    const before = window.fetch;
-    window.polls = 0;
-    window.fetch = (...all) => { window.polls += 1; return before(...all); };
-"""
-
-
-def polls(page: Browser, times: int) -> None:
-    """Wait until the page has asked so often, and has shown all answers but the last."""
-    page.driver.execute_script(POLLS)
-    page.until(lambda: page.driver.execute_script("return window.polls") > times)
 
 
 def test_nothing_is_touched_while_nothing_happens(page: Browser, world: World) -> None:

@@ -17,7 +17,7 @@ from kstreams.runtime.native.state.restore import RestoreProgress
 from tests.native.world import WAIT_S, World, tasks_of, until
 from tests.page.browser import Browser
 from tests.page.conftest import Orders, shop
-from tests.page.pretended import pretend
+from tests.page.pretended import polls, pretend
 from tests.server.served import Client, served
 
 pytestmark = pytest.mark.slow
@@ -183,6 +183,19 @@ def test_rates_are_differences_over_the_clock_of_each_instance(page: Browser, wo
         page.find("#token")
         # The second instance counts half as fast; the first began anew; one that is new has no rate yet.
         assert page.driver.execute_async_script(RATES) == [0, 150, 0, 10]
+
+
+def test_what_was_dropped_stays_so_when_its_task_goes_elsewhere(page: Browser, world: World) -> None:
+    dropped = '{ kind: "dropped", of: "KSTREAM-FILTER-0000000004", by: "0_0", reason: "late", count }'
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.until(lambda: page.text("#total-dropped") == "0")
+        pretend(page, f"([one]) => {{ for (const count of window.counted ?? []) one.counts.push({dropped}); }}")
+        for counted, total in (("[5]", "5"), ("[]", "5"), ("[2]", "7")):
+            page.driver.execute_script(f"window.counted = {counted}")
+            page.until(lambda: page.text("#total-dropped") == total)  # noqa: B023
+            polls(page, 2)
+            assert page.text("#total-dropped") == total
 
 
 def test_whole_numbers_are_shown_to_the_last_digit(page: Browser, world: World) -> None:

@@ -4,7 +4,7 @@ import { ask, askText, forgetToken, keepToken, keptToken, takeToken } from "./as
 import { byId, count, element, plural, rate, setText } from "./dom.js";
 import { Graph } from "./graph.js";
 import { Overview } from "./overview.js";
-import { Rates } from "./rates.js";
+import { Left, Rates } from "./rates.js";
 import { Stores } from "./stores.js";
 import { Tail } from "./tail.js";
 
@@ -20,6 +20,7 @@ const overview = new Overview(byId("overview"), {
 const stores = new Stores(byId("stores"));
 const tail = new Tail(byId("tail"));
 let rates = new Rates();
+let left = new Left();
 let seen = null; // what was shown last
 let chosen = null;
 let topology = null;
@@ -80,7 +81,7 @@ function showLogin(error) {
 function logOut(reason = "") {
   forgetToken();
   for (const part of [graph, stores, tail]) part.clear();
-  [rates, seen, chosen, topology, drawn, isSilent, still] = [new Rates(), null, null, null, "", false, 0];
+  [rates, left, seen, chosen, topology, drawn, isSilent, still] = [new Rates(), new Left(), null, null, null, "", false, 0];
   byId("overview").replaceChildren();
   byId("notice").hidden = true;
   document.title = "kstreams";
@@ -127,6 +128,7 @@ function show(instances) {
   const passed = rates.of(instances);
   const moves = [...passed.values()].some((each) => each > 0) || instances.some((each) => each.state !== "RUNNING");
   still = moves ? 0 : still + 1;
+  instances[0].counts.push(...left.of(instances));
   seen = { instances, passed };
   graph.paint(instances, passed);
   if (!byId("overview").hidden) overview.show(instances, passed, chosen, topology);
