@@ -207,6 +207,23 @@ def test_whole_numbers_are_shown_to_the_last_digit(page: Browser, world: World) 
         page.until(lambda: page.texts("#tail td")[2:] == ["c1", f'{{"item":"tea","amount":{large}}}'])
 
 
+def test_any_key_is_found_and_the_choice_of_a_store_keeps_the_focus(page: Browser, world: World) -> None:
+    keys = [".", "..", "a/b", "ü?#%", '"', "<b>"]
+    world.write("orders", [(key, '{"item": "tea", "amount": 10}', 1) for key in keys])
+    with served(world, shop()) as (client, _):
+        until(lambda: len(client.rows("/v1/stores/orders-per-customer/rows")) == len(keys))
+        page.open(f"{address(client)}#token={client.token}")
+        page.click("#tab-stores")
+        page.find("#store-name").send_keys(Keys.HOME)
+        page.find("#store-name").send_keys(Keys.END)
+        assert page.driver.switch_to.active_element.get_attribute("id") == "store-name"
+        choose(page, "orders-per-customer")
+        for key in keys:
+            page.write("#ask-key", key)
+            page.click("#ask")
+            page.until(lambda: page.texts("#stores td")[:2] == [key, "1"])  # noqa: B023
+
+
 def test_a_rebalance_is_followed(page: Browser, world: World) -> None:
     with ExitStack() as first, ExitStack() as second, Orders(world):
         one, streams = first.enter_context(served(world, shop()))

@@ -109,7 +109,9 @@ async function greet() {
   const isAnother = await look();
   isSilent = false;
   if (!isAnother) return;
+  for (const part of [stores, tail]) part.clear();
   choose(null);
+  openTab("overview");
   fit(false);
 }
 
@@ -187,10 +189,12 @@ function openTab(name, wanted) {
     byId(each).hidden = each !== name;
   }
   if (name === "overview" && seen) overview.show(seen.instances, seen.passed, chosen, topology);
-  if (name === "stores") stores.open(wanted).catch((error) => notice(error.message));
-  if (name === "tail") tail.open(wanted).catch((error) => notice(error.message));
+  if (name === "stores") stores.open(wanted).catch((error) => fail(name, error));
+  if (name === "tail") tail.open(wanted).catch((error) => fail(name, error));
   else tail.close();
 }
+
+const fail = (name, error) => byId(name).replaceChildren(element("p", { class: "error", role: "alert" }, error.message));
 
 function fit(whole) {
   const place = byId("graph");

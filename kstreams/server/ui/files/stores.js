@@ -16,6 +16,8 @@ export class Stores {
   #place;
   #stores = [];
   #chosen = null;
+  #turn = 0; // answers to questions of an earlier turn come too late
+  #select = element("select", { id: "store-name", onchange: () => this.open(this.#select.value) });
   #result = element("div", { "aria-live": "polite" });
 
   constructor(place) {
@@ -23,35 +25,43 @@ export class Stores {
   }
 
   async open(name) {
-    if (!this.#stores.length) this.#stores = (await ask("v1/stores")).stores;
-    if (!this.#stores.length) {
-      this.#place.replaceChildren(element("p", { class: "faint" },
-        "No store of this application is declared queryable: ks.Materialized(\"name\", queryable=True)."));
-      return;
-    }
+    if (!this.#stores.length) await this.#list();
+    if (!this.#stores.length) return;
     const asked = this.#stores.find((store) => store.name === name);
-    if (name && !asked) {
-      this.#place.replaceChildren(this.#choice(), element("p", { class: "faint" },
-        `The store ${name} is not declared queryable: ks.Materialized("${name}", queryable=True).`));
-    } else if (asked || !this.#chosen) this.#choose(asked ?? this.#stores[0]);
+    if (name && !asked) this.#refuse(name);
+    else if (asked || !this.#chosen) this.#choose(asked ?? this.#stores[0]);
   }
 
   clear() {
-    this.#stores = [];
-    this.#chosen = null;
-    this.#result.replaceChildren();
-    this.#place.replaceChildren();
+    this.#turn += 1;
+    [this.#stores, this.#chosen] = [[], null];
+    for (const place of [this.#select, this.#result, this.#place]) place.replaceChildren();
   }
 
-  #choice() {
-    const options = this.#stores.map((store) =>
-      element("option", { value: store.name, selected: store === this.#chosen }, store.name));
-    const select = element("select", { id: "store-name", onchange: () => this.open(select.value) }, ...options);
-    return element("form", { class: "question" }, element("label", { class: "wide" }, "Store", select));
+  async #list() {
+    this.#stores = (await ask("v1/stores")).stores;
+    this.#select.replaceChildren(...this.#stores.map((store) => element("option", {}, store.name)));
+    this.#place.replaceChildren(this.#stores.length
+      ? element("form", { class: "question" }, element("label", { class: "wide" }, "Store", this.#select))
+      : element("p", { class: "faint" }, "No store of this application is declared queryable: ks.Materialized(\"name\", queryable=True)."));
+  }
+
+  #refuse(name) {
+    this.#chosen = null;
+    this.#select.selectedIndex = -1;
+    this.#put(element("p", { class: "faint" }, `The store ${name} is not declared queryable: ks.Materialized("${name}", queryable=True).`));
+  }
+
+  // What stands below the choice of a store, which keeps the focus.
+  #put(...parts) {
+    while (this.#place.children.length > 1) this.#place.lastChild.remove();
+    this.#place.append(...parts);
   }
 
   #choose(store) {
     this.#chosen = store;
+    this.#select.value = store.name;
+    this.#turn += 1;
     this.#result.replaceChildren();
     const fields = ["key", ...FIELDS[store.kind.replace("timestamped-", "")] ?? []];
     const inputs = fields.map((name) => element("label", { class: WIDE.includes(name) ? "wide" : "" }, LABELS[name],
@@ -60,7 +70,7 @@ export class Stores {
     const form = element("form", { class: "question", onsubmit: (event) => this.#submit(event, form) }, ...inputs,
       element("div", { class: "actions wide" }, element("button", { type: "submit", class: "primary", id: "ask" }, "Look up"),
         element("span", { class: "faint" }, `${store.kind}, ${store.key ?? "?"} → ${store.value ?? "?"}`)));
-    this.#place.replaceChildren(this.#choice(), form, this.#result);
+    this.#put(form, this.#result);
   }
 
   #submit(event, form) {
@@ -75,16 +85,23 @@ export class Stores {
   }
 
   async #ask({ key, ...given }, before) {
-    const place = `v1/stores/${encodeURIComponent(this.#chosen.name)}`;
+    this.#turn += 1;
+    const turn = this.#turn;
     const isolation = this.#chosen.kept_in === "rocksdb" ? {} : { isolation: "current" };
     const cursor = before.length ? { cursor: before.at(-1) } : {};
     try {
-      const target = key === undefined ? `${place}/rows` : `${place}/keys/${encodeURIComponent(key)}`;
-      const page = await askRows(target, { limit: 50, ...given, ...isolation, ...cursor });
-      this.#show(page, { key, ...given }, before);
+      const page = await askRows(...this.#target(key, { limit: 50, ...given, ...isolation, ...cursor }));
+      if (turn === this.#turn) this.#show(page, { key, ...given }, before);
     } catch (error) {
-      this.#fail(error);
+      if (turn === this.#turn) this.#fail(error);
     }
+  }
+
+  // Browsers take `.` and `..` out of a path, however they are written.
+  #target(key, given) {
+    const place = `v1/stores/${encodeURIComponent(this.#chosen.name)}`;
+    if (key === "." || key === "..") return [`${place}/rows`, { ...given, low: key, high: key }];
+    return [key === undefined ? `${place}/rows` : `${place}/keys/${encodeURIComponent(key)}`, given];
   }
 
   #show(page, given, before) {
