@@ -127,6 +127,9 @@ def _topics(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float
         for lag in each["lags"]:
             lags[lag["topic"]] += lag["lag"]
     written = {row["topic"]: row for row in _counted(instances, rates, "written", "topic")}
+    for row in _counted(instances, rates, "repartitioned", "topic"):
+        name = next((topic for topic in lags if topic.endswith(f"-{row['topic']}")), row["topic"])
+        written[name] = row
     none = {"per_second": None, "records": None}
     return [
         {"topic": topic, "lag": lags.get(topic), **{**none, **written.get(topic, {}), "topic": topic}}

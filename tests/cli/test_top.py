@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import kstreams as ks
+from kstreams.cli.activity_tables import tables
 from kstreams.cli.commands.top import _looks
 from kstreams.config import Config
 from tests.cli.test_applications import COMMAND
@@ -89,6 +90,18 @@ def test_top_shows_what_is_done_in_numbers(visits: Any, page: str) -> None:
     assert [each["task"] for each in look["tasks"]] == ["0_0", "0_1"]
     table = visits.ok("top", "--once", "--interval", "0.2").out
     assert all(word in table for word in ("RUNNING", "loud", "0_1"))
+
+
+def test_a_repartition_topic_has_one_row_with_what_is_written_and_what_waits() -> None:
+    counted = {"kind": "repartitioned", "of": "words-repartition", "by": "t", "count": 7, "reason": ""}
+    instance = {
+        "instance": "a", "pid": 1, "state": "RUNNING", "failed_threads": 0, "counts": [counted],
+        "lags": [{"topic": "app-words-repartition", "partition": 0, "lag": 3}],
+        "threads": [], "tasks": [], "stores": [], "restores": [],
+    }  # fmt: skip
+    assert tables([instance], {("repartitioned", "words-repartition"): 2.0})["topics"] == [
+        {"topic": "app-words-repartition", "lag": 3, "per_second": 2.0, "records": 7}
+    ]
 
 
 def test_top_goes_on_until_ctrl_c(visits: Any, page: str) -> None:
