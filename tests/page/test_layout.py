@@ -65,6 +65,8 @@ def test_times_and_offsets_are_not_broken_in_the_middle(page: Browser, world: Wo
         page.click("#ask")
         page.find("#stores tbody")
         assert broken(page, "#stores tbody") == []
+        hidden = "const [table] = arguments; return table.scrollWidth - table.clientWidth"
+        assert page.driver.execute_script(hidden, page.find("#stores .rows")) == 0
 
 
 def test_in_a_narrow_window_the_tabs_stand_right_below_the_picture(page: Browser, world: World) -> None:

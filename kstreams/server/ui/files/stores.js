@@ -7,6 +7,7 @@ const TIMES = ["from", "to", "as_of"];
 const FIELDS = {
   "key-value": ["prefix", "low", "high"], window: ["low", "high", ...TIMES], session: ["low", "high", ...TIMES], versioned: TIMES,
 };
+const SHORT = 9;
 const WIDE = ["key", "prefix"];
 const LABELS = {
   key: "Key", prefix: "Keys that begin with", low: "First key", high: "Last key", from: "From (time)", to: "To (time)", as_of: "As of (time)",
@@ -105,9 +106,10 @@ export class Stores {
   }
 
   #show(page, given, before) {
+    const isLong = page.rows.some((row) => shown(row.value).length > SHORT); // then times may go out of sight
     const has = (name) => page.rows.some((row) => row[name] !== undefined);
     const columns = [
-      ["key", (row) => shown(row.key), "mono"], ["value", (row) => shown(row.value), "mono value"],
+      ["key", (row) => shown(row.key), "mono"], ["value", (row) => shown(row.value), isLong ? "mono value" : "mono"],
       ...[["window_start", "window from"], ["window_end", "to"], ["valid_from", "valid from"], ["valid_to", "to"], ["timestamp", "time"]]
         .filter(([name]) => has(name)).map(([name, heading]) => [heading, (row) => (row[name] === null ? "now" : moment(row[name]))]),
     ];
