@@ -41,6 +41,53 @@ class Rates:
         return dict(found)
 
 
+class Totals:
+    """Counters that do not fall: what a task has counted stays counted when it goes elsewhere and begins at 0 there.
+
+    Examples
+    --------
+    >>> def at(address, count):
+    ...     counted = {"kind": "read", "of": "in", "by": "0_0", "count": count, "reason": ""}
+    ...     return [{"instance": address, "pid": 1, "counts": [counted]}]
+    >>> totals = Totals()
+    >>> for instances in (at("a", 100), at("b", 7), at("a", 20)):
+    ...     print(sum(each["count"] for each in totals.of(instances)[0]["counts"]))
+    100
+    107
+    127
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[Any, ...], int] = {}
+        self._left: Counter[tuple[str, str, str]] = Counter()
+
+    def of(self, instances: Sequence[Instance]) -> list[Instance]:
+        """The same instances; the first one also tells what was counted by tasks that count it no longer."""
+        left = self._left_after(instances)
+        gone = [
+            {"kind": kind, "of": of, "by": "", "count": count, "reason": reason}
+            for (kind, of, reason), count in left.items()
+            if count
+        ]
+        first = [{**each, "counts": [*each["counts"], *gone]} for each in instances[:1]]
+        return [*first, *instances[1:]]
+
+    def _left_after(self, instances: Iterable[Instance]) -> Counter[tuple[str, str, str]]:
+        now = set[tuple[Any, ...]]()
+        for instance in instances:
+            for each in instance["counts"]:
+                what = (each["kind"], each["of"], each["reason"])
+                key = (instance["instance"], instance["pid"], each["by"], *what)
+                if each["count"] < self._last.get(key, 0):  # the task has come back
+                    self._left[what] += self._last[key]
+                self._last[key] = each["count"]
+                now.add(key)
+        left = self._left.copy()
+        for key in self._last.keys() - now:
+            left[key[3:]] += self._last[key]
+        return left
+
+
 def tables(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]) -> dict[str, Rows]:
     """Instances, sources, topics, drops, tasks, stores and restores."""
     return {
@@ -80,6 +127,9 @@ def _topics(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float
         for lag in each["lags"]:
             lags[lag["topic"]] += lag["lag"]
     written = {row["topic"]: row for row in _counted(instances, rates, "written", "topic")}
+    for row in _counted(instances, rates, "repartitioned", "topic"):
+        name = next((topic for topic in lags if topic.endswith(f"-{row['topic']}")), row["topic"])
+        written[name] = row
     none = {"per_second": None, "records": None}
     return [
         {"topic": topic, "lag": lags.get(topic), **{**none, **written.get(topic, {}), "topic": topic}}

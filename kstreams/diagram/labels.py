@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from unicodedata import east_asian_width
 
 _GENERATED = re.compile(r"K(?:STREAM|TABLE)-(?P<kind>.+?)-0*(?P<number>\d+)(?P<rest>-.+)?")
 _STATE = re.compile(r"(?P<topic>.+)-STATE-STORE-\d{10}")
@@ -50,7 +51,13 @@ def text_width(text: str, size: float) -> float:
 
     Examples
     --------
-    >>> text_width("mill", 10) < text_width("nnnn", 10) < text_width("WWWW", 10)
+    >>> text_width("mill", 10) < text_width("nnnn", 10) < text_width("WWWW", 10) < text_width("日本語圏", 10)
     True
     """
-    return size * sum(_BY_LETTER.get(letter, 0.68 if letter.isupper() else 0.57) for letter in text)
+    return size * sum(map(_letter_width, text))
+
+
+def _letter_width(letter: str) -> float:
+    if east_asian_width(letter) in "WF":
+        return 1.0  # also emoji
+    return _BY_LETTER.get(letter, 0.68 if letter.isupper() else 0.57)

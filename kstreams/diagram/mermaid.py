@@ -8,6 +8,8 @@ from typing import Any
 from kstreams.diagram.data import as_data
 from kstreams.processor.topology.topology import Topology
 
+_WORDS = {"call", "class", "click", "default", "end", "flowchart", "graph", "href", "linkStyle", "style", "subgraph"}
+_ENTITIES = str.maketrans({mark: f"#{ord(mark)};" for mark in '"#&<>`\\'} | {"\n": " "})
 _SHAPES = {"source": ("([", "])"), "processor": ("[", "]"), "sink": ("([", "])")}
 
 
@@ -22,7 +24,7 @@ def _flowchart(part: dict[str, Any]) -> Iterator[str]:
     yield f'  subgraph sub{part["id"]}["{title} {part["id"]}"]'
     for node in part["nodes"]:
         opening, closing = _SHAPES[node["kind"]]
-        yield f'    {_id(node["name"])}{opening}"{node["name"]}"{closing}'
+        yield f'    {_id(node["name"])}{opening}"{_text(node["name"])}"{closing}'
     yield "  end"
     for node in part["nodes"]:
         yield from (f"  {_id(node['name'])} --> {_id(child)}" for child in node["next"])
@@ -32,18 +34,31 @@ def _flowchart(part: dict[str, Any]) -> Iterator[str]:
 def _around(node: dict[str, Any]) -> Iterator[str]:
     """The topics and stores that a node touches."""
     for topic in node["topics"]:
-        shown = f'{_id("topic " + topic)}[["{topic}"]]'
+        shown = f'{_id("topic " + topic)}[["{_text(topic)}"]]'
         yield f"  {_id(node['name'])} --> {shown}" if node["kind"] == "sink" else f"  {shown} --> {_id(node['name'])}"
     for store in node["stores"]:
-        yield f'  {_id(node["name"])} <--> {_id("store " + store)}[("{store}")]'
+        yield f'  {_id(node["name"])} <--> {_id("store " + store)}[("{_text(store)}")]'
 
 
-def _id(name: str) -> str:
-    """A Mermaid identifier, different for different names.
+def _text(name: str) -> str:
+    """A name between quotes, where Mermaid reads entities, HTML and Markdown.
 
     Examples
     --------
-    >>> _id("topic a-b")
-    'topic_20a_2db'
+    >>> _text('a <b> "c"')
+    'a #60;b#62; #34;c#34;'
     """
+    return name.translate(_ENTITIES)
+
+
+def _id(name: str) -> str:
+    """A Mermaid identifier, different for different names, and no word of Mermaid.
+
+    Examples
+    --------
+    >>> _id("topic a-b"), _id("end")
+    ('topic_20a_2db', '_end')
+    """
+    if name in _WORDS:
+        return f"_{name}"
     return "".join(letter if letter.isalnum() and letter.isascii() else f"_{ord(letter):x}" for letter in name)

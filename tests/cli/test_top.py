@@ -6,13 +6,20 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
+import kstreams as ks
+from kstreams.cli.activity_tables import tables
+from kstreams.cli.commands.top import _looks
+from kstreams.config import Config
 from tests.cli.test_applications import COMMAND
-from tests.native.world import WAIT_S, until
+from tests.native.world import WAIT_S, World, until
+from tests.server.served import served
 
 APP = """
 import kstreams as ks
@@ -85,6 +92,18 @@ def test_top_shows_what_is_done_in_numbers(visits: Any, page: str) -> None:
     assert all(word in table for word in ("RUNNING", "loud", "0_1"))
 
 
+def test_a_repartition_topic_has_one_row_with_what_is_written_and_what_waits() -> None:
+    counted = {"kind": "repartitioned", "of": "words-repartition", "by": "t", "count": 7, "reason": ""}
+    instance = {
+        "instance": "a", "pid": 1, "state": "RUNNING", "failed_threads": 0, "counts": [counted],
+        "lags": [{"topic": "app-words-repartition", "partition": 0, "lag": 3}],
+        "threads": [], "tasks": [], "stores": [], "restores": [],
+    }  # fmt: skip
+    assert tables([instance], {("repartitioned", "words-repartition"): 2.0})["topics"] == [
+        {"topic": "app-words-repartition", "lag": 3, "per_second": 2.0, "records": 7}
+    ]
+
+
 def test_top_goes_on_until_ctrl_c(visits: Any, page: str) -> None:
     command = [COMMAND, "top", "--json", "--interval", "0.2"]
     with subprocess.Popen(command, cwd=visits.folder, stdout=subprocess.PIPE, text=True) as process:
@@ -93,6 +112,22 @@ def test_top_goes_on_until_ctrl_c(visits: Any, page: str) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 130
     assert {each["sources"][0]["per_second"] for each in looks} == {0.0}
+
+
+def test_top_goes_on_with_instances_that_came_later_and_its_sums_do_not_fall(tmp_path: Path) -> None:
+    world = World(tmp_path, **{"commit.interval.ms": 20})
+    world.create("words", 1)
+    topology = ks.Topology().add_source("in", "words", key=str, value=str)
+    with ExitStack() as first, ExitStack() as second:
+        world.write("words", [("k", "v", number) for number in range(5)])
+        first.enter_context(served(world, topology))
+        looks = _looks(Config.of(world.settings), 0.2)
+        until(lambda: next(looks)["sources"] == [{"source": "in", "per_second": 0.0, "records": 5}])
+        client, _ = second.enter_context(served(world, topology))
+        first.close()
+        world.write("words", [("k", "v", 6)])
+        until(lambda: next(looks)["sources"] == [{"source": "in", "per_second": 0.0, "records": 6}])
+        assert [each["instance"] for each in next(looks)["instances"]] == [str(client.host)]
 
 
 def test_top_of_what_does_not_run_says_how_to_start_it(visits: Any) -> None:

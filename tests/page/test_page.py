@@ -7,6 +7,7 @@ import shutil
 import threading
 from contextlib import ExitStack
 
+import msgspec
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -16,6 +17,7 @@ from kstreams.runtime.native.state.restore import RestoreProgress
 from tests.native.world import WAIT_S, World, tasks_of, until
 from tests.page.browser import Browser
 from tests.page.conftest import Orders, shop
+from tests.page.pretended import polls, pretend
 from tests.server.served import Client, served
 
 pytestmark = pytest.mark.slow
@@ -76,6 +78,12 @@ def test_a_reader_logs_in_sees_rates_looks_a_key_up_and_logs_out(page: Browser, 
         page.until(lambda: "StreamThread" in page.text(".selected"))
         page.until(lambda: number(page.text(READ)) > 0)
         page.picture("chosen")
+        page.click("[data-id='topic:named-orders']")
+        page.click(".selected .actions button")
+        page.until(lambda: "may not be looked at" in page.text("#tail"))
+        page.click("#tab-overview")
+        page.click("[data-id='topic:orders']")
+        page.click(".selected .actions button")
 
         page.click("#tab-tail")
         page.until(lambda: any("coffee" in text for text in page.texts("#tail td")))
@@ -177,6 +185,45 @@ def test_rates_are_differences_over_the_clock_of_each_instance(page: Browser, wo
         assert page.driver.execute_async_script(RATES) == [0, 150, 0, 10]
 
 
+def test_what_was_dropped_stays_so_when_its_task_goes_elsewhere(page: Browser, world: World) -> None:
+    dropped = '{ kind: "dropped", of: "KSTREAM-FILTER-0000000004", by: "0_0", reason: "late", count }'
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.until(lambda: page.text("#total-dropped") == "0")
+        pretend(page, f"([one]) => {{ for (const count of window.counted ?? []) one.counts.push({dropped}); }}")
+        for counted, total in (("[5]", "5"), ("[]", "5"), ("[2]", "7")):
+            page.driver.execute_script(f"window.counted = {counted}")
+            page.until(lambda: page.text("#total-dropped") == total)  # noqa: B023
+            polls(page, 2)
+            assert page.text("#total-dropped") == total
+
+
+def test_whole_numbers_are_shown_to_the_last_digit(page: Browser, world: World) -> None:
+    large = 2**63 - 1
+    world.write("orders", [("c1", msgspec.json.encode({"item": "tea", "amount": large}).decode(), 1)])
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.click("#tab-tail")
+        page.until(lambda: page.texts("#tail td")[2:] == ["c1", f'{{"item":"tea","amount":{large}}}'])
+
+
+def test_any_key_is_found_and_the_choice_of_a_store_keeps_the_focus(page: Browser, world: World) -> None:
+    keys = [".", "..", "a/b", "ü?#%", '"', "<b>"]
+    world.write("orders", [(key, '{"item": "tea", "amount": 10}', 1) for key in keys])
+    with served(world, shop()) as (client, _):
+        until(lambda: len(client.rows("/v1/stores/orders-per-customer/rows")) == len(keys))
+        page.open(f"{address(client)}#token={client.token}")
+        page.click("#tab-stores")
+        page.find("#store-name").send_keys(Keys.HOME)
+        page.find("#store-name").send_keys(Keys.END)
+        assert page.driver.switch_to.active_element.get_attribute("id") == "store-name"
+        choose(page, "orders-per-customer")
+        for key in keys:
+            page.write("#ask-key", key)
+            page.click("#ask")
+            page.until(lambda: page.texts("#stores td")[:2] == [key, "1"])  # noqa: B023
+
+
 def test_a_rebalance_is_followed(page: Browser, world: World) -> None:
     with ExitStack() as first, ExitStack() as second, Orders(world):
         one, streams = first.enter_context(served(world, shop()))
@@ -254,6 +301,35 @@ def test_everything_is_reached_by_keyboard_and_dark_is_dark(page: Browser, world
             "!each.textContent && !each.labels?.length && !each.ariaLabel).length"
         )
         assert unnamed == 0
+
+
+def test_the_picture_is_one_stop_of_a_keyboard_and_arrows_go_through_it(page: Browser, world: World) -> None:
+    def has_focus(card: str) -> bool:
+        return page.driver.execute_script("return document.activeElement.dataset.id") == card
+
+    def press(*keys: str) -> None:
+        for key in keys:
+            page.driver.switch_to.active_element.send_keys(key)
+
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.until(lambda: page.text("#state") == "RUNNING")
+        page.driver.execute_script("arguments[0].focus()", page.find("#graph"))
+        press(Keys.TAB)
+        assert has_focus("node:KSTREAM-SOURCE-0000000001")
+        press(Keys.ARROW_UP)
+        assert has_focus("topic:customers")
+        press(Keys.ARROW_LEFT, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+        assert has_focus("node:KSTREAM-FILTER-0000000004")
+        press(Keys.ENTER)
+        page.until(lambda: page.text(".selected .title") == "KSTREAM-FILTER-0000000004")
+        press(Keys.TAB)
+        page.until(lambda: page.driver.switch_to.active_element.get_attribute("id") == "tab-overview")
+        press(Keys.ESCAPE)
+        page.until(lambda: not page.all(".selected") and has_focus("node:KSTREAM-FILTER-0000000004"))
+        pretend(page, "([one]) => { one.lags = [{ topic: 'orders', partition: 0, lag: 17 }]; }")
+        orders = "[data-id='topic:orders']"
+        page.until(lambda: page.all(orders)[0].get_attribute("aria-label") == "topic orders, lag 17")
 
 
 def test_a_page_that_nobody_sees_asks_nothing(page: Browser, world: World) -> None:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kstreams.cli.activity_tables import Rates, Rows, tables
+from kstreams.cli.activity_tables import Rates, Rows, Totals, tables
 from kstreams.cli.commands.query import StateDir
 from kstreams.cli.output import json_line
-from kstreams.cli.running import RunningApplication, require_running, settings_of_application
+from kstreams.cli.running import RunningApplication, require_running, running, settings_of_application
+from kstreams.errors import StateError
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
+
+    from kstreams.config import Config
 
 _HEADINGS = {
     "per_second": "records/s",
@@ -41,8 +44,7 @@ def top(
 
     Examples: `kstreams top`, `kstreams top shop --once --json`
     """
-    application = require_running(settings_of_application(application_id, None, state_dir))
-    looks = _looks(application, interval)
+    looks = _looks(settings_of_application(application_id, None, state_dir), interval)
     if once or as_json or not sys.stdout.isatty():
         for look in islice(looks, 1 if once else None):
             _print(look, as_json)
@@ -54,14 +56,32 @@ def top(
             live.update(_drawn(look), refresh=True)
 
 
-def _looks(application: RunningApplication, interval: float) -> Iterator[dict[str, Any]]:
+def _looks(config: Config, interval: float) -> Iterator[dict[str, Any]]:
     """What there is to see, again and again; the first has rates too."""
-    rates = Rates()
-    rates.of(application.ask("/v1/activity")["instances"])
+    rates, totals, answers = Rates(), Totals(), _answers(config)
+    before = next(answers)["instances"]
+    rates.of(before)
+    totals.of(before)
     while True:
         sleep(interval)
-        answer = application.ask("/v1/activity")
-        yield {"application_id": answer["application_id"], **tables(answer["instances"], rates.of(answer["instances"]))}
+        answer = next(answers)
+        instances = answer["instances"]
+        passed = rates.of(instances)
+        yield {"application_id": answer["application_id"], **tables(totals.of(instances), passed)}
+
+
+def _answers(config: Config) -> Iterator[dict[str, Any]]:
+    """What the application says of itself; when all instances have gone that were asked, those that have come since."""
+    application: RunningApplication | None = require_running(config)
+    while application is not None:
+        try:
+            answer = application.ask("/v1/activity")
+        except StateError:
+            application = running(config)
+            if application is None:
+                raise
+            answer = application.ask("/v1/activity")
+        yield answer
 
 
 def _print(look: dict[str, Any], as_json: bool) -> None:

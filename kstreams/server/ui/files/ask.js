@@ -32,8 +32,8 @@ async function answer(path, parameters) {
       headers: { Authorization: `Bearer ${keptToken()}` }, cache: "no-store", credentials: "omit",
       signal: AbortSignal.timeout(20_000),
     });
-  } catch (error) {
-    throw new Refused(0, `This instance does not answer (${error.name}).`);
+  } catch {
+    throw new Refused(0, `${location.host} does not answer.`);
   }
   if (found.ok) return found;
   const said = await found.json().catch(() => ({ error: found.statusText }));
@@ -41,4 +41,11 @@ async function answer(path, parameters) {
 }
 
 export const ask = async (path, parameters = {}) => (await answer(path, parameters)).json();
+export const askRows = async (path, parameters = {}) => JSON.parse(await askText(path, parameters), exact);
 export const askText = async (path, parameters = {}) => (await answer(path, parameters)).text();
+
+// Whole numbers of 64 bits are more than a number of JavaScript can hold.
+function exact(name, value, context) {
+  if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+  return /^-?\d+$/.test(context?.source ?? "") ? BigInt(context.source) : value;
+}

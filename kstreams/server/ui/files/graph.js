@@ -1,12 +1,14 @@
 // The picture of the topology, with live numbers on its wires, cards and boxes.
 
-import { count, plural, rate, setText } from "./dom.js";
+import { plural, rate, roughly, setAttribute, setText } from "./dom.js";
 import { sumBy } from "./rates.js";
+import { beside, isStep } from "./steps.js";
 
 export class Graph {
   #place;
   #onChoice;
   #svg = null;
+  #cards = [];
 
   constructor(place, onChoice) {
     this.#place = place;
@@ -17,11 +19,13 @@ export class Graph {
     const bare = text.replace(/<style>[^<]*<\/style>/, ""); // the page has the same rules as a stylesheet
     this.#svg = document.importNode(new DOMParser().parseFromString(bare, "image/svg+xml").documentElement, true);
     this.#place.replaceChildren(this.#svg);
-    for (const card of this.#svg.querySelectorAll(".card")) this.#open(card);
+    this.#cards = [...this.#svg.querySelectorAll(".card")];
+    for (const card of this.#cards) this.#open(card);
+    this.#cards[0]?.setAttribute("tabindex", "0");
   }
 
   clear() {
-    this.#svg = null;
+    [this.#svg, this.#cards] = [null, []];
     this.#place.replaceChildren();
   }
 
@@ -30,30 +34,43 @@ export class Graph {
     return [box.width, box.height];
   }
 
+  // What is in the middle stays there.
   zoom(part) {
     if (!this.#svg) return;
     const [width, height] = this.size;
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.#place;
+    const grown = part / (this.#svg.width.baseVal.value / width);
     this.#svg.setAttribute("width", width * part);
     this.#svg.setAttribute("height", height * part);
+    this.#place.scrollTo((scrollLeft + clientWidth / 2) * grown - clientWidth / 2,
+      (scrollTop + clientHeight / 2) * grown - clientHeight / 2);
   }
 
   choose(id) {
-    for (const card of this.#svg?.querySelectorAll(".card") ?? []) {
+    for (const card of this.#cards) {
       card.classList.toggle("chosen", card.dataset.id === id);
       card.setAttribute("aria-pressed", String(card.dataset.id === id));
     }
   }
 
   #open(card) {
-    card.setAttribute("tabindex", "0");
+    card.setAttribute("tabindex", "-1"); // one stop for all: arrow keys go on from there
     card.setAttribute("role", "button");
+    card.dataset.label = card.getAttribute("aria-label");
     card.dataset.detail = card.querySelector(".detail").textContent;
     card.addEventListener("click", () => this.#onChoice(card.dataset));
+    card.addEventListener("focus", () => this.#cards.forEach((each) => each.setAttribute("tabindex", each === card ? "0" : "-1")));
     card.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
+      const next = isStep(event.key) ? beside(card, this.#cards, event.key) : null;
+      if (event.key === "Enter" || event.key === " ") this.#onChoice(card.dataset);
+      else if (next) next.focus();
+      else return;
       event.preventDefault();
-      this.#onChoice(card.dataset);
     });
+  }
+
+  focus(id) {
+    this.#cards.find((card) => card.dataset.id === id)?.focus();
   }
 
   paint(instances, rates) {
@@ -63,7 +80,7 @@ export class Graph {
     const dropped = sumBy(counts.filter((each) => each.kind === "dropped"), (each) => `node:${each.of}`, (each) => each.count);
     const lags = sumBy(instances.flatMap((each) => each.lags), (each) => each.topic, (each) => each.lag);
     const lacking = sumBy(instances.flatMap((each) => each.restores), (each) => `store:${each.store}`, (each) => each.remaining);
-    for (const card of this.#svg.querySelectorAll(".card")) this.#card(card, dropped, lags, lacking);
+    for (const card of this.#cards) this.#card(card, dropped, lags, lacking);
     this.#boxes(instances);
   }
 
@@ -77,18 +94,18 @@ export class Graph {
   }
 
   #card(card, dropped, lags, lacking) {
-    const { id, name, kind, detail } = card.dataset;
+    const { id, name, kind, detail, label } = card.dataset;
     const lost = dropped.get(id) ?? 0;
     const left = lacking.get(id) ?? 0;
     const lag = kind === "topic" ? lagOf(lags, name) : 0;
     const line = card.querySelector(".detail");
-    const text = lost ? `${count(lost)} dropped` : left ? `restoring, ${count(left)} left` : lag ? `lag ${count(lag)}` : detail;
+    const text = lost ? `${roughly(lost)} dropped` : left ? `restoring ${roughly(left)}` : lag ? `lag ${roughly(lag)}` : detail;
     setText(line, text);
+    setAttribute(card, "aria-label", text === detail ? label : `${label}, ${text}`);
     line.classList.toggle("bad", lost > 0);
     line.classList.toggle("late", lost === 0 && (left > 0 || lag > 0));
     if (kind === "topic" && !detail) {
-      const label = card.querySelector(".label");
-      label.setAttribute("y", Number(line.getAttribute("y")) - (text ? 14 : 7));
+      setAttribute(card.querySelector(".label"), "y", Number(line.getAttribute("y")) - (text ? 14 : 7));
     }
   }
 

@@ -4,7 +4,7 @@ import { ask, askText, forgetToken, keepToken, keptToken, takeToken } from "./as
 import { byId, count, element, plural, rate, setText } from "./dom.js";
 import { Graph } from "./graph.js";
 import { Overview } from "./overview.js";
-import { Rates } from "./rates.js";
+import { Left, Rates } from "./rates.js";
 import { Stores } from "./stores.js";
 import { Tail } from "./tail.js";
 
@@ -14,33 +14,46 @@ const READABLE = 0.65; // a larger graph is scrolled at first
 const QUIET_AFTER = 10; // polls in which nothing moves
 
 const graph = new Graph(byId("graph"), (card) => choose({ ...card }));
-const overview = new Overview(byId("overview"), { onClose: () => choose(null), onBrowse: (store) => openTab("stores", store) });
+const overview = new Overview(byId("overview"), {
+  onClose: leave, onBrowse: (store) => openTab("stores", store), onTail: (topic) => openTab("tail", topic),
+});
 const stores = new Stores(byId("stores"));
 const tail = new Tail(byId("tail"));
 let rates = new Rates();
+let left = new Left();
 let seen = null; // what was shown last
 let chosen = null;
 let topology = null;
+let drawn = ""; // the picture as it came
+let isSilent = false;
 let timer = null;
 let still = 0;
 
 async function begin() {
   if (!keptToken()) return showLogin("");
   try {
-    const [known, picture] = await Promise.all([ask("v1/topology"), askText("v1/topology.svg")]);
-    topology = known;
-    graph.draw(picture);
+    await look();
   } catch (error) {
     if (error.status === 403) return beginWithStores();
     if (error.status === 401) forgetToken();
     return showLogin(error.status === 401 ? "The token is wrong: each start of an application may have a new one." : error.message);
   }
-  document.title = `${topology.application_id} – kstreams`;
-  byId("name").textContent = topology.application_id;
   enter(false);
   fit(false);
   openTab("overview");
   poll();
+}
+
+// Whether there is another topology than before.
+async function look() {
+  const [known, picture] = await Promise.all([ask("v1/topology"), askText("v1/topology.svg")]);
+  topology = known;
+  document.title = `${topology.application_id} – kstreams`;
+  setText(byId("name"), topology.application_id);
+  if (picture === drawn) return false;
+  graph.draw(picture);
+  drawn = picture;
+  return true;
 }
 
 // A reader of some stores is told nothing of the application.
@@ -68,7 +81,7 @@ function showLogin(error) {
 function logOut(reason = "") {
   forgetToken();
   for (const part of [graph, stores, tail]) part.clear();
-  [rates, seen, chosen, topology, still] = [new Rates(), null, null, null, 0];
+  [rates, left, seen, chosen, topology, drawn, isSilent, still] = [new Rates(), new Left(), null, null, null, "", false, 0];
   byId("overview").replaceChildren();
   byId("notice").hidden = true;
   document.title = "kstreams";
@@ -81,19 +94,43 @@ async function poll() {
   try {
     const { instances } = await ask("v1/activity");
     if (!topology) return;
+    if (isSilent || (seen && seen.instances[0].pid !== instances[0].pid)) await greet();
     show(instances);
-    byId("notice").hidden = true;
+    if (!byId("notice").hidden) byId("notice").hidden = true; // quiet: each setting would count as a change
   } catch (error) {
     if (error.status === 401) return logOut("The token holds no longer: the application has started anew.");
-    notice(error.message);
+    if (topology) fallSilent(error.message);
   }
   timer = setTimeout(poll, still > QUIET_AFTER ? QUIET_MS : EVERY_MS);
+}
+
+// What has started again may have another topology.
+async function greet() {
+  const isAnother = await look();
+  isSilent = false;
+  if (!isAnother) return;
+  for (const part of [stores, tail]) part.clear();
+  choose(null);
+  openTab("overview");
+  fit(false);
+}
+
+// Numbers of a moment ago would look like those of now.
+function fallSilent(reason) {
+  [isSilent, still] = [true, 0];
+  notice(reason);
+  setText(byId("state"), "SILENT");
+  byId("state").classList.remove("good");
+  byId("state").classList.add("wrong");
+  for (const total of ["total-in", "total-out"]) setText(byId(total), "–");
+  if (seen) graph.paint(seen.instances, new Map());
 }
 
 function show(instances) {
   const passed = rates.of(instances);
   const moves = [...passed.values()].some((each) => each > 0) || instances.some((each) => each.state !== "RUNNING");
   still = moves ? 0 : still + 1;
+  instances[0].counts.push(...left.of(instances));
   seen = { instances, passed };
   graph.paint(instances, passed);
   if (!byId("overview").hidden) overview.show(instances, passed, chosen, topology);
@@ -134,9 +171,17 @@ function choose(card) {
   if (seen) overview.show(seen.instances, seen.passed, chosen, topology);
 }
 
+// Back to the card, so that a keyboard goes on from there.
+function leave() {
+  if (!chosen) return;
+  const { id } = chosen;
+  choose(null);
+  graph.focus(id);
+}
+
 const TABS = ["overview", "stores", "tail"];
 
-function openTab(name, store) {
+function openTab(name, wanted) {
   for (const each of TABS) {
     const tab = byId(`tab-${each}`);
     tab.setAttribute("aria-selected", String(each === name));
@@ -144,10 +189,12 @@ function openTab(name, store) {
     byId(each).hidden = each !== name;
   }
   if (name === "overview" && seen) overview.show(seen.instances, seen.passed, chosen, topology);
-  if (name === "stores") stores.open(store).catch((error) => notice(error.message));
-  if (name === "tail") tail.open().catch((error) => notice(error.message));
+  if (name === "stores") stores.open(wanted).catch((error) => fail(name, error));
+  if (name === "tail") tail.open(wanted).catch((error) => fail(name, error));
   else tail.close();
 }
+
+const fail = (name, error) => byId(name).replaceChildren(element("p", { class: "error", role: "alert" }, error.message));
 
 function fit(whole) {
   const place = byId("graph");
@@ -177,6 +224,9 @@ byId("login-form").addEventListener("submit", (event) => {
   keepToken(byId("token").value.trim());
   byId("token").value = "";
   begin();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !event.target.closest("input, select")) leave();
 });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) tail.close();

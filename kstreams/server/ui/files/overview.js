@@ -1,67 +1,24 @@
 // What instances do: the chosen card, instances with their tasks, lags, drops, restores.
 
-import { bytes, count, element, plural, rate, table, time } from "./dom.js";
-import { lagOf } from "./graph.js";
+import { chosenCard } from "./chosen.js";
+import { bytes, count, element, patch, plural, rate, table, time } from "./dom.js";
 import { sumBy } from "./rates.js";
 
 export class Overview {
   #place;
+  #actions;
   #most = new Map(); // of each restore: the most that was seen to be left
 
-  constructor(place, { onClose, onBrowse }) {
+  constructor(place, actions) {
     this.#place = place;
-    this.onClose = onClose;
-    this.onBrowse = onBrowse;
+    this.#actions = actions;
   }
 
   show(instances, rates, chosen, topology) {
-    const parts = [
-      chosen && this.#chosen(instances, rates, chosen, topology), ...this.#restores(instances), ...this.#instances(instances),
-      ...this.#lags(instances), ...this.#dropped(instances, rates), ...this.#tasks(instances), ...this.#stores(instances),
-    ].filter(Boolean);
-    const scrolled = this.#place.scrollTop;
-    const focused = this.#place.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
-    this.#place.replaceChildren(...parts);
-    this.#place.scrollTop = scrolled;
-    if (focused) this.#place.querySelector(`[data-focus="${focused}"]`)?.focus();
-  }
-
-  #chosen(instances, rates, chosen, topology) {
-    const facts = [["kind", chosen.kind], ...this.#facts(instances, rates, chosen, topology)];
-    return element("section", { class: "selected", "aria-label": `Chosen: ${chosen.name}` },
-      element("header", {}, element("span", { class: "title" }, chosen.name),
-        element("button", { type: "button", class: "close", "aria-label": "Close", "data-focus": "close", onclick: this.onClose }, "✕")),
-      element("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])),
-      chosen.kind === "store"
-        ? element("p", { class: "actions" }, element("button",
-          { type: "button", "data-focus": "browse", onclick: () => this.onBrowse(chosen.name) }, "Look into it"))
-        : null);
-  }
-
-  #facts(instances, rates, { kind, name, detail }, topology) {
-    if (kind === "topic") {
-      const lags = instances.flatMap((each) => each.lags).filter((each) => lagOf([[each.topic, 1]], name));
-      const written = rates.get(`written:${name}`) ?? rates.get(`repartitioned:${name}`);
-      return [
-        ...(written === undefined ? [] : [["written", rate(written)]]),
-        ...(lags.length ? [["lag", lags.sort((a, b) => a.partition - b.partition)
-          .map((each) => `${each.partition}: ${count(each.lag)}`).join(", ")]] : []),
-      ];
-    }
-    const box = topology.sub_topologies.find((part) =>
-      part.nodes.some((node) => node.name === name) || part.stores.some((store) => store.name === name));
-    const tasks = instances.flatMap((each) => each.threads.flatMap((thread) => thread.tasks
-      .filter((task) => task.startsWith(`${box?.id}_`)).map((task) => `${task} on ${thread.name} at ${each.instance}`)));
-    const lost = instances.flatMap((each) => each.counts).filter((each) => each.kind === "dropped" && each.of === name);
-    const ratio = Math.max(0, ...instances.map((each) => each.ratios[name] ?? 0));
-    const read = rates.get(`read:${name}`);
-    return [
-      ...(detail ? [[kind === "store" ? "store" : "declared at", detail]] : []),
-      ...(read === undefined ? [] : [["read", rate(read)]]),
-      ...(ratio > 0 ? [["time", `${(100 * ratio).toFixed(0)} % of its thread`]] : []),
-      ...[...sumBy(lost, (each) => each.reason, (each) => each.count)].map(([reason, sum]) => ["dropped", `${count(sum)}: ${reason}`]),
-      ["tasks", tasks.length ? element("span", {}, ...tasks.flatMap((task) => [task, element("br")])) : "none here"],
-    ];
+    patch(this.#place, ...[
+      chosen && chosenCard(chosen, instances, rates, topology, this.#actions), ...this.#restores(instances), ...this.#instances(instances),
+      ...this.#dropped(instances, rates), ...this.#lags(instances), ...this.#tasks(instances), ...this.#stores(instances),
+    ].filter(Boolean));
   }
 
   #restores(instances) {
@@ -90,13 +47,14 @@ export class Overview {
   }
 
   #lags(instances) {
-    const rows = instances.flatMap((each) => each.lags).sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
-    const waiting = rows.filter((each) => each.lag > 0);
+    const waiting = instances.flatMap((each) => each.lags).filter((each) => each.lag > 0);
     if (!waiting.length) return [element("h2", {}, "Lag"), element("p", { class: "faint" }, "Nothing waits.")];
+    const behind = sumBy(waiting, (each) => each.topic, () => 1);
+    const sums = sumBy(waiting, (each) => each.topic, (each) => each.lag);
     return [element("h2", {}, "Lag"), table([
-      ["topic", (row) => row.topic], ["partition", (row) => count(row.partition), "number"],
-      ["records", (row) => count(row.lag), "number"],
-    ], waiting.slice(0, 60), "Lag")];
+      ["topic", ([topic]) => topic], ["partitions behind", ([topic]) => count(behind.get(topic)), "number"],
+      ["records", ([, sum]) => count(sum), "number"],
+    ], [...sums].sort(([, one], [, other]) => other - one), "Lag")];
   }
 
   #dropped(instances, rates) {

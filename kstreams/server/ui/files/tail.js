@@ -1,19 +1,23 @@
 // The last records of a topic, and those that come.
 
-import { ask } from "./ask.js";
-import { count, element, shown, table, time } from "./dom.js";
+import { ask, askRows } from "./ask.js";
+import { count, element, line, moment, setText, shown, table } from "./dom.js";
 
 const KEPT = 200;
 const EVERY_MS = 1_000;
+const COLUMNS = [
+  ["time", (row) => moment(row.timestamp)], ["at", (row) => `${row.partition}@${row.offset}`, "tight"],
+  ["key", (row) => shown(row.key, 120), "mono"], ["value", (row) => shown(row.value, 300), "mono value"],
+];
 
 export class Tail {
   #place;
   #topic = null;
   #next = null;
-  #records = [];
   #timer = null;
   #turn = 0; // answers to questions of an earlier turn come too late
   #isPaused = false;
+  #button = element("button", { type: "button", id: "pause", onclick: () => this.#pause(!this.#isPaused) });
   #rows = element("div", {});
   #said = element("p", { class: "source", role: "status" });
 
@@ -21,9 +25,13 @@ export class Tail {
     this.#place = place;
   }
 
-  async open() {
-    if (this.#topic) this.#again();
-    else await this.#list();
+  async open(topic) {
+    if (!this.#topic) await this.#list();
+    const select = this.#place.querySelector("select");
+    if (!select) return;
+    if (topic) select.value = topic;
+    if (select.value) this.#choose(select.value);
+    else this.#refuse(topic);
   }
 
   close() {
@@ -33,7 +41,8 @@ export class Tail {
 
   clear() {
     this.close();
-    [this.#topic, this.#next, this.#records, this.#isPaused] = [null, null, [], false];
+    [this.#topic, this.#next] = [null, null];
+    this.#rows.replaceChildren();
     this.#place.replaceChildren();
   }
 
@@ -46,23 +55,30 @@ export class Tail {
       return;
     }
     const select = element("select", { id: "topic-name", onchange: () => this.#choose(select.value) },
-      ...topics.map((topic) => element("option", { value: topic }, topic)));
-    const pause = element("button", { type: "button", id: "pause", "aria-pressed": "false", onclick: () => this.#pause(pause) }, "Pause");
+      ...topics.map((topic) => element("option", {}, topic)));
     this.#place.replaceChildren(element("form", { class: "question" }, element("label", { class: "wide" }, "Topic", select)),
-      element("div", { class: "actions" }, pause, this.#said), this.#rows);
-    this.#choose(topics[0]);
+      element("div", { class: "actions" }, this.#button, this.#said), this.#rows);
+  }
+
+  #refuse(topic) {
+    this.close();
+    this.#topic = null;
+    this.#rows.replaceChildren(element("p", { class: "faint" },
+      `The records of ${topic} may not be looked at here: the setting server.tail.topics does not name it.`));
   }
 
   #choose(topic) {
-    [this.#topic, this.#next, this.#records] = [topic, null, []];
-    this.#rows.replaceChildren();
-    this.#again();
+    if (topic !== this.#topic) {
+      [this.#topic, this.#next] = [topic, null];
+      this.#rows.replaceChildren();
+      this.#pause(false);
+    } else this.#again();
   }
 
-  #pause(button) {
-    this.#isPaused = !this.#isPaused;
-    button.setAttribute("aria-pressed", String(this.#isPaused));
-    button.textContent = this.#isPaused ? "Go on" : "Pause";
+  #pause(isPaused) {
+    this.#isPaused = isPaused;
+    this.#button.setAttribute("aria-pressed", String(isPaused));
+    setText(this.#button, isPaused ? "Go on" : "Pause");
     this.#again();
   }
 
@@ -75,7 +91,7 @@ export class Tail {
     const turn = this.#turn;
     try {
       const after = this.#next ? { after: JSON.stringify(this.#next) } : {};
-      const page = await ask(`v1/topics/${encodeURIComponent(this.#topic)}/tail`, after);
+      const page = await askRows(`v1/topics/${encodeURIComponent(this.#topic)}/tail`, after);
       if (turn !== this.#turn) return;
       this.#next = page.next;
       this.#add(page);
@@ -87,13 +103,16 @@ export class Tail {
   }
 
   #add({ records, skipped }) {
-    this.#said.textContent = skipped ? `${count(skipped)} records were left out: they come faster than they are shown.` : "";
+    setText(this.#said, skipped ? `${count(skipped)} records were left out: they come faster than they are shown.` : "");
     if (!records.length && this.#rows.hasChildNodes()) return;
     const newest = [...records].sort((a, b) => b.timestamp - a.timestamp || b.offset - a.offset);
-    this.#records = [...newest, ...this.#records].slice(0, KEPT);
-    this.#rows.replaceChildren(this.#records.length ? table([
-      ["time", (row) => time(row.timestamp)], ["at", (row) => `${row.partition}@${row.offset}`],
-      ["key", (row) => shown(row.key, 120), "mono"], ["value", (row) => shown(row.value, 300), "mono"],
-    ], this.#records, `Records of ${this.#topic}`) : element("p", { class: "faint" }, "The topic is empty."));
+    const body = this.#rows.querySelector("tbody");
+    if (!body) {
+      this.#rows.replaceChildren(newest.length ? table(COLUMNS, newest, `Records of ${this.#topic}`)
+        : element("p", { class: "faint" }, "The topic is empty."));
+      return;
+    }
+    body.prepend(...newest.map((record) => line(COLUMNS, record)));
+    while (body.rows.length > KEPT) body.lastChild.remove();
   }
 }
