@@ -289,8 +289,12 @@ print(generate_latest(registry).decode().splitlines()[8])
 ```
 
 ```text
-kafka_streams_stream_metrics_state_info{state="CREATED"} 1.0
+kafka_streams_stream_metrics_state_info{client_id="shop",state="CREATED"} 1.0
 ```
+
+Several applications in one process go into one collector, `PrometheusCollector(first, second)`; the label `client_id`,
+their `client.id`, tells them apart. A sensor of a processor is `..._stream_processor_node_metrics_sensor_total` there
+(`_count`, `_max`), with its name in the label `sensor`.
 
 `process-total` of `stream-thread-metrics` is `kafka_streams_stream_thread_metrics_process_total` there, as JMX
 exporters name it; tags are labels. `prometheus_client.start_http_server(9404, addr="127.0.0.1", registry=registry)`
@@ -301,8 +305,8 @@ collector and `observe` take it as they take a `KafkaStreams`. A step counts as 
 driver's: `process-*` are whole steps, `commit-*` the commits in them. There are further the records dropped and
 written, stream time of tasks, rows and bytes of stores, and lag.
 
-OpenTelemetry has an instrument for each metric by `kstreams.metrics.opentelemetry.observe(streams, meter)`; which
-exporter takes them from there is yours to choose.
+OpenTelemetry has an instrument for each metric by `kstreams.metrics.opentelemetry.observe(streams, meter)`, once for
+each application; which exporter takes them from there is yours to choose.
 """
 
 

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import kstreams as ks
-from kstreams.metrics.names import exported_name
+from kstreams.metrics.names import exported, exported_name
 from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, UPDATER, MetricKind, MetricName
@@ -157,7 +157,7 @@ def test_prometheus_reads_the_same_values(streams: KafkaStreams) -> None:
         (sample.name, *sorted(sample.labels.values())): sample.value for family in families for sample in family.samples
     }
     assert samples["kafka_streams_stream_thread_metrics_process_total", "app-StreamThread-1"] == 3
-    assert samples["kafka_streams_stream_metrics_state_info", "RUNNING"] == 1
+    assert samples["kafka_streams_stream_metrics_state_info", "RUNNING", "app"] == 1
     assert samples["kafka_streams_stream_topic_metrics_records_produced_total", "app-StreamThread-1", "out"] == 2
 
 
@@ -170,7 +170,8 @@ def test_opentelemetry_reads_the_same_values(streams: KafkaStreams) -> None:
     (total,) = found["kafka_streams_stream_thread_metrics_process_total"]
     assert isinstance(total, NumberDataPoint)
     assert (total.value, dict(total.attributes or {})) == (3, {"thread_id": "app-StreamThread-1"})
-    measured = {exported_name(*name[:2]) for name in streams.metrics() if name[:2] in TEMPLATES}
+    measured = {exported_name(*exported(name)[0][:2]) for name in streams.metrics()}
+    assert "kafka_streams_stream_processor_node_metrics_sensor_total" in measured
     assert found.keys() == measured
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from kstreams.errors import LogError
 from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, MetricName
 from kstreams.runtime.native.client import Client
-from kstreams.runtime.native.gathered_metrics.found import Found, Value
+from kstreams.runtime.native.gathered_metrics.found import Found, Tags, Value
 from kstreams.runtime.native.gathered_metrics.tasks import of_nodes, of_sinks, of_task
 from kstreams.runtime.native.gathered_metrics.threads import of_thread
 from kstreams.runtime.native.gathered_metrics.updater import of_updater
@@ -26,7 +26,8 @@ def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
     """Every metric that has a value by now; asks the home of topics where partitions end."""
     threads = list(client.threads)
     tasks = [(thread, task) for thread in threads for task in list(thread.tasks)]
-    found = [*_of_client(client, application_id, threads), *of_updater(client)]
+    of_client = (("client-id", client.config["client.id"] or application_id),)
+    found = [*_of_client(client, application_id, threads, of_client), *of_updater(client, of_client)]
     for thread in threads:
         found += of_thread(thread)
     for thread, task in tasks:
@@ -37,28 +38,28 @@ def gathered(client: Client, application_id: str) -> dict[MetricName, Value]:
         for thread, task in tasks:
             found += of_sinks(thread, task, client.job.layout.topic_names)
         with suppress(LogError):  # a home that does not answer now: all else is worth knowing
-            found += _lags([task for _, task in tasks], client.job)
+            found += _lags([task for _, task in tasks], client.job, of_client)
     return {name: value for name, value in found if value is not None}
 
 
-def _of_client(client: Client, application_id: str, threads: Iterable[StreamThread]) -> Found:
+def _of_client(client: Client, application_id: str, threads: Iterable[StreamThread], tags: Tags) -> Found:
     progress = client.progress(with_lag=False)
-    yield MetricName(CLIENT, "version"), version(PACKAGE)
-    yield MetricName(CLIENT, "application-id"), application_id
-    yield MetricName(CLIENT, "state"), client.life.state.value
-    yield MetricName(CLIENT, "alive-stream-threads"), sum(thread.state not in _ENDED for thread in threads)
-    yield MetricName(CLIENT, "failed-stream-threads"), client.died
-    yield MetricName(CLIENT, "stalls-total"), progress.stalls
-    yield MetricName(CLIENT, "rebuilds-total"), progress.rebuilt
-    yield MetricName(CLIENT, "reassigned-total"), progress.reassigned
+    yield MetricName(CLIENT, "version", tags), version(PACKAGE)
+    yield MetricName(CLIENT, "application-id", tags), application_id
+    yield MetricName(CLIENT, "state", tags), client.life.state.value
+    yield MetricName(CLIENT, "alive-stream-threads", tags), sum(thread.state not in _ENDED for thread in threads)
+    yield MetricName(CLIENT, "failed-stream-threads", tags), client.died
+    yield MetricName(CLIENT, "stalls-total", tags), progress.stalls
+    yield MetricName(CLIENT, "rebuilds-total", tags), progress.rebuilt
+    yield MetricName(CLIENT, "reassigned-total", tags), progress.reassigned
 
 
-def _lags(tasks: Sequence[ActiveTask], job: Job) -> Found:
+def _lags(tasks: Sequence[ActiveTask], job: Job, of_client: Tags) -> Found:
     now_ms = job.clock.now_ms()
     positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
     last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
     for source, end in job.admin.end_offsets(list(positions)).items():
-        tags = (("topic", source.topic), ("partition", str(source.partition)))
+        tags = (*of_client, ("topic", source.topic), ("partition", str(source.partition)))
         lag, last = max(0, end - positions[source]), last_ms[source]
         yield MetricName(CONSUMER, "records-lag", tags), lag
         yield MetricName(CONSUMER, "records-lag-ms", tags), 0 if not lag else None if last is None else now_ms - last

@@ -70,7 +70,7 @@ def of_nodes(task: Task, tags: Tags) -> Found:
         ends = (*tags, ("processor-node-id", node), ("child-node-id", child))
         yield MetricName(NODE, "forwarded-records-total", ends), records
     for (node, sensor), measured in ((name, sensor.measured) for name, sensor in list(task.sensors.items())):
-        of_node = (*tags, ("processor-node-id", node))
+        of_node = (*tags, ("processor-node-id", node), ("sensor", sensor))
         yield MetricName(NODE, f"{sensor}-total", of_node), measured.total
         yield MetricName(NODE, f"{sensor}-count", of_node), measured.count
         yield MetricName(NODE, f"{sensor}-max", of_node), measured.highest
