@@ -135,6 +135,7 @@ def _of_tasks() -> Iterator[MetricTemplate]:
     yield from _flow(TASK, "restore", "Changelog records applied before the task could run")
     yield from _flow(TASK, "update", "Changelog records applied to its standby")
     yield MetricTemplate(TASK, "restore-remaining-records-total", _GAUGE, "Changelog records that its stores lack.")
+    yield MetricTemplate(TASK, "standby-lag", _GAUGE, "Changelog records that its standby here lacks.", ours=True)
 
 
 def _of_nodes() -> Iterator[MetricTemplate]:

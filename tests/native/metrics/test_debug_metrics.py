@@ -158,7 +158,7 @@ def test_every_metric_of_the_catalogue_is_there_and_no_other_but_sensors(world: 
     with restored(world, busy_topology()) as running:
         until(lambda: (THREAD, "punctuate-latency-avg") in {name[:2] for name in running.metrics()})
         found = {name[:2] for name in running.metrics()}
-    of_standbys = {(TASK, "update-rate"), (TASK, "update-total")}
+    of_standbys = {(TASK, "update-rate"), (TASK, "update-total"), (TASK, "standby-lag")}
     of_files = {(STATE, f"{name}-time-{what}") for name in ("memtable-flush", "compaction") for what in ("avg", "max")}
     of_files |= {(STATE, f"block-cache-{kind}-hit-ratio") for kind in ("data", "index", "filter")}
     assert TEMPLATES.keys() - found == of_standbys | of_files
