@@ -121,7 +121,7 @@ def _of_tasks() -> Iterator[MetricTemplate]:
         TASK, "uncommitted-bytes", _GAUGE, "What stores and operators hold until the next commit, roughly.", ours=True
     )
     for name, turn, counted in (
-        ("process", "a run of records", "Runs of records"),
+        ("process", "a run of records", "Records processed"),
         ("punctuate", "calling punctuators that are due", "Rounds with a punctuator that was due"),
     ):
         yield from _latency(TASK, name, turn, _DEBUG)
