@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 import kstreams as ks
+from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.runtime.metrics.catalogue import NODE, STATE, TASK, TEMPLATES, THREAD
 from kstreams.runtime.native.lifecycle import State
+from tests.docs.test_dashboard import IN_ALERTS, IN_PANELS, metrics_in
 from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, restored, slowly
 from tests.native.world import World, until
 
@@ -195,3 +199,17 @@ def test_every_metric_of_the_catalogue_is_there_and_no_other_but_sensors(world: 
     of_files |= {(STATE, f"block-cache-{kind}-hit-ratio") for kind in ("data", "index", "filter")}
     assert TEMPLATES.keys() - found == of_standbys | of_files
     assert found - TEMPLATES.keys() == {(NODE, f"words-{what}") for what in ("total", "count", "max")}
+
+
+def test_dashboard_and_alerts_group_by_labels_that_there_are(world: World) -> None:
+    world.create("out")
+    with restored(world, busy_topology()) as running:
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(running))
+        samples = [sample for family in registry.collect() for sample in family.samples]
+    labels = {sample.name: {*sample.labels, "instance"} for sample in samples}
+    assert labels["kafka_streams_stream_metrics_state_info"] == {"client_id", "state", "instance"}
+    for what, query in IN_PANELS + IN_ALERTS:
+        grouped = {label.strip() for found in re.findall(r"by \(([^)]*)\)", query) for label in found.split(",")}
+        for name in metrics_in(query) & labels.keys():
+            assert grouped <= labels[name], (what, name)
