@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from queue import Empty, SimpleQueue
 
+from kstreams.batch import TopicPartition
 from kstreams.errors import LogError
+from kstreams.log.api import Admin
 from kstreams.runtime.metrics.catalogue import CLIENT, CONSUMER, MetricName
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.gathered_metrics.found import Found, Tags, Value
@@ -15,10 +19,12 @@ from kstreams.runtime.native.gathered_metrics.threads import of_thread
 from kstreams.runtime.native.gathered_metrics.updater import of_updater, of_updating
 from kstreams.runtime.native.job import Job
 from kstreams.runtime.native.lifecycle import ThreadState
+from kstreams.runtime.native.progress import known_ends
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 
 PACKAGE = "kstreams-dsl"
+_ENDS_S = 2.0  # a cluster that is gone takes half a minute to be given up, longer than Prometheus waits
 _ENDED = {ThreadState.DEAD, ThreadState.PENDING_SHUTDOWN}
 
 
@@ -48,8 +54,7 @@ def _of_topics(job: Job, tasks: Sequence[tuple[StreamThread, ActiveTask]], tags:
         yield from of_nodes(table, (("thread-id", job.settings.global_thread), ("task-id", str(table.id))))
     for thread, task in tasks:
         yield from of_sinks(thread, task, job.layout.topic_names)
-    with suppress(LogError):  # a home that does not answer now: all else is worth knowing
-        yield from list(_lags([task for _, task in tasks], job, tags))
+    yield from _lags([task for _, task in tasks], job, tags)
 
 
 def _of_client(client: Client, application_id: str, tags: Tags) -> Found:
@@ -68,8 +73,25 @@ def _lags(tasks: Sequence[ActiveTask], job: Job, of_client: Tags) -> Found:
     now_ms = job.clock.now_ms()
     positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
     last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
-    for source, end in job.admin.end_offsets(list(positions)).items():
+    for source, end in _ends(list(positions), job.admin).items():
         tags = (*of_client, ("topic", source.topic), ("partition", str(source.partition)))
         lag, last = max(0, end - positions[source]), last_ms[source]
         yield MetricName(CONSUMER, "records-lag", tags), lag
         yield MetricName(CONSUMER, "records-lag-ms", tags), 0 if not lag else None if last is None else now_ms - last
+
+
+def _ends(sources: Collection[TopicPartition], admin: Admin) -> Mapping[TopicPartition, int]:
+    """Where partitions end; nothing when their home does not answer soon: then all else is worth knowing."""
+    answers = SimpleQueue[Mapping[TopicPartition, int]]()
+
+    def ask() -> None:
+        with suppress(LogError):
+            answers.put(known_ends(sources, admin))
+            return
+        answers.put({})
+
+    threading.Thread(target=ask, name="kstreams-ends", daemon=True).start()
+    try:
+        return answers.get(timeout=_ENDS_S)
+    except Empty:
+        return {}

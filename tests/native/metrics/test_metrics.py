@@ -187,6 +187,37 @@ def test_a_scrape_asks_the_home_of_topics_once(streams: KafkaStreams, monkeypatc
     assert [len(sources) for sources in asked] == [1]
 
 
+LAG = "consumer-fetch-manager-metrics", "records-lag"
+
+
+def test_a_home_of_topics_that_does_not_answer_leaves_all_else(
+    streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, job = Event(), streams._client.job
+    assert job is not None
+    monkeypatch.setattr(job.admin, "end_offsets", lambda sources: answer.wait(WAIT_S) and {}, raising=False)
+    begun = time()
+    found = {name[:2] for name in streams.metrics()}
+    answer.set()
+    assert time() - begun < WAIT_S / 4
+    assert (THREAD, "process-total") in found
+    assert LAG not in found
+
+
+def test_a_topic_that_is_gone_hides_no_lag_of_others(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    for topic in ("in", "gone"):
+        world.create(topic)
+        builder.stream(topic, **TEXTS).foreach(lambda key, value: None)
+    world.write("in", ROWS)
+    with world.streams(builder.build(), poll_ms=5) as running:
+        running.start()
+        until(lambda: running.state is State.RUNNING and one(running, *LAG, topic="in") == 0)
+        with world.log() as log, log.admin() as admin:
+            admin.delete_topic("gone")
+        assert one(running, *LAG, topic="in") == 0
+
+
 def test_counters_never_go_back_while_threads_record(world: World) -> None:
     world.create("in", 2)
     builder = ks.StreamsBuilder()
