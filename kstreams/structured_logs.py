@@ -35,7 +35,8 @@ class _ApplicationLines(logging.Formatter):
 class JsonLines(_ApplicationLines):
     """Each line is a JSON object: time (UTC), level, logger, message, application, process, thread.
 
-    The task is named in lines that come from within one; `exception` has the whole stack trace; what a caller of
+    The task is named in lines that come from within one; `exception` has the whole stack trace, `stack` that which
+    `stack_info` asks for; what a caller of
     `logging` gives as `extra` stands under `extra`. Values of settings that are secrets are shown as `****`.
 
     Parameters
@@ -64,9 +65,10 @@ class JsonLines(_ApplicationLines):
             "thread": record.threadName,
             "task": current_task(),
             "exception": self._exception(record),
+            "stack": record.stack_info and self.masked(record.stack_info),
             "extra": self._extra(record),
         }
-        return _encode({name: value for name, value in found.items() if value is not None}).decode()
+        return _json({name: value for name, value in found.items() if value is not None})
 
     def _exception(self, record: logging.LogRecord) -> str | None:
         if record.exc_info and record.exc_info[0] is not None:
@@ -75,7 +77,19 @@ class JsonLines(_ApplicationLines):
 
     def _extra(self, record: logging.LogRecord) -> Any:
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        return msgspec.Raw(self.masked(_encode(extra).decode()).encode()) if extra else None
+        return msgspec.Raw(self.masked(_json(extra)).encode()) if extra else None
+
+
+def _json(found: Mapping[str, Any]) -> str:
+    """An object of JSON; values that JSON cannot hold, as surrogates and circles, stand there as text."""
+    return _encode({name: _value(value) for name, value in found.items()}).decode()
+
+
+def _value(value: Any) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(_encode(value))
+    except (UnicodeEncodeError, RecursionError):
+        return msgspec.Raw(_encode(str(value).encode(errors="backslashreplace").decode()))
 
 
 class HumanLines(_ApplicationLines):

@@ -52,6 +52,20 @@ PANELS = (
         ),
     ),
     _panel(
+        "Dropped records since the start",  # the first of a kind have no rate: Prometheus sees no counter before them
+        "short",
+        (
+            f"sum by (processor_node_id, reason) ({_NODE}_dropped_records_by_reason_total)",
+            "{{processor_node_id}}: {{reason}}",
+        ),
+    ),
+    _panel("Processes by state", "short", (f"count by (state) ({_S}_metrics_state_info)", "{{state}}")),
+    _panel(
+        "Records written a second",
+        "ops",
+        (f"sum by (topic_name) (rate({_S}_topic_metrics_records_produced_total[1m]))", "{{topic_name}}"),
+    ),
+    _panel(
         "What threads do",
         "percentunit",
         *(
@@ -97,6 +111,18 @@ PANELS = (
         "short",
         (f"sum by (instance) ({_S}_state_updater_metrics_active_restoring_tasks)", "{{instance}}"),
         (f"sum by (instance) (rate({_S}_state_updater_metrics_restore_records_total[1m]))", "{{instance}} records/s"),
+    ),
+    _panel(
+        "Records that stores lack",
+        "short",
+        (f"sum by (task_id) ({_S}_task_metrics_restore_remaining_records_total)", "{{task_id}}"),
+        (f"max by (instance, task_id) ({_S}_task_metrics_standby_lag)", "{{instance}} standby {{task_id}}"),
+    ),
+    _panel(
+        "Damage on disk",
+        "short",
+        (f"sum by (instance) (increase({_S}_metrics_rebuilds_total[1h]))", "{{instance}} rebuilt tasks"),
+        (f"sum by (instance) ({_S}_state_metrics_background_errors)", "{{instance}} errors of RocksDB"),
     ),
     _panel(
         "Threads",

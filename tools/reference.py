@@ -268,8 +268,22 @@ Rates, averages and extremes go over the last `metrics.num.samples` windows of `
 out while there is nothing to average; counters begin at the start of the process. `metrics.recording.level=DEBUG` adds
 those that say so. A call asks the home of topics where partitions end; stream threads do not wait for it.
 
-There are no metrics of open iterators: an iterator over a store holds nothing in RocksDB between two parts that it
-reads, so one that is not closed costs nothing.
+Metrics of Kafka Streams that are not there, and why:
+
+| Metric | Why |
+|---|---|
+| `num-open-iterators`, `iterator-duration-*`, `oldest-iterator-open-since-ms` | an open iterator holds nothing * |
+| `topology-description` | it would be a label of some kilobytes in every scrape; `kstreams topology` prints it |
+| `commit-id`, `client-state` | a package knows its version; `state` is the text |
+| `emit-final-latency-*` | closing windows is a part of processing a run; `active-ratio` tells what an operator takes |
+| `idempotent-update-skip-*` | no update is skipped because it changes nothing |
+| `active-paused-tasks`, `standby-paused-tasks` | a pause stops no restore |
+| `checkpoint-ratio` | offsets lie with the data: there are no checkpoints |
+| `commit-latency-*` of a task | all tasks of a thread commit together: see that of threads |
+
+\* Between two parts that it reads, an iterator over a store holds nothing in RocksDB.
+
+Topics that sinks write to are counted for each thread, without task and node: it writes what its tasks give as one.
 
 With [`kstreams run --serve`](operations.md), Prometheus reads them at `/metrics`. In a program of yours, it
 reads them from a registry, with the extra `metrics` (`pip install 'kstreams-dsl[metrics]'`):
@@ -289,8 +303,12 @@ print(generate_latest(registry).decode().splitlines()[8])
 ```
 
 ```text
-kafka_streams_stream_metrics_state_info{state="CREATED"} 1.0
+kafka_streams_stream_metrics_state_info{client_id="shop",state="CREATED"} 1.0
 ```
+
+Several applications in one process go into one collector, `PrometheusCollector(first, second)`; the label `client_id`,
+their `client.id`, tells them apart. A sensor of a processor is `..._stream_processor_node_metrics_sensor_total` there
+(`_count`, `_max`), with its name in the label `sensor`.
 
 `process-total` of `stream-thread-metrics` is `kafka_streams_stream_thread_metrics_process_total` there, as JMX
 exporters name it; tags are labels. `prometheus_client.start_http_server(9404, addr="127.0.0.1", registry=registry)`
@@ -301,8 +319,8 @@ collector and `observe` take it as they take a `KafkaStreams`. A step counts as 
 driver's: `process-*` are whole steps, `commit-*` the commits in them. There are further the records dropped and
 written, stream time of tasks, rows and bytes of stores, and lag.
 
-OpenTelemetry has an instrument for each metric by `kstreams.metrics.opentelemetry.observe(streams, meter)`; which
-exporter takes them from there is yours to choose.
+OpenTelemetry has an instrument for each metric by `kstreams.metrics.opentelemetry.observe(streams, meter)`, once for
+each application; which exporter takes them from there is yours to choose.
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import logging
 import os
 import tomllib
@@ -180,7 +181,7 @@ def is_secret(key: str) -> bool:
 
 
 def masked(text: str, settings: Mapping[str, Any]) -> str:
-    """A text without the secrets that stand in these settings; the name of a file is none.
+    """A text without the secrets in these settings, also as Python and JSON quote them; a file's name is none.
 
     Examples
     --------
@@ -188,9 +189,15 @@ def masked(text: str, settings: Mapping[str, Any]) -> str:
     'cannot log in with ****'
     """
     secrets = (value for name, value in settings.items() if is_secret(name) and not isinstance(value, Path))
-    for secret in filter(None, map(str, secrets)):
-        text = text.replace(secret, "****")
+    forms = {form for secret in filter(None, map(str, secrets)) for form in _quoted(secret)}
+    for form in sorted(forms, key=len, reverse=True):  # one secret may be the beginning of another
+        text = text.replace(form, "****")
     return text
+
+
+def _quoted(secret: str) -> tuple[str, ...]:
+    """A secret as it stands in texts: plain, in a `repr`, and in JSON."""
+    return secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
 
 
 def _checked(settings: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from kstreams.runtime.metrics.catalogue import MetricName
@@ -14,3 +14,19 @@ class MeasuredApplication(Protocol):
     def metrics(self) -> Mapping[MetricName, float | str]:
         """The values of all metrics now."""
         ...
+
+
+def measured(applications: Iterable[MeasuredApplication]) -> dict[MetricName, float | str]:
+    """The metrics of several; of two that bear the same names, as after a restart in one process, those of the later.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> two = [ks.KafkaStreams(ks.Topology(), {"application.id": name}) for name in ("shop", "till")]
+    >>> [dict(name.tags)["client-id"] for name in measured(two) if name.name == "state"]
+    ['shop', 'till']
+    """
+    found: dict[MetricName, float | str] = {}
+    for application in applications:
+        found |= application.metrics()
+    return found

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from kstreams.metrics.measured import MeasuredApplication
-from kstreams.metrics.names import exported_name, labels_of
-from kstreams.runtime.metrics.catalogue import TEMPLATES, MetricKind, MetricName
-
-Measurement: TypeAlias = tuple[MetricName, float | str]
+from kstreams.metrics.measured import MeasuredApplication, measured
+from kstreams.metrics.names import exported, exported_name, exported_templates
+from kstreams.runtime.metrics.catalogue import MetricKind, MetricTemplate
 
 _FRESH_S = 0.5  # one collection asks every instrument
 
@@ -20,7 +18,7 @@ _FRESH_S = 0.5  # one collection asks every instrument
 def observe(application: MeasuredApplication, meter: Meter) -> None:
     """Let a meter have an instrument for each metric; texts, such as the state, are attributes of a gauge that is 1.
 
-    Needs the extra `metrics`; an exporter is the caller's choice.
+    Needs the extra `metrics`; an exporter is the caller's choice. Several applications may share a meter.
 
     Parameters
     ----------
@@ -38,14 +36,17 @@ def observe(application: MeasuredApplication, meter: Meter) -> None:
     >>> [found] = reader.get_metrics_data().resource_metrics[0].scope_metrics
     >>> [state] = [each for each in found.metrics if each.name == "kafka_streams_stream_metrics_state"]
     >>> dict(state.data.data_points[0].attributes)
-    {'state': 'CREATED'}
+    {'client_id': 'shop', 'state': 'CREATED'}
     """
-    latest = _Latest(application)
-    for template in TEMPLATES.values():
+    if meter in _OBSERVED:
+        _OBSERVED[meter].applications.append(application)
+        return
+    latest = _OBSERVED[meter] = _Latest(application)
+    for template in exported_templates():
         create = (
             meter.create_observable_counter if template.kind is MetricKind.COUNTER else meter.create_observable_gauge
         )
-        callbacks = [_callback(latest, template.group, template.name)]
+        callbacks = [_callback(latest, template)]
         create(exported_name(template.group, template.name), callbacks, description=template.description)
 
 
@@ -53,23 +54,32 @@ class _Latest:
     """The metrics of this moment, gathered once for all instruments."""
 
     def __init__(self, application: MeasuredApplication) -> None:
-        self._application, self._until = application, 0.0
-        self._found: dict[tuple[str, str], list[Measurement]] = {}
+        self.applications, self._until = [application], 0.0
+        self._found: dict[MetricTemplate, list[Observation]] = {}
 
-    def of(self, group: str, name: str) -> list[Measurement]:
+    def of(self, template: MetricTemplate) -> list[Observation]:
         if monotonic() > self._until:
-            found: dict[tuple[str, str], list[Measurement]] = {}
-            for metric, value in self._application.metrics().items():
-                found.setdefault((metric.group, metric.name), []).append((metric, value))
-            self._found, self._until = found, monotonic() + _FRESH_S
-        return self._found.get((group, name), [])
+            self._found = self._gathered()
+            self._until = monotonic() + _FRESH_S
+        return self._found.get(template, [])
+
+    def _gathered(self) -> dict[MetricTemplate, list[Observation]]:
+        found: dict[MetricTemplate, list[Observation]] = {}
+        for name, value in measured(list(self.applications)).items():
+            template, labels = exported(name)
+            found.setdefault(template, []).append(_observation(template, labels, value))
+        return found
 
 
-def _callback(latest: _Latest, group: str, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    return lambda _: [_observation(metric, value) for metric, value in latest.of(group, name)]
+_OBSERVED: WeakKeyDictionary[Meter, _Latest] = WeakKeyDictionary()
+"""A meter takes each instrument once, and drops a second one without an error."""
 
 
-def _observation(metric: MetricName, value: float | str) -> Observation:
+def _callback(latest: _Latest, template: MetricTemplate) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    return lambda _: latest.of(template)
+
+
+def _observation(template: MetricTemplate, labels: dict[str, str], value: float | str) -> Observation:
     if isinstance(value, str):
-        return Observation(1, {**labels_of(metric), metric.name.replace("-", "_"): value})
-    return Observation(value, labels_of(metric))
+        return Observation(1, {**labels, template.name.replace("-", "_"): value})
+    return Observation(value, labels)

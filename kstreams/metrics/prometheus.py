@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from kstreams.metrics.measured import MeasuredApplication
-from kstreams.metrics.names import exported_name, labels_of
-from kstreams.runtime.metrics.catalogue import TEMPLATES, MetricKind, MetricName
+from kstreams.metrics.measured import MeasuredApplication, measured
+from kstreams.metrics.names import exported, exported_name
+from kstreams.runtime.metrics.catalogue import MetricKind, MetricTemplate
 
-Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily | InfoMetricFamily
+_SUFFIXES = {MetricKind.COUNTER: "_total", MetricKind.GAUGE: "", MetricKind.TEXT: "_info"}
+_TYPES = {MetricKind.COUNTER: "counter", MetricKind.GAUGE: "gauge", MetricKind.TEXT: "info"}
 
 
 class PrometheusCollector(Collector):
-    """The metrics of an application at each scrape, named as JMX exporters name those of Kafka Streams.
+    """The metrics of applications at each scrape, named as JMX exporters name those of Kafka Streams.
 
     `process-total` of `stream-thread-metrics` is `kafka_streams_stream_thread_metrics_process_total` there; tags are
     labels. Needs the extra `metrics`.
 
     Parameters
     ----------
-    application : MeasuredApplication
+    *applications : MeasuredApplication
+        Those of one registry go into one collector: a metric may be described once. Their `client.id`, which is the
+        application id where it is not set, tells their values apart.
 
     Examples
     --------
@@ -33,39 +35,35 @@ class PrometheusCollector(Collector):
     >>> registry.register(PrometheusCollector(ks.KafkaStreams(ks.Topology(), {"application.id": "shop"})))
     >>> [line] = [line for line in generate_latest(registry).decode().splitlines() if "_state_info{" in line]
     >>> line
-    'kafka_streams_stream_metrics_state_info{state="CREATED"} 1.0'
+    'kafka_streams_stream_metrics_state_info{client_id="shop",state="CREATED"} 1.0'
     """
 
-    def __init__(self, application: MeasuredApplication) -> None:
-        self._application = application
+    def __init__(self, *applications: MeasuredApplication) -> None:
+        self._applications = applications
 
-    def describe(self) -> Iterable[Family]:
+    def describe(self) -> Iterable[Metric]:
         """Nothing before the first scrape: a registry need not ask a home of topics when it takes the collector."""
         return []
 
-    def collect(self) -> Iterator[Family]:
+    def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        families: dict[tuple[str, str], Family] = {}
-        for name, value in self._application.metrics().items():
-            key = name.group, name.name
-            if key not in families:
-                families[key] = _family(name)
-            _add(families[key], name, value)
+        families: dict[MetricTemplate, Metric] = {}
+        for name, value in measured(self._applications).items():
+            template, labels = exported(name)
+            if template not in families:
+                families[template] = _family(template)
+            _add(families[template], template, labels, value)
         yield from families.values()
 
 
-def _family(name: MetricName) -> Family:
-    template = TEMPLATES.get((name.group, name.name))
-    kind, said = (template.kind, template.description) if template else (MetricKind.GAUGE, "A sensor of a processor.")
-    full, labels = exported_name(name.group, name.name), list(labels_of(name))
-    if kind is MetricKind.TEXT:
-        return InfoMetricFamily(full, said, labels=labels)
-    return (CounterMetricFamily if kind is MetricKind.COUNTER else GaugeMetricFamily)(full, said, labels=labels)
+def _family(template: MetricTemplate) -> Metric:
+    plain = exported_name(template.group, template.name).removesuffix(_SUFFIXES[template.kind])
+    return Metric(plain, template.description, _TYPES[template.kind])
 
 
-def _add(family: Family, name: MetricName, value: float | str) -> None:
-    labels = list(labels_of(name).values())
-    if isinstance(family, InfoMetricFamily):
-        family.add_metric(labels, {name.name.replace("-", "_"): str(value)})
+def _add(family: Metric, template: MetricTemplate, labels: dict[str, str], value: float | str) -> None:
+    sample = family.name + _SUFFIXES[template.kind]
+    if template.kind is MetricKind.TEXT:
+        family.add_sample(sample, {**labels, template.name.replace("-", "_"): str(value)}, 1)
     else:
-        family.add_metric(labels, float(value))
+        family.add_sample(sample, labels, float(value))

@@ -160,3 +160,30 @@ def test_a_formatter_of_a_handler_of_your_own() -> None:
     assert found["application"] == "shop"
     assert found["exception"].endswith("ValueError: no")
     assert "task" not in found
+
+
+def line_of(message: str, *args: Any, **attributes: Any) -> dict[str, Any]:
+    settings = {"application.id": "shop", "sasl.password": 'ti"g\\er', "ssl.key.password": 'ti"g\\er and more'}
+    record = logging.makeLogRecord({"msg": message, "args": args, "name": "till", **attributes})
+    [line] = JsonLines(settings).format(record).splitlines()
+    found: dict[str, Any] = json.loads(line)
+    line.encode()
+    return found
+
+
+def test_a_secret_is_masked_however_it_is_quoted() -> None:
+    secret = 'ti"g\\er'
+    assert line_of("%s, %r and %s", secret, secret, json.dumps(secret))["message"] == "****, '****' and \"****\""
+    assert line_of("m", given=secret, deep={"a": [secret]})["extra"] == {"given": "****", "deep": {"a": ["****"]}}
+    assert line_of("it is %s", f"{secret} and more")["message"] == "it is ****"
+
+
+def test_what_no_json_can_hold_is_a_line_too() -> None:
+    assert line_of("key %s", "a\udc80", tries=3) | {"time": 0} == line_of("key %s", "a\\udc80", tries=3) | {"time": 0}
+    circle: list[Any] = []
+    circle.append(circle)
+    assert line_of("m", key="a\udc80", circle=circle)["extra"] == {"key": "a\\udc80", "circle": "[[...]]"}
+
+
+def test_where_it_was_logged_is_in_the_line_when_asked_for() -> None:
+    assert line_of("m", stack_info="Stack:\n  here")["stack"] == "Stack:\n  here"

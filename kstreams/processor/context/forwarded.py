@@ -8,6 +8,9 @@ from typing import Any
 from kstreams.processor.context.chain import Statement
 from kstreams.processor.topology.operator import Forward
 
+NOBODY = ""
+"""Stands for the operator after one that has none after it."""
+
 
 class ForwardedCounts:
     """Counters by the names of two operators: the one that forwards, and the one that gets the record.

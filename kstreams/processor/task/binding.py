@@ -8,7 +8,7 @@ from typing import Any
 
 import kstreams.processor.operators.process.rows  # noqa: F401 (registers how processors are bound)
 from kstreams.processor.context.chain import Link, Statement, StatementOperator, passing_on
-from kstreams.processor.context.forwarded import ForwardedCounts
+from kstreams.processor.context.forwarded import NOBODY, ForwardedCounts
 from kstreams.processor.context.held_back import release_before
 from kstreams.processor.context.operator_binding import bind_operator
 from kstreams.processor.context.operator_code import OperatorCode
@@ -61,7 +61,8 @@ class _Closures(dict[str, Forward]):
     def _add(self, node: TopologyNode) -> None:
         statement = _statement(node, self._context, self._outputs)
         if statement is None:
-            below = {child: self._below(node.name, child) for child in self._children[node.name]}
+            children = {child: self._below(node.name, child) for child in self._children[node.name]}
+            below = children or self._nobody_below(node.name)
             connected = node.stores if isinstance(node, ProcessorNode) else ()
             bound = OperatorContext(node.name, self._context, below, self._registrations, self._code, connected)
             closure = self._after_barrier(node.name, _closure(node, bound, self._outputs, self._code))
@@ -104,6 +105,11 @@ class _Closures(dict[str, Forward]):
         """The closure of a node's child, as that node calls it."""
         counts = self._counts_of(name)
         return self[child] if counts is None else counts.counting(name, child, self[child])
+
+    def _nobody_below(self, name: str) -> dict[str, Forward]:
+        """What counts the results of an operator that nobody takes."""
+        counts = self._counts_of(name)
+        return {} if counts is None else {NOBODY: counts.counting(name, NOBODY, forward_to_all([]))}
 
     def _counts_of(self, name: str) -> ForwardedCounts | None:
         """Where to count what a node passes on, if that is wanted; sources count what they read."""

@@ -121,7 +121,7 @@ def _of_tasks() -> Iterator[MetricTemplate]:
         TASK, "uncommitted-bytes", _GAUGE, "What stores and operators hold until the next commit, roughly.", ours=True
     )
     for name, turn, counted in (
-        ("process", "a run of records", "Runs of records"),
+        ("process", "a run of records", "Records processed"),
         ("punctuate", "calling punctuators that are due", "Rounds with a punctuator that was due"),
     ):
         yield from _latency(TASK, name, turn, _DEBUG)
@@ -135,6 +135,7 @@ def _of_tasks() -> Iterator[MetricTemplate]:
     yield from _flow(TASK, "restore", "Changelog records applied before the task could run")
     yield from _flow(TASK, "update", "Changelog records applied to its standby")
     yield MetricTemplate(TASK, "restore-remaining-records-total", _GAUGE, "Changelog records that its stores lack.")
+    yield MetricTemplate(TASK, "standby-lag", _GAUGE, "Changelog records that its standby here lacks.", ours=True)
 
 
 def _of_nodes() -> Iterator[MetricTemplate]:

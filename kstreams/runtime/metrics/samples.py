@@ -88,7 +88,11 @@ class Samples:
 
     def sum_rate(self, now: float) -> float:
         """The sum of the values per second: of seconds that something took, which part of the time it took."""
-        return self._per_second(now, sum(sample.total for sample in self._alive(now)))
+        return self._per_second(now, self.sum(now))
+
+    def sum(self, now: float) -> float:
+        """The sum of the values."""
+        return sum(sample.total for sample in self._alive(now))
 
     def _per_second(self, now: float, amount: float) -> float:
         since = min((sample.since for sample in self._alive(now)), default=now)

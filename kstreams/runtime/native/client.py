@@ -22,6 +22,7 @@ from kstreams.log.api import Log
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
+from kstreams.runtime.native.gathered_metrics.former_threads import FormerThreads
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.hung_threads import places
 from kstreams.runtime.native.job import Job, open_job, with_layout
@@ -87,6 +88,8 @@ class Client:
         It in the group of the application; None in a bounded run, and before the start.
     paused : Event
         Set while no records are to be processed.
+    former : FormerThreads
+        What threads have counted that were replaced, and tasks that they gave back.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class Client:
         self._final_progress: Progress | None = None
         self._change = threading.Lock()
         self._stop_globals, self.paused, self._resources = threading.Event(), threading.Event(), ExitStack()
-        self._former: list[Progress] = []  # of threads that were replaced
+        self.former = FormerThreads()
         self._is_reassigning = False
         self.manager: TaskManager | None = None
         self.member: GroupMember | None = None
@@ -140,7 +143,7 @@ class Client:
         asked = job.admin if job and with_lag else None
         now = progress_of(self.threads, asked, restored, job.rebuilds.count) if job else progress_of([], None)
         reassigned = job.handovers.again if job else 0
-        return with_former(dataclasses.replace(now, reassigned=reassigned), self._former)
+        return with_former(dataclasses.replace(now, reassigned=reassigned), self.former.progress)
 
     def _restoring(self, progress: RestoreProgress) -> None:
         self.restores[progress.task, progress.store] = progress
@@ -174,7 +177,8 @@ class Client:
     def _made(self, number: int, job: Job, plans: Sequence[TaskPlan] = ()) -> StreamThread:
         assert self.manager is not None
         name = job.settings.stream_thread(number)
-        return StreamThread(name, number, job, self.manager, self._committer, plans, self.paused)
+        of_client = plans, self.paused, self.former.task_leaving
+        return StreamThread(name, number, job, self.manager, self._committer, *of_client)
 
     def add_thread(self) -> str | None:
         """Start a further thread; its name, or None where none can be added: not running, or a bounded run."""
@@ -203,9 +207,8 @@ class Client:
                     f"{thread.name} has not given back its tasks within {timeout:g} s: {places(self.threads)}"
                 )
             self._stop_globals.wait(_WAIT_S)
-        with self._change:
+        with self._change, self.former.leaving([thread]):
             self.threads = [each for each in self.threads if each is not thread]
-            self._former.append(progress_of([thread], None))
         thread.stop()
         manager.removed(thread.index)
         member.resize(len(self.threads))
@@ -271,8 +274,7 @@ class Client:
         tables, manager = self.job.global_tables, self.manager
         if manager is not None:
             manager.close()
-        with self._change:
-            self._former.append(progress_of(self.threads, None))
+        with self._change, self.former.leaving(self.threads):
             self._is_reassigning = False
             self.job = with_layout(self.job, layout, self._resources)
             self._make_threads(self.job)
@@ -337,8 +339,7 @@ class Client:
         assert self.job is not None
         assert self.manager is not None
         new = self._made(thread.index, self.job, thread.plans)
-        with self._change:
-            self._former.append(progress_of([thread], None))
+        with self._change, self.former.leaving([thread]):
             self.threads[self.threads.index(thread)] = new
         self.manager.replace(new)
         if not self.life.is_alive():

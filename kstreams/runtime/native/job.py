@@ -22,10 +22,12 @@ from kstreams.processor.topology.fingerprint import fingerprint_of
 from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.allocator import give_back_memory
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
 from kstreams.runtime.native.group.fencing import transactional_id
 from kstreams.runtime.native.handovers import Handovers
+from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.forgetting import refuse_half_forgotten
 from kstreams.runtime.native.state.global_tables import GlobalTables
@@ -70,6 +72,8 @@ class Job:
         Deletes damaged stores.
     handovers : Handovers
         Counts how often tasks were given to this process.
+    updater_sensors : UpdaterSensors
+        What its state updaters measure, one after the other.
     process : str
         The name of this process, new for every start.
     """
@@ -89,6 +93,7 @@ class Job:
     on_restore: OnRestore
     rebuilds: Rebuilds
     handovers: Handovers
+    updater_sensors: UpdaterSensors
     process: str
 
     @property
@@ -150,9 +155,10 @@ def open_job(
     tables = _open_global_tables(layout, config, folder, limits, clock, log, admin, resources)
     rebuilds = Rebuilds(config.application_id, folder)
     aligned = aligned_sub_topologies(layout)
-    shared = tables, bounds, aligned, on_restore, rebuilds, Handovers(), uuid.uuid4().hex[:16]
+    shared = tables, bounds, aligned, on_restore, rebuilds, Handovers()
+    named = UpdaterSensors(SampleWindows.of(config)), uuid.uuid4().hex[:16]
     of_threads, of_tasks = ThreadSettings.of(config), TaskSettings.of(config)
-    return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared)
+    return Job(config, clock, log, admin, layout, folder, of_threads, of_tasks, limits, *shared, *named)
 
 
 def with_layout(job: Job, layout: Layout, resources: ExitStack) -> Job:

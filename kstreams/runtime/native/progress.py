@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kstreams.batch import TopicPartition
@@ -109,10 +109,14 @@ def _stores(tasks: Iterable[ActiveTask]) -> dict[str, StoreExtent]:
 
 
 def _lag(positions: Mapping[TopicPartition, int], admin: Admin) -> int:
-    """How much the positions lag; deleted topics do not count."""
+    ends = known_ends(list(positions), admin)
+    return sum(max(0, end - positions[source]) for source, end in ends.items())
+
+
+def known_ends(sources: Collection[TopicPartition], admin: Admin) -> dict[TopicPartition, int]:
+    """Where partitions end; those of deleted topics are left out."""
     try:
-        ends = admin.end_offsets(list(positions))
+        return admin.end_offsets(sources)
     except UnknownTopicError:
         existing = admin.topics()
-        ends = admin.end_offsets([source for source in positions if source.topic in existing])
-    return sum(max(0, end - positions[source]) for source, end in ends.items())
+        return admin.end_offsets([source for source in sources if source.topic in existing])

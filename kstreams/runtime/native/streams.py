@@ -14,9 +14,9 @@ from kstreams.processor.topology.built import built
 from kstreams.processor.topology.feeds import refuse_feeds
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.metrics.catalogue import MetricName
+from kstreams.runtime.native.all_metrics import gathered
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
-from kstreams.runtime.native.gathered_metrics import gathered
 from kstreams.runtime.native.gathered_metrics.found import Value
 from kstreams.runtime.native.hung_threads import places
 from kstreams.runtime.native.lifecycle import State, StateListener

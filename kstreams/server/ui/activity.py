@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic
 
 import msgspec
@@ -127,7 +127,15 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         streams.state.value,
         monotonic(),
         threads,
-        [*_read(found), *_consumed(found, internal), *_forwarded(found), *_written(found, internal), *_dropped(found)],
+        _merged(
+            [
+                *_read(found),
+                *_consumed(found, internal),
+                *_forwarded(found),
+                *_written(found, internal),
+                *_dropped(found),
+            ]
+        ),
         [
             PartitionLag(tags["topic"], int(tags["partition"]), int(lag))
             for tags, lag in found.all(CONSUMER, "records-lag")
@@ -155,6 +163,16 @@ class _ByName:
 
     def all(self, group: str, name: str) -> list[tuple[dict[str, str], float]]:
         return self._found.get((group, name), [])
+
+
+def _merged(counts: Iterable[Counted]) -> list[Counted]:
+    """What a task counted in one thread after the other, together: who shows it looks for one counter of each kind."""
+    found: dict[tuple[str, str, str, str], Counted] = {}
+    for each in counts:
+        what = each.kind, each.of, each.by, each.reason
+        before = found[what].count if what in found else 0
+        found[what] = Counted(each.kind, each.of, each.by, before + each.count, each.reason)
+    return list(found.values())
 
 
 def _read(found: _ByName) -> list[Counted]:

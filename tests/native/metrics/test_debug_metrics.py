@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 import kstreams as ks
+from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.runtime.metrics.catalogue import NODE, STATE, TASK, TEMPLATES, THREAD
+from kstreams.runtime.native.lifecycle import State
+from tests.docs.test_dashboard import IN_ALERTS, IN_PANELS, metrics_in
 from tests.native.metrics.measured import ROWS, TEXTS, Ticking, counts, one, restored, slowly
 from tests.native.world import World, until
 
@@ -91,6 +96,36 @@ def test_what_a_suppress_holds_back_and_lets_go_is_measured(world: World) -> Non
         assert measured("suppression-buffer-size-max") > measured("suppression-buffer-size-avg") > 0
 
 
+def test_what_a_suppress_lets_go_is_counted_though_nobody_takes_it(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    builder.table("in", **TEXTS).suppress(ks.Suppressed.until_time_limit(timedelta(seconds=1), name="late"))
+    world.create("in")
+    world.write("in", [("k", "a", 1_000), ("l", "b", 1_100), ("m", "c", 9_000)])
+    with world.streams(builder.build(), poll_ms=5, metrics_recording_level="DEBUG") as running:
+        running.start()
+        until(lambda: running.progress().records_in == 3)
+        until(lambda: one(running, NODE, "suppression-emit-total", processor_node_id="late") == 2)
+        children = [name.tag("child-node-id") for name in running.metrics() if name.name == "forwarded-records-total"]
+        assert children == ["late"]
+
+
+def test_a_task_that_comes_late_to_a_busy_thread_takes_a_part_of_its_time(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", **TEXTS).filter(slowly)
+    world.create("in", 2)
+    settings: dict[str, Any] = {"poll_ms": 5, "metrics_recording_level": "DEBUG", "num_stream_threads": 2}
+    with world.streams(builder.build(), **settings) as running:
+        running.start()
+        world.write("in", [("k", "v", 1), ("k", "v", 2), ("k", "v", 3)], partition=0)
+        until(lambda: running.progress().records_in == 3)
+        assert running.remove_stream_thread() is not None
+        until(lambda: running.state is State.RUNNING)
+        world.write("in", [("k", "v", 1)], partition=1)
+        until(lambda: running.progress().records_in == 4)
+        shares = [value for name, value in running.metrics().items() if name.name == "active-process-ratio"]
+        assert sum(map(float, shares)) <= 1.2
+
+
 def test_late_records_and_final_results_are_measured(world: World) -> None:
     builder = ks.StreamsBuilder()
     seconds = builder.stream("in", **TEXTS).group_by_key().windowed_by(ks.TimeWindows(size=1_000, grace=0))
@@ -107,7 +142,8 @@ def test_late_records_and_final_results_are_measured(world: World) -> None:
         assert one(running, NODE, "window-aggregate-final-emit-total") == 2
         assert one(running, NODE, "window-aggregate-final-emit-rate") > 0
         assert one(running, TASK, "active-process-ratio") == pytest.approx(1, abs=0.3)
-        assert one(running, TASK, "process-total") >= 1
+        assert one(running, TASK, "process-total") == 4
+        assert one(running, TASK, "process-rate") > 0
 
 
 def test_operations_of_stores_are_timed_by_the_names_of_kafka_streams(world: World) -> None:
@@ -158,8 +194,22 @@ def test_every_metric_of_the_catalogue_is_there_and_no_other_but_sensors(world: 
     with restored(world, busy_topology()) as running:
         until(lambda: (THREAD, "punctuate-latency-avg") in {name[:2] for name in running.metrics()})
         found = {name[:2] for name in running.metrics()}
-    of_standbys = {(TASK, "update-rate"), (TASK, "update-total")}
+    of_standbys = {(TASK, "update-rate"), (TASK, "update-total"), (TASK, "standby-lag")}
     of_files = {(STATE, f"{name}-time-{what}") for name in ("memtable-flush", "compaction") for what in ("avg", "max")}
     of_files |= {(STATE, f"block-cache-{kind}-hit-ratio") for kind in ("data", "index", "filter")}
     assert TEMPLATES.keys() - found == of_standbys | of_files
     assert found - TEMPLATES.keys() == {(NODE, f"words-{what}") for what in ("total", "count", "max")}
+
+
+def test_dashboard_and_alerts_group_by_labels_that_there_are(world: World) -> None:
+    world.create("out")
+    with restored(world, busy_topology()) as running:
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(running))
+        samples = [sample for family in registry.collect() for sample in family.samples]
+    labels = {sample.name: {*sample.labels, "instance"} for sample in samples}
+    assert labels["kafka_streams_stream_metrics_state_info"] == {"client_id", "state", "instance"}
+    for what, query in IN_PANELS + IN_ALERTS:
+        grouped = {label.strip() for found in re.findall(r"by \(([^)]*)\)", query) for label in found.split(",")}
+        for name in metrics_in(query) & labels.keys():
+            assert grouped <= labels[name], (what, name)

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import kstreams as ks
-from kstreams.metrics.names import exported_name
+from kstreams.metrics.names import exported, exported_name
 from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
 from kstreams.runtime.metrics.catalogue import NODE, TASK, TEMPLATES, THREAD, UPDATER, MetricKind, MetricName
@@ -157,7 +157,7 @@ def test_prometheus_reads_the_same_values(streams: KafkaStreams) -> None:
         (sample.name, *sorted(sample.labels.values())): sample.value for family in families for sample in family.samples
     }
     assert samples["kafka_streams_stream_thread_metrics_process_total", "app-StreamThread-1"] == 3
-    assert samples["kafka_streams_stream_metrics_state_info", "RUNNING"] == 1
+    assert samples["kafka_streams_stream_metrics_state_info", "RUNNING", "app"] == 1
     assert samples["kafka_streams_stream_topic_metrics_records_produced_total", "app-StreamThread-1", "out"] == 2
 
 
@@ -170,7 +170,8 @@ def test_opentelemetry_reads_the_same_values(streams: KafkaStreams) -> None:
     (total,) = found["kafka_streams_stream_thread_metrics_process_total"]
     assert isinstance(total, NumberDataPoint)
     assert (total.value, dict(total.attributes or {})) == (3, {"thread_id": "app-StreamThread-1"})
-    measured = {exported_name(*name[:2]) for name in streams.metrics() if name[:2] in TEMPLATES}
+    measured = {exported_name(*exported(name)[0][:2]) for name in streams.metrics()}
+    assert "kafka_streams_stream_processor_node_metrics_sensor_total" in measured
     assert found.keys() == measured
 
 
@@ -184,6 +185,37 @@ def test_a_scrape_asks_the_home_of_topics_once(streams: KafkaStreams, monkeypatc
     asked.clear()
     generate_latest(registry)
     assert [len(sources) for sources in asked] == [1]
+
+
+LAG = "consumer-fetch-manager-metrics", "records-lag"
+
+
+def test_a_home_of_topics_that_does_not_answer_leaves_all_else(
+    streams: KafkaStreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, job = Event(), streams._client.job
+    assert job is not None
+    monkeypatch.setattr(job.admin, "end_offsets", lambda sources: answer.wait(WAIT_S) and {}, raising=False)
+    begun = time()
+    found = {name[:2] for name in streams.metrics()}
+    answer.set()
+    assert time() - begun < WAIT_S / 4
+    assert (THREAD, "process-total") in found
+    assert LAG not in found
+
+
+def test_a_topic_that_is_gone_hides_no_lag_of_others(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    for topic in ("in", "gone"):
+        world.create(topic)
+        builder.stream(topic, **TEXTS).foreach(lambda key, value: None)
+    world.write("in", ROWS)
+    with world.streams(builder.build(), poll_ms=5) as running:
+        running.start()
+        until(lambda: running.state is State.RUNNING and one(running, *LAG, topic="in") == 0)
+        with world.log() as log, log.admin() as admin:
+            admin.delete_topic("gone")
+        assert one(running, *LAG, topic="in") == 0
 
 
 def test_counters_never_go_back_while_threads_record(world: World) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import monotonic
 
+from kstreams.processor.context.forwarded import NOBODY
 from kstreams.processor.task.task import Task
 from kstreams.runtime.metrics.catalogue import NODE, TASK, TOPIC, MetricName
-from kstreams.runtime.native.gathered_metrics.found import Found, Tags, extremes, occurrences, turns
+from kstreams.runtime.native.gathered_metrics.found import Found, Tags, amounts, extremes, latency, occurrences, turns
 from kstreams.runtime.native.gathered_metrics.stores import of_stores
 from kstreams.runtime.native.metrics.debug_sensors import DebugSensors
 from kstreams.runtime.native.metrics.record_ages import RecordAges
@@ -29,29 +30,31 @@ def of_task(thread: StreamThread, active: ActiveTask) -> Found:
     yield from of_stores(sensors, tags)
     yield from _of_sources(active, tags)
     if sensors.debug is not None:
-        yield from _of_runs(sensors.debug, thread.sensors.process.seconds.sum_rate(now), tags)
+        yield from _of_runs(sensors.debug, thread.sensors.process.seconds.sum(now), tags)
 
 
 def _of_sources(active: ActiveTask, tags: Tags) -> Found:
     nodes, now = {source.topic: active.task.source_of(source.topic) for source in active.plan.inputs}, monotonic()
     yield from _ages(active.sensors.read, nodes, tags)
+    of_sources = {topic: (*tags, ("processor-node-id", node), ("topic-name", topic)) for topic, node in nodes.items()}
     for topic, ages in list(active.sensors.read.by_topic.items()):
-        yield MetricName(TOPIC, "records-consumed-total", (*tags, ("topic-name", topic))), ages.count
-        if topic in nodes:
-            of_source = (*tags, ("processor-node-id", nodes[topic]), ("topic-name", topic))
-            yield MetricName(NODE, "process-rate", of_source), ages.rate(now)
+        if topic in of_sources:
+            yield MetricName(TOPIC, "records-consumed-total", of_sources[topic]), ages.count
+            yield MetricName(NODE, "process-rate", of_sources[topic]), ages.rate(now)
     for source, size in active.group.bytes_taken().items():
-        yield MetricName(TOPIC, "bytes-consumed-total", (*tags, ("topic-name", source.topic))), size
+        yield MetricName(TOPIC, "bytes-consumed-total", of_sources[source.topic]), size
 
 
 def _of_runs(debug: DebugSensors, busy: float, tags: Tags) -> Found:
     now = monotonic()
-    yield from turns(TASK, "process", debug.process, tags, now)
+    yield from latency(TASK, "process", debug.process.seconds, tags, now)
+    yield from amounts(TASK, "process", debug.process.records, tags, now)
     yield from turns(TASK, "punctuate", debug.punctuate, tags, now)
     yield from occurrences(TASK, "commit", debug.commits, tags, now)
     yield from extremes(TASK, "record-lateness", debug.lateness, tags, now)
     yield from occurrences(TASK, "enforced-processing", debug.enforced, tags, now)
-    yield MetricName(TASK, "active-process-ratio", tags), debug.process.seconds.sum_rate(now) / busy if busy else None
+    share = min(1.0, debug.process.seconds.sum(now) / busy) if busy else None
+    yield MetricName(TASK, "active-process-ratio", tags), share
     for (node, name), emitted in debug.emissions.by_operator.items():
         of_node = (*tags, ("processor-node-id", node))
         yield MetricName(NODE, f"{name}-total", of_node), emitted.total
@@ -67,10 +70,12 @@ def of_nodes(task: Task, tags: Tags) -> Found:
     for node, records in task.records_by_source().items():
         yield MetricName(NODE, "process-total", (*tags, ("processor-node-id", node))), records
     for (node, child), records in task.forwarded.items():
+        if child == NOBODY:
+            continue
         ends = (*tags, ("processor-node-id", node), ("child-node-id", child))
         yield MetricName(NODE, "forwarded-records-total", ends), records
     for (node, sensor), measured in ((name, sensor.measured) for name, sensor in list(task.sensors.items())):
-        of_node = (*tags, ("processor-node-id", node))
+        of_node = (*tags, ("processor-node-id", node), ("sensor", sensor))
         yield MetricName(NODE, f"{sensor}-total", of_node), measured.total
         yield MetricName(NODE, f"{sensor}-count", of_node), measured.count
         yield MetricName(NODE, f"{sensor}-max", of_node), measured.highest

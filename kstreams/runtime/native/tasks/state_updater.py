@@ -18,9 +18,7 @@ from kstreams.errors import CorruptStateError, LogError
 from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
-from kstreams.runtime.metrics.activity import SampleWindows
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.state.restore import RestoreProgress, StoreRestorer
 from kstreams.runtime.native.tasks.restored_task import RestoredTask, open_state, restored_task
 from kstreams.runtime.native.tasks.standby_task import StandbyTask
@@ -66,7 +64,7 @@ class StateUpdater:
         self._standbys: dict[TaskId, StandbyTask] = {}  # changed by the thread alone
         self._lags: dict[TaskId, int] = {}
         self._input_ends: dict[TopicPartition, int] = {}  # of inputs that are followed: up to where they are processed
-        self._looked_s, self.sensors = 0.0, UpdaterSensors(SampleWindows.of(job.config))
+        self._looked_s, self.sensors = 0.0, job.updater_sensors
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name=f"{job.application.id}-StateUpdater", daemon=True)
         self._resources = ExitStack()

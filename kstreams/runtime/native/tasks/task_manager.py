@@ -14,7 +14,6 @@ from kstreams.errors import CommitFailedError
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.job import Job
-from kstreams.runtime.native.metrics.updater_sensors import UpdaterSensors
 from kstreams.runtime.native.tasks.alignment import Alignment
 from kstreams.runtime.native.tasks.placement import place
 from kstreams.runtime.native.tasks.restored_task import RestoredTask
@@ -91,11 +90,6 @@ class TaskManager:
         """Begin with these threads, which get what is assigned by now and what comes later."""
         self._threads = {thread.index: thread for thread in threads}
         self._updater.start()
-
-    @property
-    def updater_sensors(self) -> UpdaterSensors:
-        """What its updater measures."""
-        return self._updater.sensors
 
     def close(self) -> None:
         """Close what no thread has; to be called when the threads have ended."""

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -59,6 +60,8 @@ class StreamThread:
         All its tasks, in a bounded run, which begins when it has them all.
     paused : Event, optional
         Set while no records are to be processed.
+    leaving : callable
+        What surrounds the moment in which it has a task no longer.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class StreamThread:
         group: GroupCommits,
         plans: Sequence[TaskPlan] = (),
         paused: threading.Event | None = None,
+        leaving: Callable[[StreamThread, ActiveTask], AbstractContextManager[None]] = lambda *_: nullcontext(),
     ) -> None:
         self.name, self.index, self.plans = name, index, plans
         self.state = ThreadState.CREATED
@@ -77,7 +81,7 @@ class StreamThread:
         self.store_queries, self.stopping = StoreQueries(self._wake), threading.Event()
         self._woken = threading.Event()
         self.sensors = ThreadSensors(SampleWindows.of(job.config), job.clock.now_ms())
-        self._manager, self._paused = manager, paused or threading.Event()
+        self._manager, self._paused, self._leaving = manager, paused or threading.Event(), leaving
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._given: dict[TaskId, RestoredTask] = {}
         self._giving = threading.Lock()
@@ -195,7 +199,8 @@ class StreamThread:
         (active,) = (active for active in self.tasks if active.plan.id == task)
         if any(each.uncommitted for each in self.tasks):
             self.commit()
-        self.tasks.remove(active)
+        with self._leaving(self, active):
+            self.tasks.remove(active)
         self.released_in += active.task.records_in
         self.released_dropped += active.task.dropped
         self._input.assign(self.tasks)

@@ -46,19 +46,19 @@ def gathered(
     >>> found[MetricName("stream-thread-metrics", "process-total", (("thread-id", "shop-spark"),))]
     7
     """
-    tags = (("thread-id", f"{application_id}-spark"),)
-    found = [*_of_client(application_id, state), *_of_steps(progress, sensors, tags)]
+    tags, of_client = (("thread-id", f"{application_id}-spark"),), (("client-id", application_id),)
+    found = [*_of_client(application_id, state, of_client), *_of_steps(progress, sensors, tags)]
     found += [*_of_records(progress, tags), *_of_tasks(sensors, tags)]
     for source, lag in lags.items():
-        of_source = (("topic", source.topic), ("partition", str(source.partition)))
+        of_source = (*of_client, ("topic", source.topic), ("partition", str(source.partition)))
         found.append((MetricName(CONSUMER, "records-lag", of_source), lag))
     return {name: value for name, value in found if value is not None}
 
 
-def _of_client(application_id: str, state: str) -> Found:
-    yield MetricName(CLIENT, "version"), version(PACKAGE)
-    yield MetricName(CLIENT, "application-id"), application_id
-    yield MetricName(CLIENT, "state"), state
+def _of_client(application_id: str, state: str, tags: Tags) -> Found:
+    yield MetricName(CLIENT, "version", tags), version(PACKAGE)
+    yield MetricName(CLIENT, "application-id", tags), application_id
+    yield MetricName(CLIENT, "state", tags), state
 
 
 def _of_steps(progress: SparkProgress, sensors: StepSensors, tags: Tags) -> Found:
