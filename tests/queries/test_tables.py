@@ -60,7 +60,7 @@ def streams(tmp_path: Path) -> Any:
         until(lambda: started.state is State.RUNNING)
         until(lambda: total(started.store("counts", isolation="read_committed")) == 60)
         versions = started.store("versions", ReadOnlyVersionedStore, isolation="read_committed")
-        until(lambda: versions.get("b", as_of_ms=15) is not None and versions.get("b") is None)
+        until(lambda: versions.get("b", as_of=15) is not None and versions.get("b") is None)
         until(lambda: (row := versions.get("a")) is not None and row.value == "three")
         yield started
 
@@ -104,7 +104,7 @@ def test_windows_that_contain_a_time(streams: KafkaStreams, isolation: Any) -> N
         store: Any = streams.store(name, view, isolation=isolation)
         for time in (0, 9_999, 10_000, 20_500, 41_000, 10**7):
             expected = sorted((key.key, key.window.start_ms) for key, _ in store.all() if contains(key.window, time))
-            table = store.to_arrow(as_of_ms=time)
+            table = store.to_arrow(as_of=time)
             assert rows(table.select(["key", "window_start"]), "key", "window_start") == expected
 
 
@@ -114,8 +114,8 @@ def test_versions_and_which_of_them_held(streams: KafkaStreams, isolation: Any) 
     whole = rows(store.to_arrow(), "key", "valid_from", "valid_to", "value")
     assert whole == [("a", 10, 20, "one"), ("a", 20, None, "three"), ("b", 15, 30, "two")]
     for time in (0, 10, 14, 15, 19, 20, 29, 30, 10**5):
-        held = [(key, row.value) for key in "ab" if (row := store.get(key, as_of_ms=time)) is not None]
-        assert rows(store.to_arrow(as_of_ms=time).select(["key", "value"]), "key", "value") == held
+        held = [(key, row.value) for key in "ab" if (row := store.get(key, as_of=time)) is not None]
+        assert rows(store.to_arrow(as_of=time).select(["key", "value"]), "key", "value") == held
 
 
 def test_what_is_in_memory_is_a_table_too(streams: KafkaStreams) -> None:
@@ -138,7 +138,7 @@ def test_polars_takes_it(streams: KafkaStreams) -> None:
 
 def test_a_store_of_the_present_has_no_past(streams: KafkaStreams) -> None:
     with pytest.raises(StateError, match="'counts' knows the present alone"):
-        streams.store("counts").to_arrow(as_of_ms=5)
+        streams.store("counts").to_arrow(as_of=5)
 
 
 @BOTH
@@ -158,7 +158,7 @@ def test_sql_joins_stores(streams: KafkaStreams, isolation: Any) -> None:
 
 
 def test_sql_of_a_time(streams: KafkaStreams) -> None:
-    assert streams.sql("select value from versions order by value", as_of_ms=15).column("value").to_pylist() == [
+    assert streams.sql("select value from versions order by value", as_of=15).column("value").to_pylist() == [
         "one",
         "two",
     ]

@@ -65,7 +65,7 @@ def key_values(part: StoreRows, as_of_ms: int | None) -> pa.Table:
     builder, rows, _ = part
     if as_of_ms is not None:
         raise StateError(
-            f"the store {builder.name!r} knows the present alone: only windows, sessions and versions have an as_of_ms"
+            f"the store {builder.name!r} knows the present alone: only windows, sessions and versions have a past"
         )
     return _table(builder, rows.keys, rows, {})
 

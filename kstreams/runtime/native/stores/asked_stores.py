@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 import pyarrow as pa
 
 from kstreams.config import Config
+from kstreams.durations import Time
 from kstreams.errors import StateError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
@@ -119,7 +120,7 @@ class AskedStores:
         found: ReadOnlyStore = kind.view(name, wanted, local.partition_of(builder))
         return found
 
-    def sql(self, query: str, *, isolation: Isolation = "read_uncommitted", as_of_ms: int | None = None) -> pa.Table:
+    def sql(self, query: str, *, isolation: Isolation = "read_uncommitted", as_of: Time | None = None) -> pa.Table:
         """The answer of DuckDB to a SELECT over stores, each a table of its name (see `ReadOnlyStore.to_arrow`).
 
         Of each store it sees the partitions of this process. Each is read once, one store after the other: without
@@ -131,8 +132,9 @@ class AskedStores:
             Names that are no plain words stand in double quotes: `select * from "orders-per-customer"`.
         isolation : "read_uncommitted" or "read_committed"
             As for `store`; what is committed is read without the tasks, so they work on meanwhile.
-        as_of_ms : int, optional
-            Of all stores only the versions that held at this time, or the windows and sessions that contain it.
+        as_of : datetime or int, optional
+            Of all stores only the versions that held at this time (an aware datetime, or milliseconds), or the windows
+            and sessions that contain it.
 
         Raises
         ------
@@ -142,7 +144,7 @@ class AskedStores:
 
         def table_of(name: str) -> pa.Table:
             view = self._topology.stores[name].kind.view
-            return self.store(name, view, isolation=isolation).to_arrow(as_of_ms)
+            return self.store(name, view, isolation=isolation).to_arrow(as_of)
 
         return answer(query, self._topology.stores, table_of)
 

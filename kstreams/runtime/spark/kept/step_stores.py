@@ -12,6 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from kstreams.config import Config
+from kstreams.durations import Time
 from kstreams.errors import StateError
 from kstreams.log import home_of
 from kstreams.log.api import Log
@@ -78,9 +79,9 @@ class StepStores:
         found: ReadOnlyStore = builder.kind.view(name, [self._partition(name, task) for task in tasks])
         return found
 
-    def sql(self, query: str, as_of_ms: int | None = None) -> pa.Table:
+    def sql(self, query: str, as_of: Time | None = None) -> pa.Table:
         """The answer of DuckDB to a SELECT over the stores, each a table of its name; as `KafkaStreams.sql`."""
-        return answer(query, self._topology.stores, lambda name: self.store(name).to_arrow(as_of_ms))
+        return answer(query, self._topology.stores, lambda name: self.store(name).to_arrow(as_of))
 
     def close(self) -> None:
         """Delete the folder."""
