@@ -166,7 +166,8 @@ class ReadOnlyStore:
 def _called(method: str, args: tuple[Any, ...], store: Any) -> Any:
     read = getattr(store, method, None)
     if read is None:
-        raise AttributeError(f"the store {store.name} cannot be asked for {method!r}: it has no such method")
+        name = getattr(store, "name", type(store).__name__)  # what a custom store is made of may have none
+        raise AttributeError(f"the store {name} cannot be asked for {method!r}: it has no such method")
     return read(*args)
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import kstreams as ks
+from kstreams.errors import StateError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
+from kstreams.state.read_only_store import ReadOnlyBuffer
 from tests.native.world import WAIT_S, World, until, word_count
 
 RESTS_FOR_A_DAY = 86_400_000
@@ -98,3 +100,19 @@ def test_a_query_waits_for_no_more_than_a_run_of_a_busy_task(tmp_path: Path) -> 
         running(streams)
         until(lambda: bool(in_time))
     assert in_time == [True]
+
+
+def test_what_waits_for_a_partner_in_a_join_has_no_methods_that_fail(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    lines, others = builder.stream("lines", key=str, value=str), builder.stream("others", key=str, value=str)
+    world.create("others", 2)
+    windows = ks.JoinWindows(before=1_000, after=1_000)
+    lines.left_join(others, lambda line, other: line, windows=windows, value=str).to("joined")
+    topology = builder.build()
+    (name,) = (name for name, store in topology.stores.items() if store.kind.name == "outer-join")
+    with world.streams(topology) as streams:
+        running(streams)
+        with pytest.raises(StateError, match="ask for it as ReadOnlyStore"):
+            streams.store(name, ReadOnlyBuffer)
+        with pytest.raises(AttributeError, match="cannot be asked for 'num_records'"):
+            _ = streams.store(name).num_records  # type: ignore[attr-defined]
