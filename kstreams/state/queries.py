@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from kstreams.durations import Time, span_ms, time_ms_or_none
-from kstreams.errors import StateError
+from kstreams.errors import StateError, StoreNotAvailableError
 from kstreams.state.read_only_store import Answer, Position
 
 
@@ -222,7 +222,7 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
     """Wait for the answer of a partition, and look whether it stands for what lies in the same partition of `bound`."""
     try:
         value, position = wait()
-    except StateError as error:
+    except StoreNotAvailableError as error:
         return QueryResult(failure=FailureReason.NOT_PRESENT, message=str(error))
     except Exception as error:
         return QueryResult(failure=FailureReason.STORE_EXCEPTION, message=f"{type(error).__name__}: {error}")

@@ -170,3 +170,12 @@ class StoreBuilder:
     def caches(self) -> bool:
         """Whether Kafka Streams has a cache before it, which still finds what has expired: none where closing emits."""
         return self.caching and not self.time_ordered
+
+
+def store_named(stores: Mapping[str, StoreBuilder], name: str) -> StoreBuilder:
+    """The store of a name; raises StateError without one."""
+    found = stores.get(name)
+    if found is None:
+        known = ", ".join(sorted(stores)) or "none"
+        raise StateError(f"there is no store {name!r}; the topology has: {known}")
+    return found

@@ -25,6 +25,7 @@ from kstreams.runtime.spark.tasks.local_state import opened_state
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest
 from kstreams.runtime.spark.tasks.state_files import state_files
 from kstreams.state.read_only_store import CommittedPartition, ReadOnlyStore
+from kstreams.state.store_builder import store_named
 from kstreams.state.tables.sql import answer
 
 
@@ -65,9 +66,9 @@ class StepStores:
         Raises
         ------
         StateError
-            When Spark itself keeps it, or its kind cannot be read from bytes.
+            When there is none of this name, Spark itself keeps it, or its kind cannot be read from bytes.
         """
-        builder = self._topology.stores[name]
+        builder = store_named(self._topology.stores, name)
         (sub,) = (sub for sub in self._topology.sub_topologies if builder in sub.stores)
         if sub.id in self._prepared.plan.in_queries:
             raise StateError(
