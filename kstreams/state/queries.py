@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -60,7 +60,7 @@ class TimestampedKeyQuery:
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
-        return store.get(self.key)
+        return store.builder.told(store.get(self.key))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class TimestampedRangeQuery:
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return list((store.reverse_range if self.descending else store.range)(self.low, self.high))
+        return _told(store, (store.reverse_range if self.descending else store.range)(self.low, self.high))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class WindowKeyQuery:
 
     def ask(self, store: Any) -> list[tuple[int, Any]]:
         """See `StateQuery`."""
-        return list(store.fetch(self.key, *span_ms(self.from_time, self.to_time)))
+        return _told(store, store.fetch(self.key, *span_ms(self.from_time, self.to_time)))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class WindowRangeQuery:
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return list(store.fetch_all(*span_ms(self.from_time, self.to_time)))
+        return _told(store, store.fetch_all(*span_ms(self.from_time, self.to_time)))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class SessionKeyQuery:
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return list(store.fetch(self.key))
+        return _told(store, store.fetch(self.key))
 
 
 @dataclass(frozen=True)
@@ -232,5 +232,11 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
     return QueryResult(value, position)
 
 
-def _plain(store: Any, value: Any) -> Any:
+def _told(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    told = store.builder.told
+    return [(key, told(value)) for key, value in rows]
+
+
+def _plain(store: Any, found: Any) -> Any:
+    value = store.builder.told(found)
     return value.value if value is not None and store.builder.kind.timestamped else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -92,10 +92,18 @@ class ReadOnlyStore:
     partitions : sequence of StorePartition
     partition_of : callable
         The partition in which Kafka's default partitioner puts a key.
+    told : callable, optional
+        What queries are told of a value that a partition gives; without it, the value itself.
     """
 
-    def __init__(self, name: str, partitions: Sequence[StorePartition], partition_of: PartitionOf = _nowhere) -> None:
-        self.name, self._partitions, self._partition_of = name, partitions, partition_of
+    def __init__(
+        self,
+        name: str,
+        partitions: Sequence[StorePartition],
+        partition_of: PartitionOf = _nowhere,
+        told: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.name, self._partitions, self._partition_of, self._told = name, partitions, partition_of, told
 
     if not TYPE_CHECKING:  # a type checker would take every name to be there
 
@@ -132,15 +140,20 @@ class ReadOnlyStore:
 
     def _look_up(self, method: str, key: Any, *args: Any) -> Any:
         """The answer of the key's partition; where that is None, the first of another one that is not."""
-        return self._of_key(partial(_called, method, (key, *args)), key)
+        found = self._of_key(partial(_called, method, (key, *args)), key)
+        return found if self._told is None else self._told(found)
 
     def _scan_key(self, method: str, key: Any, *args: Any) -> list[Any]:
         """The entries in the key's partition; where there are none, those of the first other one that has some."""
-        return self._of_key(partial(_some, method, (key, *args)), key) or []
+        return self._told_rows(self._of_key(partial(_some, method, (key, *args)), key) or [])
 
     def _scan(self, method: str, *args: Any) -> list[Any]:
         """The entries of all partitions, one after the other."""
-        return list(chain.from_iterable(self._ask(partial(_listed, method, args), self._partitions)))
+        return self._told_rows(chain.from_iterable(self._ask(partial(_listed, method, args), self._partitions)))
+
+    def _told_rows(self, rows: Iterable[Any]) -> list[Any]:
+        told = self._told
+        return list(rows) if told is None else [(key, told(value)) for key, value in rows]
 
     def _count(self, method: str) -> int:
         """The sum of the answers of all partitions."""

@@ -5,7 +5,7 @@ What a store holds is taken as it stands in a changelog, in columns; only what h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
@@ -61,8 +61,11 @@ def as_table(parts: Sequence[StoreRows], as_of_ms: int | None) -> pa.Table:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise _of_many_types(builder, error) from error
-    for name, serde in (("key", _inner(builder.key)), ("value", builder.value)):
-        place, kind = table.column_names.index(name), None if serde is None else serde.type
+    serdes = {"key": _inner(builder.key), "value": builder.value}
+    kinds = {name: None if serde is None else serde.type for name, serde in serdes.items()}
+    kinds |= {} if builder.result is None else {"value": builder.result_type}
+    for name, kind in kinds.items():
+        place = table.column_names.index(name)
         table = table.set_column(place, name, completed(table.column(name), kind))
     return table
 
@@ -132,9 +135,16 @@ def _table(builder: StoreBuilder, keys: pa.Array, rows: Changes, places: dict[st
     times = {"timestamp": rows.timestamps} if builder.kind.timestamped else {}
     decoded = (
         {"key": _decoded(builder, _inner(builder.key), keys)},
-        {"value": _decoded(builder, builder.value, rows.values)},
+        {"value": _values(builder, rows.values)},
     )
     return pa.table(decoded[0] | places | decoded[1] | times)
+
+
+def _values(builder: StoreBuilder, data: pa.Array) -> pa.Array:
+    result, serde = builder.result, builder.value
+    if result is None or serde is None:
+        return _decoded(builder, serde, data)
+    return _column(builder, (None if kept is None else result(kept) for kept in serde.decode_rows(data)))
 
 
 def _inner(serde: Serde[Any] | None) -> Serde[Any] | None:
@@ -148,8 +158,12 @@ def _decoded(builder: StoreBuilder, serde: Serde[Any] | None, data: pa.Array) ->
         return data
     if serde.arrow_type is not None:
         return serde.decode_column(data)
+    return _column(builder, serde.decode_rows(data))
+
+
+def _column(builder: StoreBuilder, values: Iterable[Any]) -> pa.Array:
     try:
-        return in_utc(pa.array([_plain(value) for value in serde.decode_rows(data)]))
+        return in_utc(pa.array([_plain(value) for value in values]))
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise _of_many_types(builder, error) from error
 

@@ -118,7 +118,7 @@ class AskedStores:
         if not wanted:
             which = "no partition" if partition is None else f"not the partition {partition}"
             raise StoreNotAvailableError(f"this process has {which} of the store {name!r} now: others may have it")
-        found: ReadOnlyStore = kind.view(name, wanted, local.partition_of(builder))
+        found: ReadOnlyStore = builder.read_only(wanted, partition_of=local.partition_of(builder))
         return found
 
     def sql(self, query: str, *, isolation: Isolation = "read_uncommitted", as_of: Time | None = None) -> pa.Table:

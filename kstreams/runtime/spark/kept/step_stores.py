@@ -77,7 +77,7 @@ class StepStores:
         if not builder.kind.reads_committed:
             raise StateError(f"the store {name!r} is of a kind that is read only while the application runs")
         tasks = sorted(task for task in map(TaskId.parse, self._manifest.states) if task.sub_topology == sub.id)
-        found: ReadOnlyStore = builder.kind.view(name, [self._partition(name, task) for task in tasks])
+        found: ReadOnlyStore = builder.read_only([self._partition(name, task) for task in tasks])
         return found
 
     def sql(self, query: str, as_of: Time | None = None) -> pa.Table:
