@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +101,50 @@ def test_a_query_waits_for_no_more_than_a_run_of_a_busy_task(tmp_path: Path) -> 
         running(streams)
         until(lambda: bool(in_time))
     assert in_time == [True]
+
+
+class Words:
+    """A store of the user's own making."""
+
+    def __init__(self, log: Any) -> None:
+        self.log, self.seen = log, set[str]()
+
+    def add(self, word: str) -> None:
+        self.seen.add(word)
+        self.log(word.encode(), b"")
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        self.seen.add(key.decode())
+
+
+class Collect(ks.FixedKeyProcessor[str, str, str]):
+    @classmethod
+    def stores(cls) -> list[Any]:
+        return [ks.Stores.custom("words", Words)]
+
+    def init(self, context: ks.FixedKeyProcessorContext[str, str]) -> None:
+        self.words: Words = context.get_state_store("words")
+
+    def process(self, record: ks.FixedKeyRecord[str, str]) -> None:
+        for word in record.value.split():
+            self.words.add(word)
+
+
+class LongWords:
+    """A query of the user's own making."""
+
+    kinds = ("custom",)
+
+    def ask(self, store: Words) -> list[str]:
+        return sorted(word for word in store.seen if len(word) > 2)
+
+
+def test_a_store_of_ones_own_making_answers_a_query_of_ones_own_making(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("lines", key=str, value=str).process_values(Collect, value=str)
+    with world.streams(builder.build()) as streams:
+        running(streams)
+        until(lambda: [each.value for each in streams.query("words", LongWords()).partitions.values()] == [["all"]] * 2)
 
 
 def test_what_waits_for_a_partner_in_a_join_has_no_methods_that_fail(world: World) -> None:
