@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kstreams as ks
-from kstreams.errors import StateError
+from kstreams.errors import StateError, StoreNotAvailableError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state.read_only_store import ReadOnlyBuffer
@@ -101,6 +101,37 @@ def test_a_query_waits_for_no_more_than_a_run_of_a_busy_task(tmp_path: Path) -> 
         running(streams)
         until(lambda: bool(in_time))
     assert in_time == [True]
+
+
+def test_a_task_that_hangs_says_to_ask_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kstreams.runtime.native.queries.partitions._WAIT_S", 0.1)
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang(line: str) -> str:
+        if line == "hang":
+            hangs.set()
+            goes_on.wait(WAIT_S)
+        return line
+
+    builder = ks.StreamsBuilder()
+    builder.stream("lines", key=str, value=str).map_values(hang, value=str).to_table(materialized="last")
+    with world.streams(builder.build()) as streams:
+        running(streams)
+        world.write("lines", [("1", "hang", 100)])
+        assert hangs.wait(WAIT_S)
+        with pytest.raises(StoreNotAvailableError, match="has not answered"):
+            streams.store("last").get("1")
+        failures = {each.failure for each in streams.query("last", ks.KeyQuery("1")).partitions.values()}
+        assert failures == {ks.FailureReason.NOT_PRESENT}
+        goes_on.set()
+        until(lambda: found_in(streams, "1") == "hang")
+
+
+def found_in(streams: KafkaStreams, key: str) -> str | None:
+    try:
+        return streams.query("last", ks.KeyQuery(key)).only_value
+    except StateError:
+        return None
 
 
 class Words:
