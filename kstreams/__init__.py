@@ -67,6 +67,12 @@ if TYPE_CHECKING:
         WindowKeyQuery,
         WindowRangeQuery,
     )
+    from kstreams.state.read_only_store import (
+        ReadOnlyKeyValueStore,
+        ReadOnlySessionStore,
+        ReadOnlyVersionedStore,
+        ReadOnlyWindowStore,
+    )
     from kstreams.state.stores import Stores
     from kstreams.timestamps import (
         FailOnInvalidTimestamp,
@@ -136,6 +142,12 @@ _HOMES = {
         "WindowKeyQuery",
         "WindowRangeQuery",
     ),
+    "kstreams.state.read_only_store": (
+        "ReadOnlyKeyValueStore",
+        "ReadOnlySessionStore",
+        "ReadOnlyVersionedStore",
+        "ReadOnlyWindowStore",
+    ),
     "kstreams.state.stores": ("Stores",),
     "kstreams.timestamps": (
         "FailOnInvalidTimestamp",
@@ -177,6 +189,10 @@ __all__ = [
     "ProducerRecord",
     "PunctuationType",
     "RangeQuery",
+    "ReadOnlyKeyValueStore",
+    "ReadOnlySessionStore",
+    "ReadOnlyVersionedStore",
+    "ReadOnlyWindowStore",
     "Record",
     "RecordMetadata",
     "Response",

@@ -1,13 +1,20 @@
-"""Durations: `timedelta`, or an int of milliseconds, become milliseconds."""
+"""Durations and times: a `timedelta`, an aware `datetime`, or an int of milliseconds, become milliseconds."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 Duration: TypeAlias = timedelta | int
 """A `timedelta`, or whole milliseconds."""
 
+Time: TypeAlias = datetime | int
+"""An aware `datetime`, or milliseconds since 1970."""
+
+FIRST_MS, LAST_MS = 0, 2**62
+"""No time of a record is before or after."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _LONGEST_MS = 2**60  # longer than any timedelta; a time of a record and some of these add up to less than 2^63
 
@@ -42,3 +49,43 @@ def to_ms(duration: Duration) -> int:
             raise ValueError(f"{duration} ms are too many: write timedelta(days=999_999_999) for ever")
         return duration
     raise TypeError(f"{duration!r} is not a duration: pass a timedelta, or an int of milliseconds")
+
+
+def time_ms(time: Time) -> int:
+    """The milliseconds since 1970 of a time; parts of one are left out.
+
+    Raises
+    ------
+    TypeError
+        For anything else: a float of seconds would be read as milliseconds, silently.
+    ValueError
+        When a datetime has no time zone.
+
+    Examples
+    --------
+    >>> time_ms(datetime(2026, 1, 1, tzinfo=UTC)), time_ms(250)
+    (1767225600000, 250)
+    """
+    if isinstance(time, datetime):
+        if time.tzinfo is None:
+            raise ValueError(f"{time!r} has no time zone: give it one, for example tzinfo=UTC")
+        return (time - _EPOCH) // _MILLISECOND
+    if isinstance(time, int) and not isinstance(time, bool):
+        return time
+    raise TypeError(f"{time!r} is not a time: pass a datetime with a time zone, or an int of milliseconds since 1970")
+
+
+def time_ms_or_none(time: Time | None) -> int | None:
+    """As `time_ms`; None stays None."""
+    return None if time is None else time_ms(time)
+
+
+def span_ms(begin: Time | None, end: Time | None) -> tuple[int, int]:
+    """The milliseconds of two times, None for open.
+
+    Examples
+    --------
+    >>> span_ms(None, 250)
+    (0, 250)
+    """
+    return FIRST_MS if begin is None else time_ms(begin), LAST_MS if end is None else time_ms(end)

@@ -71,6 +71,10 @@ class StateError(KStreamsError):
     """A state store that cannot be opened, read, written or restored."""
 
 
+class StoreNotAvailableError(StateError):
+    """A store that cannot be asked now: the application starts, moves its tasks or has ended. Ask again."""
+
+
 class CorruptStateError(StateError):
     """Files of state stores that are damaged or missing; the task that owns them restores them from changelogs.
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from kstreams.batch import TopicPartition
-from kstreams.errors import StateError
+from kstreams.errors import StoreNotAvailableError
 from kstreams.state.column_family import ReadFamily
 from kstreams.state.live_budget import MIB, LiveBudget
 from kstreams.state.store_builder import StoreBuilder
@@ -24,7 +24,7 @@ class FrozenFamily(ReadFamily, Protocol):
     """Bytes that stay as they are until they are released."""
 
     def release(self) -> None:
-        """Let go of the files; further reads raise StateError."""
+        """Let go of the files; further reads raise StoreNotAvailableError."""
         ...
 
 
@@ -134,7 +134,7 @@ class CommittedViews:
 
         Raises
         ------
-        StateError
+        StoreNotAvailableError
             When the stores are closed.
         """
         with self._known:
@@ -158,7 +158,7 @@ class CommittedViews:
 
     def _made(self) -> CommittedView:
         if self._closed:
-            raise StateError(self._closed)
+            raise StoreNotAvailableError(self._closed)
         if self._view is None:
             families = {name: family.view(self._let_work) for name, family in self._families.items()}
             self._view = CommittedView(families, self._builders, self._position)

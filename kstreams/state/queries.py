@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from kstreams.errors import StateError
+from kstreams.durations import Time, span_ms, time_ms_or_none
+from kstreams.errors import StateError, StoreNotAvailableError
 from kstreams.state.read_only_store import Answer, Position
 
 
@@ -59,7 +60,7 @@ class TimestampedKeyQuery:
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
-        return store.get(self.key)
+        return store.builder.told(store.get(self.key))
 
 
 @dataclass(frozen=True)
@@ -88,34 +89,34 @@ class TimestampedRangeQuery:
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return list((store.reverse_range if self.descending else store.range)(self.low, self.high))
+        return _told(store, (store.reverse_range if self.descending else store.range)(self.low, self.high))
 
 
 @dataclass(frozen=True)
 class WindowKeyQuery:
-    """(start, value) of the windows of a key that start between two times, both included, in milliseconds."""
+    """(start, value) of the windows of a key that start between two times, both included and None for open."""
 
     key: Any
-    from_ms: int
-    to_ms: int
+    from_time: Time | None = None
+    to_time: Time | None = None
     kinds = (_WINDOW, _TIMESTAMPED + _WINDOW)
 
     def ask(self, store: Any) -> list[tuple[int, Any]]:
         """See `StateQuery`."""
-        return list(store.fetch(self.key, self.from_ms, self.to_ms))
+        return _told(store, store.fetch(self.key, *span_ms(self.from_time, self.to_time)))
 
 
 @dataclass(frozen=True)
 class WindowRangeQuery:
-    """(windowed key, value) of all windows that start between two times, both included, in milliseconds."""
+    """(windowed key, value) of all windows that start between two times, both included and None for open."""
 
-    from_ms: int
-    to_ms: int
+    from_time: Time | None = None
+    to_time: Time | None = None
     kinds = (_WINDOW, _TIMESTAMPED + _WINDOW)
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return list(store.fetch_all(self.from_ms, self.to_ms))
+        return _told(store, store.fetch_all(*span_ms(self.from_time, self.to_time)))
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class SessionKeyQuery:
 
     def ask(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return list(store.fetch(self.key))
+        return _told(store, store.fetch(self.key))
 
 
 @dataclass(frozen=True)
@@ -135,12 +136,12 @@ class VersionedKeyQuery:
     """The latest version of a key as a `VersionedRecord`, or the one that held at a time; None without one."""
 
     key: Any
-    as_of_ms: int | None = None
+    as_of: Time | None = None
     kinds = ("versioned",)
 
     def ask(self, store: Any) -> Any:
         """See `StateQuery`."""
-        return store.get(self.key, self.as_of_ms)
+        return store.get(self.key, time_ms_or_none(self.as_of))
 
 
 @dataclass(frozen=True)
@@ -148,14 +149,14 @@ class MultiVersionedKeyQuery:
     """The versions of a key that held at some time between two times (None for open), as `VersionedRecord`s."""
 
     key: Any
-    from_ms: int | None = None
-    to_ms: int | None = None
+    from_time: Time | None = None
+    to_time: Time | None = None
     descending: bool = False
     kinds = ("versioned",)
 
     def ask(self, store: Any) -> list[Any]:
         """See `StateQuery`."""
-        found = list(store.history(self.key, self.from_ms, self.to_ms))
+        found = list(store.history(self.key, time_ms_or_none(self.from_time), time_ms_or_none(self.to_time)))
         return found[::-1] if self.descending else found
 
 
@@ -195,7 +196,7 @@ class StateQueryResult:
 
     @property
     def only_value(self) -> Any:
-        """The one answer that is not None, or None; Kafka Streams: `getOnlyPartitionResult`.
+        """The one answer that has something, else an empty list or None; Kafka Streams: `getOnlyPartitionResult`.
 
         Raises
         ------
@@ -205,10 +206,11 @@ class StateQueryResult:
         failed = [f"{number}: {each.failure.name}" for number, each in self.partitions.items() if each.failure]
         if failed:
             raise StateError(f"no answer of the partitions {', '.join(failed)}")
-        found = [each.value for each in self.partitions.values() if each.value is not None]
+        answers = [each.value for each in self.partitions.values() if each.value is not None]
+        found = [answer for answer in answers if not (isinstance(answer, list) and not answer)]
         if len(found) > 1:
             raise StateError(f"{len(found)} partitions have an answer: look at each in `partitions`")
-        return found[0] if found else None
+        return next(iter(found or answers), None)
 
     @property
     def position(self) -> Position:
@@ -220,7 +222,7 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
     """Wait for the answer of a partition, and look whether it stands for what lies in the same partition of `bound`."""
     try:
         value, position = wait()
-    except StateError as error:
+    except StoreNotAvailableError as error:
         return QueryResult(failure=FailureReason.NOT_PRESENT, message=str(error))
     except Exception as error:
         return QueryResult(failure=FailureReason.STORE_EXCEPTION, message=f"{type(error).__name__}: {error}")
@@ -230,5 +232,11 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
     return QueryResult(value, position)
 
 
-def _plain(store: Any, value: Any) -> Any:
+def _told(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    told = store.builder.told
+    return [(key, told(value)) for key, value in rows]
+
+
+def _plain(store: Any, found: Any) -> Any:
+    value = store.builder.told(found)
     return value.value if value is not None and store.builder.kind.timestamped else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from kstreams.batch import TopicPartition
+from kstreams.durations import Time, span_ms, time_ms, time_ms_or_none
 from kstreams.errors import StateError
 from kstreams.garbage_collection import paused_garbage_collection
 from kstreams.record import Windowed
@@ -92,17 +93,25 @@ class ReadOnlyStore:
     partitions : sequence of StorePartition
     partition_of : callable
         The partition in which Kafka's default partitioner puts a key.
+    told : callable, optional
+        What queries are told of a value that a partition gives; without it, the value itself.
     """
 
-    def __init__(self, name: str, partitions: Sequence[StorePartition], partition_of: PartitionOf = _nowhere) -> None:
-        self.name, self._partitions, self._partition_of = name, partitions, partition_of
+    def __init__(
+        self,
+        name: str,
+        partitions: Sequence[StorePartition],
+        partition_of: PartitionOf = _nowhere,
+        told: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.name, self._partitions, self._partition_of, self._told = name, partitions, partition_of, told
 
     if not TYPE_CHECKING:  # a type checker would take every name to be there
 
         def __getattr__(self, method: str) -> Any:
             raise AttributeError(f"the store {self.name} cannot be asked for {method!r}: it is read-only from here")
 
-    def to_arrow(self, as_of_ms: int | None = None) -> pa.Table:
+    def to_arrow(self, as_of: Time | None = None) -> pa.Table:
         """All entries as an Arrow table, in no order over the partitions.
 
         Its columns are `key` and `value`; `timestamp` where the store keeps one; `window_start` and `window_end` of
@@ -111,7 +120,7 @@ class ReadOnlyStore:
 
         Parameters
         ----------
-        as_of_ms : int, optional
+        as_of : datetime or int, optional
             Only the versions that held at this time, or the windows and sessions that contain it.
 
         Raises
@@ -119,28 +128,33 @@ class ReadOnlyStore:
         StateError
             When the store has no form as a table, or values are of several types.
         """
-        return as_table(self._ask(held_by, self._partitions), as_of_ms)
+        return as_table(self._ask(held_by, self._partitions), time_ms_or_none(as_of))
 
-    def to_polars(self, as_of_ms: int | None = None) -> polars.DataFrame:
+    def to_polars(self, as_of: Time | None = None) -> polars.DataFrame:
         """`to_arrow` as a frame of polars, which has to be installed."""
         try:
             import polars
         except ImportError as error:
             raise StateError("to_polars needs polars: install it with `pip install polars`") from error
-        frame: polars.DataFrame = polars.from_arrow(self.to_arrow(as_of_ms))
+        frame: polars.DataFrame = polars.from_arrow(self.to_arrow(as_of))
         return frame
 
     def _look_up(self, method: str, key: Any, *args: Any) -> Any:
         """The answer of the key's partition; where that is None, the first of another one that is not."""
-        return self._of_key(partial(_called, method, (key, *args)), key)
+        found = self._of_key(partial(_called, method, (key, *args)), key)
+        return found if self._told is None else self._told(found)
 
     def _scan_key(self, method: str, key: Any, *args: Any) -> list[Any]:
         """The entries in the key's partition; where there are none, those of the first other one that has some."""
-        return self._of_key(partial(_some, method, (key, *args)), key) or []
+        return self._told_rows(self._of_key(partial(_some, method, (key, *args)), key) or [])
 
     def _scan(self, method: str, *args: Any) -> list[Any]:
         """The entries of all partitions, one after the other."""
-        return list(chain.from_iterable(self._ask(partial(_listed, method, args), self._partitions)))
+        return self._told_rows(chain.from_iterable(self._ask(partial(_listed, method, args), self._partitions)))
+
+    def _told_rows(self, rows: Iterable[Any]) -> list[Any]:
+        told = self._told
+        return list(rows) if told is None else [(key, told(value)) for key, value in rows]
 
     def _count(self, method: str) -> int:
         """The sum of the answers of all partitions."""
@@ -166,7 +180,8 @@ class ReadOnlyStore:
 def _called(method: str, args: tuple[Any, ...], store: Any) -> Any:
     read = getattr(store, method, None)
     if read is None:
-        raise AttributeError(f"the store {store.name} cannot be asked for {method!r}: it has no such method")
+        name = getattr(store, "name", type(store).__name__)  # what a custom store is made of may have none
+        raise AttributeError(f"the store {name} cannot be asked for {method!r}: it has no such method")
     return read(*args)
 
 
@@ -214,35 +229,47 @@ class ReadOnlyKeyValueStore(ReadOnlyStore):
 
 
 class ReadOnlyWindowStore(ReadOnlyStore):
-    """A window store, plain or timestamped; times are milliseconds. Kafka Streams: `ReadOnlyWindowStore`."""
+    """A window store, plain or timestamped. Kafka Streams: `ReadOnlyWindowStore`.
 
-    def get(self, key: Any, start_ms: int) -> Any:
+    A time is an aware `datetime`, or milliseconds; the starts of windows are given in milliseconds. Windows are asked
+    for by their starts: from <= start <= to, None for open.
+    """
+
+    def get(self, key: Any, start: Time) -> Any:
         """The value of the window of a key that starts at a time, or None. Kafka Streams: `fetch(key, time)`."""
-        return self._look_up("get", key, start_ms)
+        return self._look_up("get", key, time_ms(start))
 
-    def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
-        """(start, value) of a key with from <= start <= to, ascending."""
-        return self._scan_key("fetch", key, from_ms, to_ms)
+    def fetch(self, key: Any, from_time: Time | None = None, to_time: Time | None = None) -> list[tuple[int, Any]]:
+        """(start, value) of the windows of a key, ascending."""
+        return self._scan_key("fetch", key, *span_ms(from_time, to_time))
 
-    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
+    def backward_fetch(
+        self, key: Any, from_time: Time | None = None, to_time: Time | None = None
+    ) -> list[tuple[int, Any]]:
         """`fetch` in descending order."""
-        return self._scan_key("backward_fetch", key, from_ms, to_ms)
+        return self._scan_key("backward_fetch", key, *span_ms(from_time, to_time))
 
-    def fetch_all(self, from_ms: int, to_ms: int) -> list[tuple[Windowed[Any], Any]]:
-        """(windowed key, value) of all keys with from <= start <= to."""
-        return self._scan("fetch_all", from_ms, to_ms)
+    def fetch_all(self, from_time: Time | None = None, to_time: Time | None = None) -> list[tuple[Windowed[Any], Any]]:
+        """(windowed key, value) of all keys."""
+        return self._scan("fetch_all", *span_ms(from_time, to_time))
 
-    def backward_fetch_all(self, from_ms: int, to_ms: int) -> list[tuple[Windowed[Any], Any]]:
+    def backward_fetch_all(
+        self, from_time: Time | None = None, to_time: Time | None = None
+    ) -> list[tuple[Windowed[Any], Any]]:
         """`fetch_all` in descending order."""
-        return self._scan("backward_fetch_all", from_ms, to_ms)
+        return self._scan("backward_fetch_all", *span_ms(from_time, to_time))
 
-    def fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> list[tuple[Windowed[Any], Any]]:
+    def fetch_range(
+        self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
+    ) -> list[tuple[Windowed[Any], Any]]:
         """As `fetch_all`, of the keys from `low` to `high`, both included and None for open."""
-        return self._scan("fetch_range", low, high, from_ms, to_ms)
+        return self._scan("fetch_range", low, high, *span_ms(from_time, to_time))
 
-    def backward_fetch_range(self, low: Any, high: Any, from_ms: int, to_ms: int) -> list[tuple[Windowed[Any], Any]]:
+    def backward_fetch_range(
+        self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
+    ) -> list[tuple[Windowed[Any], Any]]:
         """`fetch_range` in descending order."""
-        return self._scan("backward_fetch_range", low, high, from_ms, to_ms)
+        return self._scan("backward_fetch_range", low, high, *span_ms(from_time, to_time))
 
     def all(self) -> list[tuple[Windowed[Any], Any]]:
         """Every (windowed key, value)."""
@@ -254,11 +281,14 @@ class ReadOnlyWindowStore(ReadOnlyStore):
 
 
 class ReadOnlySessionStore(ReadOnlyStore):
-    """A session store; times are milliseconds. Kafka Streams: `ReadOnlySessionStore`."""
+    """A session store. Kafka Streams: `ReadOnlySessionStore`.
 
-    def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
+    A time is an aware `datetime`, or milliseconds; the bounds of sessions are given in milliseconds.
+    """
+
+    def fetch_session(self, key: Any, start: Time, end: Time) -> Any:
         """The value of exactly this session, or None."""
-        return self._look_up("fetch_session", key, start_ms, end_ms)
+        return self._look_up("fetch_session", key, time_ms(start), time_ms(end))
 
     def fetch(self, key: Any) -> list[tuple[Windowed[Any], Any]]:
         """(windowed key, value) of all sessions of a key."""
@@ -268,35 +298,37 @@ class ReadOnlySessionStore(ReadOnlyStore):
         """`fetch` in descending order."""
         return self._scan_key("backward_fetch", key)
 
-    def fetch_range(self, low: Any, high: Any) -> list[tuple[Windowed[Any], Any]]:
+    def fetch_range(self, low: Any = None, high: Any = None) -> list[tuple[Windowed[Any], Any]]:
         """All sessions of the keys from `low` to `high`, both included and None for open."""
         return self._scan("fetch_range", low, high)
 
-    def backward_fetch_range(self, low: Any, high: Any) -> list[tuple[Windowed[Any], Any]]:
+    def backward_fetch_range(self, low: Any = None, high: Any = None) -> list[tuple[Windowed[Any], Any]]:
         """`fetch_range` in descending order."""
         return self._scan("backward_fetch_range", low, high)
 
-    def find_sessions(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[Windowed[Any], Any]]:
-        """Sessions of a key with end >= earliest_end_ms and start <= latest_start_ms."""
-        return self._scan_key("find_sessions", key, earliest_end_ms, latest_start_ms)
+    def find_sessions(
+        self, key: Any, earliest_end: Time | None = None, latest_start: Time | None = None
+    ) -> list[tuple[Windowed[Any], Any]]:
+        """Sessions of a key with end >= earliest_end and start <= latest_start, None for open."""
+        return self._scan_key("find_sessions", key, *span_ms(earliest_end, latest_start))
 
     def backward_find_sessions(
-        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+        self, key: Any, earliest_end: Time | None = None, latest_start: Time | None = None
     ) -> list[tuple[Windowed[Any], Any]]:
         """`find_sessions` in descending order."""
-        return self._scan_key("backward_find_sessions", key, earliest_end_ms, latest_start_ms)
+        return self._scan_key("backward_find_sessions", key, *span_ms(earliest_end, latest_start))
 
     def find_sessions_range(
-        self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
+        self, low: Any = None, high: Any = None, earliest_end: Time | None = None, latest_start: Time | None = None
     ) -> list[tuple[Windowed[Any], Any]]:
         """As `find_sessions`, of the keys from `low` to `high`, both included and None for open."""
-        return self._scan("find_sessions_range", low, high, earliest_end_ms, latest_start_ms)
+        return self._scan("find_sessions_range", low, high, *span_ms(earliest_end, latest_start))
 
     def backward_find_sessions_range(
-        self, low: Any, high: Any, earliest_end_ms: int, latest_start_ms: int
+        self, low: Any = None, high: Any = None, earliest_end: Time | None = None, latest_start: Time | None = None
     ) -> list[tuple[Windowed[Any], Any]]:
         """`find_sessions_range` in descending order."""
-        return self._scan("backward_find_sessions_range", low, high, earliest_end_ms, latest_start_ms)
+        return self._scan("backward_find_sessions_range", low, high, *span_ms(earliest_end, latest_start))
 
     def all(self) -> list[tuple[Windowed[Any], Any]]:
         """Every (windowed key, value)."""
@@ -308,28 +340,31 @@ class ReadOnlySessionStore(ReadOnlyStore):
 
 
 class ReadOnlyVersionedStore(ReadOnlyStore):
-    """A versioned key-value store. Kafka Streams: `VersionedKeyValueStore`, its reading methods."""
+    """A versioned key-value store. Kafka Streams: `VersionedKeyValueStore`, its reading methods.
 
-    def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
+    A time is an aware `datetime`, or milliseconds; those of versions are given in milliseconds.
+    """
+
+    def get(self, key: Any, as_of: Time | None = None) -> VersionedRecord | None:
         """The latest version of a key, or the one that held at a time; None when there is none."""
-        found: VersionedRecord | None = self._look_up("get", key, as_of_ms)
+        found: VersionedRecord | None = self._look_up("get", key, time_ms_or_none(as_of))
         return found
 
-    def history(self, key: Any, from_ms: int | None = None, to_ms: int | None = None) -> list[VersionedRecord]:
-        """The versions of a key that held at some time from `from_ms` to `to_ms` (None for open), by time."""
-        return self._scan_key("history", key, from_ms, to_ms)
+    def history(self, key: Any, from_time: Time | None = None, to_time: Time | None = None) -> list[VersionedRecord]:
+        """The versions of a key that held at some time from `from_time` to `to_time` (None for open), by time."""
+        return self._scan_key("history", key, time_ms_or_none(from_time), time_ms_or_none(to_time))
 
     def range(
-        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+        self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Any, VersionedRecord]]:
         """(key, version) of the keys from `low` to `high`, both included and None for open: each as in `history`."""
-        return self._scan("range", low, high, from_ms, to_ms)
+        return self._scan("range", low, high, time_ms_or_none(from_time), time_ms_or_none(to_time))
 
     def reverse_range(
-        self, low: Any = None, high: Any = None, from_ms: int | None = None, to_ms: int | None = None
+        self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Any, VersionedRecord]]:
         """`range` with keys in descending order; the versions of a key ascend."""
-        return self._scan("reverse_range", low, high, from_ms, to_ms)
+        return self._scan("reverse_range", low, high, time_ms_or_none(from_time), time_ms_or_none(to_time))
 
 
 class ReadOnlyBuffer(ReadOnlyStore):

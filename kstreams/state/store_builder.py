@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -153,7 +153,8 @@ class StoreBuilder:
     make: Callable[[Any], CustomStore] | None = None  # custom: of its log, the store
     options: Mapping[str, Any] = field(default_factory=dict)
     queryable: bool = False
-    result: Callable[[Any], Any] | None = None  # of a value that is kept, what the server shows of it
+    result: Callable[[Any], Any] | None = None  # of a value that is kept, what queries are told
+    result_type: Any = None
 
     def as_queryable(self) -> StoreBuilder:
         """The same, and the server of queries (`kstreams.server`) answers questions of it.
@@ -166,7 +167,35 @@ class StoreBuilder:
         """
         return replace(self, queryable=True)
 
+    def told(self, found: Any) -> Any:
+        """What queries are told of a value that the store gave: of an aggregation by expressions not its parts.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> from kstreams.state import Stores
+        >>> means = Stores.key_value("means", key=str, value=tuple[int, int])
+        >>> replace(means, result=lambda kept: kept[0] / kept[1]).told((6, 4))
+        1.5
+        """
+        if self.result is None or found is None:
+            return found
+        return found._replace(value=self.result(found.value)) if self.kind.timestamped else self.result(found)
+
+    def read_only(self, partitions: Sequence[Any], **routing: Any) -> Any:
+        """Partitions of the store, to be read by the methods of its kind (see `ReadOnlyStore`)."""
+        return self.kind.view(self.name, partitions, told=None if self.result is None else self.told, **routing)
+
     @property
     def caches(self) -> bool:
         """Whether Kafka Streams has a cache before it, which still finds what has expired: none where closing emits."""
         return self.caching and not self.time_ordered
+
+
+def store_named(stores: Mapping[str, StoreBuilder], name: str) -> StoreBuilder:
+    """The store of a name; raises StateError without one."""
+    found = stores.get(name)
+    if found is None:
+        known = ", ".join(sorted(stores)) or "none"
+        raise StateError(f"there is no store {name!r}; the topology has: {known}")
+    return found

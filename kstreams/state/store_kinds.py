@@ -24,6 +24,7 @@ from kstreams.state.read_only_store import (
     ReadOnlyBuffer,
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
+    ReadOnlyStore,
     ReadOnlyVersionedStore,
     ReadOnlyWindowStore,
 )
@@ -156,7 +157,7 @@ TIME_ORDERED_BUFFER = StoreKind(  # of suppressions
     name="time-ordered-buffer", open=LiveTimeOrderedBuffer, view=ReadOnlyBuffer, extra_families=("order",)
 )
 RECORD_BUFFER = StoreKind(name="record-buffer", open=LiveRecordBuffer, view=ReadOnlyBuffer)  # joins with grace
-OUTER_JOIN = StoreKind(name="outer-join", open=LiveOuterJoinStore, view=ReadOnlyBuffer)  # rows without a partner
+OUTER_JOIN = StoreKind(name="outer-join", open=LiveOuterJoinStore, view=ReadOnlyStore)  # rows without a partner
 CUSTOM = StoreKind(name="custom", open=LiveCustomStore, view=ReadOnlyKeyValueStore)  # of the user's own making
 
 for _kind in (

@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_every_kind_of_store_answers(world: World) -> None:
         assert [value for _, value in sessions.fetch("k3")] == [10]
         versioned = streams.store("versions", ReadOnlyVersionedStore, isolation="read_committed")
         until(lambda: versioned.get("a") is not None)
-        found = [versioned.get("a", as_of_ms=time) for time in (9, 10, 19, 20)]
+        found = [versioned.get("a", as_of=time) for time in (9, 10, 19, 20)]
         assert [row and row.value for row in found] == [None, "x", "x", "y"]
 
 
@@ -218,3 +219,55 @@ def test_a_key_is_looked_up_without_a_wait_where_all_is_here(world: World) -> No
     assert found(streams, "k3") is None
     with running(world.streams(counts("memory"), application_id="memory")) as in_memory:
         assert found(in_memory, "k3") is None
+
+
+def test_a_time_is_a_datetime_or_milliseconds_and_may_be_left_out(world: World) -> None:
+    builder = ks.StreamsBuilder()
+    grouped = builder.stream("in", **TEXTS).group_by_key()
+    grouped.windowed_by(ks.TimeWindows(size=10_000)).count(ks.Materialized("windows", retention=10**9))
+    grouped.windowed_by(ks.SessionWindows(gap=2_000)).count(ks.Materialized("sessions", retention=10**9))
+    builder.table("table", **TEXTS, materialized=ks.Materialized("versions", history_retention=10**9))
+    world.create("table")
+    world.write("table", [("a", "x", 10_000), ("a", "y", 20_000)])
+
+    def at(second: int) -> datetime:
+        return datetime(1970, 1, 1, 1, *divmod(second, 60), 999, tzinfo=timezone(timedelta(hours=1)))
+
+    with running(world.streams(builder.build())) as streams:
+        windows = streams.store("windows", ks.ReadOnlyWindowStore, isolation="read_committed")
+        until(lambda: len(windows.all()) == 100)
+        assert windows.get("k3", at(20)) == windows.get("k3", 20_000) is not None
+        assert windows.fetch("k3") == windows.fetch("k3", 0, 90_000)
+        assert windows.fetch("k3", to_time=at(10)) == windows.fetch("k3", 0, 10_000) == windows.fetch("k3")[:2]
+        assert windows.fetch_all() == windows.all()
+        assert windows.fetch_range("k3", "k3", at(80)) == windows.fetch_range("k3", "k3", 80_000, 10**9)
+        query = ks.WindowKeyQuery("k3", at(20), at(40))
+        until(lambda: streams.query("windows", query).only_value == windows.fetch("k3", 20_000, 40_000))
+        sessions = streams.store("sessions", ks.ReadOnlySessionStore, isolation="read_committed")
+        assert sessions.fetch_session("k3", at(3), at(3)) == 1
+        assert sessions.find_sessions("k3", latest_start=at(13)) == sessions.fetch("k3")[:2]
+        assert sorted(sessions.find_sessions_range()) == sorted(sessions.fetch_range()) == sorted(sessions.all())
+        versions = streams.store("versions", ks.ReadOnlyVersionedStore, isolation="read_committed")
+        until(lambda: (row := versions.get("a")) is not None and row.value == "y")
+        assert (
+            versions.get("a", as_of=at(10))
+            == versions.get("a", as_of=10_000)
+            == versions.history("a", to_time=at(10))[0]
+        )
+        assert versions.to_arrow(as_of=at(10))["value"].to_pylist() == ["x"]
+        assert streams.sql("select value from versions", as_of=at(10))["value"].to_pylist() == ["x"]
+        assert streams.query("versions", ks.VersionedKeyQuery("a", at(10))).only_value.value == "x"
+        assert len(streams.query("versions", ks.MultiVersionedKeyQuery("a", at(20))).only_value) == 1
+
+
+@pytest.mark.parametrize(
+    ("time", "error", "said"),
+    [
+        (datetime(2026, 1, 1), ValueError, "no time zone"),
+        (1.5, TypeError, "not a time"),
+        (True, TypeError, "not a time"),
+    ],
+)
+def test_what_is_no_time_is_refused(time: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        ks.ReadOnlyVersionedStore("versions", []).get("a", as_of=time)

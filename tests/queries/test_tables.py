@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import random
-from datetime import datetime
+import uuid
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
+import msgspec
 import polars
+import pyarrow as pa
+import pydantic
 import pytest
 
 import kstreams as ks
 from kstreams.errors import StateError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
-from kstreams.state import open_task_state
+from kstreams.serdes import StringSerde, TimeWindowedSerde
+from kstreams.state import Stores, open_task_state
 from kstreams.state.read_only_store import ReadOnlySessionStore, ReadOnlyVersionedStore, ReadOnlyWindowStore
 from kstreams.state.tables.store_tables import as_table, held_by
 from tests.native.world import World, until
@@ -60,7 +67,7 @@ def streams(tmp_path: Path) -> Any:
         until(lambda: started.state is State.RUNNING)
         until(lambda: total(started.store("counts", isolation="read_committed")) == 60)
         versions = started.store("versions", ReadOnlyVersionedStore, isolation="read_committed")
-        until(lambda: versions.get("b", as_of_ms=15) is not None and versions.get("b") is None)
+        until(lambda: versions.get("b", as_of=15) is not None and versions.get("b") is None)
         until(lambda: (row := versions.get("a")) is not None and row.value == "three")
         yield started
 
@@ -104,7 +111,7 @@ def test_windows_that_contain_a_time(streams: KafkaStreams, isolation: Any) -> N
         store: Any = streams.store(name, view, isolation=isolation)
         for time in (0, 9_999, 10_000, 20_500, 41_000, 10**7):
             expected = sorted((key.key, key.window.start_ms) for key, _ in store.all() if contains(key.window, time))
-            table = store.to_arrow(as_of_ms=time)
+            table = store.to_arrow(as_of=time)
             assert rows(table.select(["key", "window_start"]), "key", "window_start") == expected
 
 
@@ -114,8 +121,8 @@ def test_versions_and_which_of_them_held(streams: KafkaStreams, isolation: Any) 
     whole = rows(store.to_arrow(), "key", "valid_from", "valid_to", "value")
     assert whole == [("a", 10, 20, "one"), ("a", 20, None, "three"), ("b", 15, 30, "two")]
     for time in (0, 10, 14, 15, 19, 20, 29, 30, 10**5):
-        held = [(key, row.value) for key in "ab" if (row := store.get(key, as_of_ms=time)) is not None]
-        assert rows(store.to_arrow(as_of_ms=time).select(["key", "value"]), "key", "value") == held
+        held = [(key, row.value) for key in "ab" if (row := store.get(key, as_of=time)) is not None]
+        assert rows(store.to_arrow(as_of=time).select(["key", "value"]), "key", "value") == held
 
 
 def test_what_is_in_memory_is_a_table_too(streams: KafkaStreams) -> None:
@@ -138,7 +145,7 @@ def test_polars_takes_it(streams: KafkaStreams) -> None:
 
 def test_a_store_of_the_present_has_no_past(streams: KafkaStreams) -> None:
     with pytest.raises(StateError, match="'counts' knows the present alone"):
-        streams.store("counts").to_arrow(as_of_ms=5)
+        streams.store("counts").to_arrow(as_of=5)
 
 
 @BOTH
@@ -158,7 +165,7 @@ def test_sql_joins_stores(streams: KafkaStreams, isolation: Any) -> None:
 
 
 def test_sql_of_a_time(streams: KafkaStreams) -> None:
-    assert streams.sql("select value from versions order by value", as_of_ms=15).column("value").to_pylist() == [
+    assert streams.sql("select value from versions order by value", as_of=15).column("value").to_pylist() == [
         "one",
         "two",
     ]
@@ -205,3 +212,116 @@ def test_the_rows_of_a_view_are_those_of_the_store_at_the_commit(tmp_path: Path,
         assert rows(found, *expected.column_names) == rows(expected, *expected.column_names)
         assert found.num_rows
     state.close()
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Part(msgspec.Struct, rename="camel"):
+    unit_price: Decimal
+    sold_at: datetime | None = None
+
+
+class Model(pydantic.BaseModel):
+    amount: int = pydantic.Field(alias="Amount")
+
+
+class Line(TypedDict):
+    count: int
+    note: NotRequired[str]
+
+
+class Whole(msgspec.Struct):
+    ident: uuid.UUID
+    color: Color
+    parts: list[Part]
+    tags: set[int]
+    data: bytes
+    line: Line
+    day: date
+    lasted: timedelta
+    below: list[Whole] = []
+
+
+WHOLE = pa.struct(
+    [
+        ("ident", pa.string()),
+        ("color", pa.string()),
+        ("parts", pa.list_(pa.struct([("unitPrice", pa.null()), ("soldAt", pa.timestamp("us", "UTC"))]))),
+        ("tags", pa.list_(pa.int64())),
+        ("data", pa.binary()),
+        ("line", pa.struct([("count", pa.int64()), ("note", pa.string())])),
+        ("day", pa.date32()),
+        ("lasted", pa.duration("us")),
+        ("below", pa.list_(pa.null())),
+    ]
+)
+
+
+def table_of(*parts: list[Any], key: Any = str, value: Any) -> pa.Table:
+    """The table of a key-value store with these values in its partitions."""
+    builder, held = Stores.key_value("s", key=key, value=value), list[Any]()
+    for values in parts:
+        state = open_task_state([builder])
+        for number, each in enumerate(values):
+            state.stores["s"].put(f"k{number}", each)
+        held.append(held_by(state.stores["s"]))
+    return as_table(held, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (Whole, WHOLE),
+        (Model, pa.struct([("Amount", pa.int64())])),
+        (Line | None, pa.struct([("count", pa.int64()), ("note", pa.string())])),
+        (list[Color], pa.list_(pa.string())),
+        (int, pa.int64()),
+        (dict[str, int], pa.null()),
+    ],
+)
+def test_an_empty_store_has_the_columns_of_its_type(kind: Any, expected: pa.DataType) -> None:
+    assert table_of([], [], value=kind).schema == pa.schema([("key", pa.string()), ("value", expected)])
+
+
+def test_fields_that_no_value_has_are_there() -> None:
+    line, empty = Line(count=1), Line(count=2, note="x")
+    assert table_of([line], value=Line).schema == table_of([line, empty], value=Line).schema
+    whole = Whole(uuid.UUID(int=1), Color.RED, [], {1}, b"\xff", line, date(2026, 1, 1), timedelta(1))
+    found = table_of([whole], value=Whole)
+    assert found.schema.field("value").type == WHOLE
+    assert found["value"].to_pylist() == [
+        {**msgspec.to_builtins(whole, builtin_types=(bytes, date, timedelta)), "line": {"count": 1, "note": None}}
+    ]
+
+
+def test_datetimes_of_several_offsets_go_into_one_column() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    there = noon.astimezone(timezone(timedelta(hours=2)))
+    found = table_of([Part(Decimal("1.5"), noon)], [Part(Decimal("10.25"), there), Part(Decimal(2))], value=Part)
+    assert found["value"].to_pylist() == [
+        {"unitPrice": Decimal("1.5"), "soldAt": noon},
+        {"unitPrice": Decimal("10.25"), "soldAt": noon},
+        {"unitPrice": Decimal(2), "soldAt": None},
+    ]
+
+
+def test_models_and_keys_of_dicts_that_are_no_text_have_columns() -> None:
+    assert table_of([Model(Amount=1)], value=Model)["value"].to_pylist() == [{"Amount": 1}]
+    assert table_of([{1: 2}], value=dict[int, int])["value"].to_pylist() == [{"1": 2}]
+
+
+@pytest.mark.parametrize(("kind", "values"), [(int | str, [1, "a"]), (tuple[int, str], [(1, "a")]), (Any, [2**63])])
+def test_values_of_several_types_are_refused_with_a_reason(kind: Any, values: list[Any]) -> None:
+    with pytest.raises(StateError, match=r"make no column of one type.*read them by all\(\)"):
+        table_of(values, value=kind)
+
+
+def test_windowed_keys_of_a_table_have_their_windows_in_columns() -> None:
+    builder = Stores.key_value("s", key=TimeWindowedSerde(StringSerde(), 10), value=int)
+    state = open_task_state([builder])
+    assert as_table([held_by(state.stores["s"])], None).num_rows == 0
+    state.stores["s"].put(ks.Windowed("a", ks.Window(20, 30)), 1)
+    found = as_table([held_by(state.stores["s"])], None)
+    assert found.to_pylist() == [{"key": "a", "window_start": 20, "window_end": 30, "value": 1}]

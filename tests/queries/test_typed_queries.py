@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.batch import TopicPartition
-from kstreams.errors import StateError
+from kstreams.errors import CorruptStateError, StateError, StoreNotAvailableError
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.state import queries as q
@@ -143,3 +143,58 @@ def test_a_standby_answers_unless_active_ones_are_asked_for(world: World) -> Non
         until(lambda: [seen(streams) for streams in (one, other)] == [[3], [3]])
         active = {"require_active": True}
         until(lambda: sorted(map(str, [*seen(one, **active), *seen(other, **active)])) == ["3", "NOT_ACTIVE"])
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (StoreNotAvailableError("it moves"), q.FailureReason.NOT_PRESENT),
+        (CorruptStateError("a damaged block"), q.FailureReason.STORE_EXCEPTION),
+        (StateError("no such file"), q.FailureReason.STORE_EXCEPTION),
+    ],
+)
+def test_only_what_will_be_there_again_is_not_present(error: Exception, reason: q.FailureReason) -> None:
+    def damaged() -> Any:
+        raise error
+
+    found = q.result_of(damaged, 0, {})
+    assert (found.failure, str(error) in found.message) == (reason, True)
+
+
+ASKED: dict[str, Callable[[KafkaStreams], Any]] = {
+    "store": lambda streams: streams.store("counts").get("a"),
+    "stale": lambda streams: streams.store("counts", stale=True).get("a"),
+    "query": lambda streams: streams.query("counts", q.KeyQuery("a")),
+    "sql": lambda streams: streams.sql("select * from counts"),
+    "where a key is": lambda streams: streams.query_metadata_for_key("counts", "a"),
+    "where a store is": lambda streams: streams.streams_metadata_for_store("counts"),
+    "clients": lambda streams: streams.metadata_for_all_streams_clients(),
+    "lags": lambda streams: streams.all_local_store_partition_lags(),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_before_the_start_and_after_the_end_everything_says_to_ask_again(world: World, asked: str) -> None:
+    streams = world.streams(topology())
+    with pytest.raises(StoreNotAvailableError, match="CREATED"):
+        ASKED[asked](streams)
+    with running(streams):
+        ASKED[asked](streams)
+    with pytest.raises(StoreNotAvailableError, match="NOT_RUNNING"):
+        ASKED[asked](streams)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda streams: streams.store("nothing"),
+        lambda streams: streams.query("nothing", q.KeyQuery("a")),
+        lambda streams: streams.query_metadata_for_key("nothing", "a"),
+        lambda streams: streams.streams_metadata_for_store("nothing"),
+        lambda streams: streams.committed_at_once("nothing", "a", len),
+    ],
+)
+def test_a_name_that_no_store_has_is_no_reason_to_ask_again(world: World, ask: Callable[[KafkaStreams], Any]) -> None:
+    with running(world.streams(topology())) as streams, pytest.raises(StateError, match="no store 'nothing'") as found:
+        ask(streams)
+    assert not isinstance(found.value, StoreNotAvailableError)

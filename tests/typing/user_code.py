@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, assert_type
 
 import kstreams as ks
+from kstreams.batch import TopicPartition
 from kstreams.dsl.graph import Peek
 from kstreams.state import VersionedRecord
-from kstreams.state.read_only_store import ReadOnlySessionStore, ReadOnlyVersionedStore, ReadOnlyWindowStore
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Order(TypedDict):
@@ -305,12 +308,20 @@ def queries(streams: ks.KafkaStreams) -> None:
     assert_type(totals.all(), list[tuple[Any, Any]])
     assert_type(totals.approximate_num_entries(), int)
     totals.put("a", 1)  # type: ignore[attr-defined]
-    hourly = streams.store("hourly", ReadOnlyWindowStore)
+    assert_type(totals, ks.ReadOnlyKeyValueStore)
+    hourly = streams.store("hourly", ks.ReadOnlyWindowStore)
     assert_type(hourly.fetch("a", 0, 10), list[tuple[int, Any]])
     assert_type(hourly.fetch_all(0, 10), list[tuple[ks.Windowed[Any], Any]])
-    hourly.fetch("a")  # type: ignore[call-arg]
-    visits = streams.store("visits", ReadOnlySessionStore)
+    assert_type(hourly.fetch("a"), list[tuple[int, Any]])
+    assert_type(hourly.fetch("a", NOON, NOON + timedelta(hours=1)), list[tuple[int, Any]])
+    hourly.fetch("a", "noon")  # type: ignore[arg-type]
+    visits = streams.store("visits", ks.ReadOnlySessionStore)
     assert_type(visits.fetch("a"), list[tuple[ks.Windowed[Any], Any]])
     visits.get("a")  # type: ignore[attr-defined]
-    price = streams.store("prices", ReadOnlyVersionedStore).get("a", as_of_ms=5)
-    assert_type(price, VersionedRecord | None)
+    prices = streams.store("prices", ks.ReadOnlyVersionedStore)
+    assert_type(prices.get("a", as_of=5), VersionedRecord | None)
+    assert_type(prices.history("a", NOON), list[VersionedRecord])
+    prices.get("a", as_of=0.5)  # type: ignore[arg-type]
+    asked = streams.query("hourly", ks.WindowKeyQuery("a", NOON), bound={TopicPartition("in", 0): 5})
+    assert_type(asked.partitions[0].failure, ks.FailureReason | None)
+    streams.query("hourly", "a")  # type: ignore[arg-type]

@@ -30,13 +30,17 @@ class Lowered(NamedTuple):
     state: Serde[Any]
     expressions: expressions.Aggregation | None
 
+    def kept(self) -> dict[str, Any]:
+        """How a store is to keep the state, and what queries are told of it."""
+        kind = None if self.expressions is None else self.expressions.value_type
+        return {"value": self.state, "result": self.aggregator.result, "result_type": kind}
+
 
 def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     lowered = lower(node, build)
     key = build.key_serde(node, "to keep its aggregates")
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
-    seen: dict[str, Any] = {"value": lowered.state, "result": lowered.aggregator.result}
-    store = build.store(node.store, kind, node.materialized, key=key, **seen)
+    store = build.store(node.store, kind, node.materialized, key=key, **lowered.kept())
     set_view(node, build, StoreView(store), lowered)
     kept = KeptRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None

@@ -26,9 +26,8 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     lowered, windows, kind = lower(node, build), node.windows, window_kind(node.windows)
     on_close = node.emit is EmitStrategy.ON_WINDOW_CLOSE
     key = grouped_types(node, build.input_types(node)).key.or_declared(node.key, node)
-    seen: dict[str, Any] = {"value": lowered.state, "result": lowered.aggregator.result}
-    seen["key"] = required_serde(key, node, "key", TO_KEEP)
-    store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **seen)
+    kept_as = {"key": required_serde(key, node, "key", TO_KEEP), **lowered.kept()}
+    store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **kept_as)
     set_view(node, build, kind.view(store), lowered)
     caching = node.materialized.caching and (kind.caches_on_close or not on_close)
     kept = KeptRows(store, caching, build.sends_old(node))

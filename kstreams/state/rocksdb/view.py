@@ -9,7 +9,7 @@ from pathlib import Path
 from time import thread_time
 from typing import Any, TypeVar
 
-from kstreams.errors import StateError
+from kstreams.errors import StoreNotAvailableError
 from kstreams.state.column_family import Chunk
 from kstreams.state.rocksdb.failures import unreadable
 from kstreams.state.rocksdb.rows import ABOUT, DATA, first, in_chunks, marked, read, read_back, read_one
@@ -71,7 +71,9 @@ class RocksView:
     def _call(self, call: Callable[..., T], *args: Any) -> T:
         with self._lock:
             if self._rows is None:
-                raise StateError(f"the stores at {self._path} were closed: their task has moved or stopped; ask again")
+                raise StoreNotAvailableError(
+                    f"the stores at {self._path} were closed: their task has moved or stopped; ask again"
+                )
             try:
                 return call(self._rows, *args)
             except Exception as error:  # rocksdict raises nothing more special

@@ -11,11 +11,19 @@ import pyarrow as pa
 
 from kstreams.errors import StateError
 
+_SETTINGS = {
+    "enable_external_access": False,
+    "python_enable_replacements": False,
+    "memory_limit": "25%",  # of the machine: by default 80 %, beside an application at work
+    "temp_directory": "",  # by default `.tmp` in the current folder, which it fills with what memory does not hold
+}
+
 
 def answer(query: str, stores: Collection[str], table_of: Callable[[str], pa.Table]) -> pa.Table:
     """The result of a SELECT.
 
-    It sees these stores and nothing else: no file, no variable of the program.
+    It sees these stores and nothing else: no file, no variable of the program. Columns of one name are told apart, as
+    `value` and `value_1`. It takes a quarter of the memory of the machine at most.
 
     Parameters
     ----------
@@ -31,14 +39,27 @@ def answer(query: str, stores: Collection[str], table_of: Callable[[str], pa.Tab
         When DuckDB is not installed or cannot answer.
     """
     duckdb = _duckdb()
-    with duckdb.connect(config={"enable_external_access": False, "python_enable_replacements": False}) as connection:
+    with duckdb.connect(config=_SETTINGS) as connection:
         for name in _named(connection, query, stores):
             connection.register(name, table_of(name))
         try:
             table: pa.Table = connection.sql(query).to_arrow_table()
         except duckdb.Error as error:
             raise _unanswered(str(error), stores) from error
-    return _with_integers(table)
+    return _with_integers(table.rename_columns(list(_told_apart(table.column_names))))
+
+
+def _told_apart(names: list[str]) -> Iterator[str]:
+    """The names, with numbers where one is there already: who makes a dict of a row would lose its column."""
+    taken = set(names)
+    seen = set[str]()
+    for name in names:
+        number, given = 0, name
+        while given in seen or (number and given in taken):
+            number += 1
+            given = f"{name}_{number}"
+        seen.add(given)
+        yield given
 
 
 def _with_integers(table: pa.Table) -> pa.Table:
@@ -64,8 +85,14 @@ def _named(connection: Any, query: str, stores: Collection[str]) -> list[str]:
     parsed = json.loads(text)
     if parsed["error"]:
         raise _unanswered(parsed["error_message"], stores)
+    if len(parsed["statements"]) != 1:
+        raise _unanswered(f"it has {len(parsed['statements'])} statements: give one SELECT", stores)
     tables = {name.casefold() for name in _tables(parsed)}
-    return [name for name in stores if name.casefold() in tables]
+    found = {name: name.casefold() for name in stores if name.casefold() in tables}
+    alike = [name for name, folded in found.items() if list(found.values()).count(folded) > 1]
+    if alike:
+        raise _unanswered(f"{' and '.join(alike)} are one name in SQL: read them by to_arrow()", stores)
+    return list(found)
 
 
 def _tables(part: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ What a store holds is taken as it stands in a changelog, in columns; only what h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
@@ -16,10 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstreams.errors import StateError
-from kstreams.serdes import Serde
+from kstreams.serdes import Serde, WindowedSerde
+from kstreams.serdes.pydantic_models import is_model
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.rows.byte_columns import cut, integers
+from kstreams.state.tables.declared_types import completed, in_utc
 
+_BOUNDS = "window_start", "window_end"
 _KEPT = datetime, date, time, timedelta, Decimal, bytes  # Arrow has types for them
 
 
@@ -55,19 +58,31 @@ def as_table(parts: Sequence[StoreRows], as_of_ms: int | None) -> pa.Table:
         raise StateError(f"the store {builder.name!r} is a {builder.kind.name} store: it has no form as a table")
     tables = [to_table(part, as_of_ms) for part in parts]
     try:
-        return pa.concat_tables(tables, promote_options="permissive")
+        table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise _of_many_types(builder, error) from error
+    serdes = {"key": _inner(builder.key), "value": builder.value}
+    kinds = {name: None if serde is None else serde.type for name, serde in serdes.items()}
+    kinds |= {} if builder.result is None else {"value": builder.result_type}
+    for name, kind in kinds.items():
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, completed(table.column(name), kind))
+    return table
 
 
 def key_values(part: StoreRows, as_of_ms: int | None) -> pa.Table:
-    """A row per key: key, value, and the timestamp where the store has one."""
+    """A row per key: key (and its window_start and window_end), value, and the timestamp where the store has one."""
     builder, rows, _ = part
     if as_of_ms is not None:
         raise StateError(
-            f"the store {builder.name!r} knows the present alone: only windows, sessions and versions have an as_of_ms"
+            f"the store {builder.name!r} knows the present alone: only windows, sessions and versions have a past"
         )
-    return _table(builder, rows.keys, rows, {})
+    if not isinstance(builder.key, WindowedSerde):
+        return _table(builder, rows.keys, rows, {})
+    windowed: list[Any] = builder.key.decode_rows(rows.keys)
+    bounds = {name: pa.array([key.window[n] for key in windowed], pa.int64()) for n, name in enumerate(_BOUNDS)}
+    inner = pa.array([builder.key.inner.serialize(key.key) for key in windowed], pa.binary())
+    return _table(builder, inner, rows, bounds)
 
 
 def windows(part: StoreRows, as_of_ms: int | None) -> pa.Table:
@@ -118,8 +133,23 @@ def _which(table: pa.Table, *conditions: pa.Array) -> pa.Table:
 
 def _table(builder: StoreBuilder, keys: pa.Array, rows: Changes, places: dict[str, pa.Array]) -> pa.Table:
     times = {"timestamp": rows.timestamps} if builder.kind.timestamped else {}
-    decoded = {"key": _decoded(builder, builder.key, keys)}, {"value": _decoded(builder, builder.value, rows.values)}
+    decoded = (
+        {"key": _decoded(builder, _inner(builder.key), keys)},
+        {"value": _values(builder, rows.values)},
+    )
     return pa.table(decoded[0] | places | decoded[1] | times)
+
+
+def _values(builder: StoreBuilder, data: pa.Array) -> pa.Array:
+    result, serde = builder.result, builder.value
+    if result is None or serde is None:
+        return _decoded(builder, serde, data)
+    return _column(builder, (None if kept is None else result(kept) for kept in serde.decode_rows(data)))
+
+
+def _inner(serde: Serde[Any] | None) -> Serde[Any] | None:
+    """The serde of keys without their windows."""
+    return serde.inner if isinstance(serde, WindowedSerde) else serde
 
 
 def _decoded(builder: StoreBuilder, serde: Serde[Any] | None, data: pa.Array) -> pa.Array:
@@ -128,10 +158,25 @@ def _decoded(builder: StoreBuilder, serde: Serde[Any] | None, data: pa.Array) ->
         return data
     if serde.arrow_type is not None:
         return serde.decode_column(data)
+    return _column(builder, serde.decode_rows(data))
+
+
+def _column(builder: StoreBuilder, values: Iterable[Any]) -> pa.Array:
     try:
-        return pa.array([msgspec.to_builtins(value, builtin_types=_KEPT) for value in serde.decode_rows(data)])
-    except (pa.ArrowException, TypeError) as error:
+        return in_utc(pa.array([_plain(value) for value in values]))
+    except (pa.ArrowException, TypeError, OverflowError) as error:
         raise _of_many_types(builder, error) from error
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, builtin_types=_KEPT, str_keys=True, enc_hook=_fields)
+
+
+def _fields(value: Any) -> Any:
+    """What msgspec does not know: the fields of a pydantic model, by the names in its JSON."""
+    if not is_model(type(value)):
+        raise TypeError(f"{type(value).__name__} has no plain form")
+    return value.model_dump(by_alias=True)
 
 
 def _of_many_types(builder: StoreBuilder, error: Exception) -> StateError:

@@ -95,3 +95,14 @@ def test_before_the_first_step_there_is_nothing_to_ask(spark: Any, tmp_path: Pat
 def test_the_native_engine_knows_no_steps(app: Application) -> None:
     with pytest.raises(ConfigError, match="add --engine spark"):
         asked(app, "select * from sums", 0, "native")
+
+
+def test_a_store_that_nothing_has_reached_is_an_empty_table(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    orders = builder.stream("orders", key=str, value=int).filter(lambda customer, amount: amount > 100)
+    orders.group_by(lambda customer, amount: "all", key=str).count("large")
+    app = Application(spark, tmp_path, builder.build(), TYPES)
+    app.create("orders", partitions=2).write([Row("orders", "a", 5, 0)]).run(until_end=False)
+    assert asked(app, "select key, value from large") == []
+    with pytest.raises(StateError, match="no store 'small'"), ks.spark.StepStores(app.topology, app.settings) as stores:
+        stores.store("small")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from kstreams.errors import StoreNotAvailableError
 from kstreams.runtime.native.queries.store_queries import StoreQueries
 from kstreams.state.read_only_store import Answer, Position
 
@@ -34,8 +36,19 @@ class CurrentPartition:
     position: Callable[[], Position]
 
     def begin(self, question: Question) -> Callable[[], Answer]:
-        """Put a question to the thread; what is returned waits, and raises TimeoutError when the thread hangs."""
-        return partial(self.queries.put(partial(self._answer, question)).result, _WAIT_S)
+        """Put a question to the thread; what is returned waits, and raises StoreNotAvailableError when it hangs."""
+        return partial(self._wait, self.queries.put(partial(self._answer, question)))
+
+    def _wait(self, asked: Future[Answer]) -> Answer:
+        try:
+            return asked.result(_WAIT_S)
+        except TimeoutError:
+            if asked.done():
+                raise  # of the question itself
+            raise StoreNotAvailableError(
+                f"the task of this store has not answered for {_WAIT_S:.0f} s: it is at work. Ask again, or with "
+                'isolation="read_committed", which waits for no task'
+            ) from None
 
     def _answer(self, question: Question) -> Answer:
         return Answer(question(self.store), self.position())

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from kstreams.errors import CorruptStateError, StateError
+from kstreams.errors import CorruptStateError, StoreNotAvailableError
 
 _RUNS_ASKED = 100  # after a query the thread expects another one for so many runs
 _CLOSED = (
@@ -84,7 +84,7 @@ class StoreQueries:
 
     def _refuse(self) -> None:
         while (waiting := self._next()) is not None:
-            waiting[1].set_exception(StateError(_CLOSED))
+            waiting[1].set_exception(StoreNotAvailableError(_CLOSED))
 
     def _next(self) -> tuple[Callable[[], Any], Future[Any]] | None:
         try:

@@ -14,7 +14,7 @@ from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.state.locks import ProcessFolder, lock_alone, lock_folder, state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.serdes.type_names import serde_named
-from kstreams.state.store_builder import StoreBuilder, store_kind
+from kstreams.state.store_builder import StoreBuilder, store_kind, store_named
 
 
 class KeptTasks(NamedTuple):
@@ -50,7 +50,7 @@ class DeclaredStores:
         return lock_alone(config)
 
     def builder(self, name: str) -> StoreBuilder:
-        return stored(self._topology, name)
+        return store_named(self._topology.stores, name)
 
     def tasks_in(self, folder: Path, name: str) -> KeptTasks:
         old, new = TopologyFile(folder).read(), fingerprint_of(self._topology)
@@ -84,15 +84,6 @@ class DescribedStores:
         [own] = [store.sub_topology for store in stores if store.name == name] or [-1]
         builders = (_builder(store) for store in stores if store.sub_topology == own)
         return KeptTasks(own, [builder for builder in builders if builder is not None])
-
-
-def stored(topology: Topology, name: str) -> StoreBuilder:
-    """The store of a name; raises StateError without one."""
-    found = topology.stores.get(name)
-    if found is None:
-        known = ", ".join(sorted(topology.stores)) or "none"
-        raise StateError(f"there is no store {name!r}; the topology has: {known}")
-    return found
 
 
 def _builder(store: StoreFingerprint) -> StoreBuilder | None:

@@ -47,7 +47,7 @@ class StoppedStores:
 
     def store(self, name: str) -> ReadOnlyStore:
         """A store, all its partitions that are here; raises as `partitions`."""
-        found: ReadOnlyStore = self._kept.builder(name).kind.view(name, self.partitions(name))
+        found: ReadOnlyStore = self._kept.builder(name).read_only(self.partitions(name))
         return found
 
     def partitions(self, name: str) -> list[CommittedPartition]:

@@ -9,12 +9,12 @@ from typing import Any, TypeVar, overload
 import pyarrow as pa
 
 from kstreams.config import Config
-from kstreams.errors import StateError
+from kstreams.durations import Time
+from kstreams.errors import StateError, StoreNotAvailableError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.client import Client
 from kstreams.runtime.native.lifecycle import State
 from kstreams.runtime.native.local_stores import Isolation, LocalStores
-from kstreams.runtime.native.state.kept_stores import stored
 from kstreams.runtime.native.stores.at_once import LookUpsAtOnce
 from kstreams.runtime.native.stores.metadata import (
     HostInfo,
@@ -26,6 +26,7 @@ from kstreams.runtime.native.stores.metadata import (
 from kstreams.runtime.native.stores.places import StorePlaces
 from kstreams.state.queries import StateQuery, StateQueryResult
 from kstreams.state.read_only_store import Answer, Position, ReadOnlyKeyValueStore, ReadOnlyStore
+from kstreams.state.store_builder import store_named
 from kstreams.state.tables.sql import answer
 
 View = TypeVar("View", bound=ReadOnlyStore)
@@ -103,11 +104,12 @@ class AskedStores:
 
         Raises
         ------
+        StoreNotAvailableError
+            When the application is not RUNNING, or has no partition of the store, or not that one, in this process now.
         StateError
-            When the application is not RUNNING, has no store of that name or not that partition of it, or the store is
-            of another kind.
+            When there is no store of that name, or it is of another kind.
         """
-        local, builder = self._local_stores(stale=stale), stored(self._topology, name)
+        local, builder = self._local_stores(stale=stale), store_named(self._topology.stores, name)
         kind = builder.kind
         if view is not None and not issubclass(kind.view, view):
             raise StateError(f"the store {name!r} is a {kind.name} store: ask for it as {kind.view.__name__}")
@@ -115,11 +117,11 @@ class AskedStores:
         wanted = [each for each in partitions if partition is None or each.number == partition]
         if not wanted:
             which = "no partition" if partition is None else f"not the partition {partition}"
-            raise StateError(f"this process has {which} of the store {name!r} now: others may have it")
-        found: ReadOnlyStore = kind.view(name, wanted, local.partition_of(builder))
+            raise StoreNotAvailableError(f"this process has {which} of the store {name!r} now: others may have it")
+        found: ReadOnlyStore = builder.read_only(wanted, partition_of=local.partition_of(builder))
         return found
 
-    def sql(self, query: str, *, isolation: Isolation = "read_uncommitted", as_of_ms: int | None = None) -> pa.Table:
+    def sql(self, query: str, *, isolation: Isolation = "read_uncommitted", as_of: Time | None = None) -> pa.Table:
         """The answer of DuckDB to a SELECT over stores, each a table of its name (see `ReadOnlyStore.to_arrow`).
 
         Of each store it sees the partitions of this process. Each is read once, one store after the other: without
@@ -131,18 +133,21 @@ class AskedStores:
             Names that are no plain words stand in double quotes: `select * from "orders-per-customer"`.
         isolation : "read_uncommitted" or "read_committed"
             As for `store`; what is committed is read without the tasks, so they work on meanwhile.
-        as_of_ms : int, optional
-            Of all stores only the versions that held at this time, or the windows and sessions that contain it.
+        as_of : datetime or int, optional
+            Of all stores only the versions that held at this time (an aware datetime, or milliseconds), or the windows
+            and sessions that contain it.
 
         Raises
         ------
+        StoreNotAvailableError
+            As for `store`.
         StateError
-            When DuckDB is not installed or cannot answer, or the application is not RUNNING.
+            When DuckDB is not installed or cannot answer.
         """
 
         def table_of(name: str) -> pa.Table:
             view = self._topology.stores[name].kind.view
-            return self.store(name, view, isolation=isolation).to_arrow(as_of_ms)
+            return self.store(name, view, isolation=isolation).to_arrow(as_of)
 
         return answer(query, self._topology.stores, table_of)
 
@@ -179,10 +184,12 @@ class AskedStores:
 
         Raises
         ------
+        StoreNotAvailableError
+            When the application is not started or has ended.
         StateError
-            When the application is not started or has ended, or has no store of that name.
+            When there is no store of that name.
         """
-        local, builder = self._local_stores(stale=True), stored(self._topology, store)
+        local, builder = self._local_stores(stale=True), store_named(self._topology.stores, store)
         return StateQueryResult(
             local.query(builder, query, partitions, bound or {}, isolation, require_active=require_active)
         )
@@ -205,8 +212,10 @@ class AskedStores:
 
         Raises
         ------
-        StateError
+        StoreNotAvailableError
             When stores have been closed since.
+        StateError
+            When there is no store of that name.
         """
         return self._at_once.ask(store, key, question) if self.state is State.RUNNING else None
 
@@ -234,7 +243,7 @@ class AskedStores:
     def _local_stores(self, *, stale: bool) -> LocalStores:
         job, manager, is_moving = self._client.job, self._client.manager, self.state is State.REBALANCING
         if job is None or not (self.state is State.RUNNING or (stale and is_moving)):
-            raise StateError(f"stores answer while the application is RUNNING; it is {self.state.value}")
+            raise StoreNotAvailableError(f"stores answer while the application is RUNNING; it is {self.state.value}")
         return LocalStores(job, self._client.threads, manager.standby_tasks if manager else list)
 
     def query_metadata_for_key(self, store: str, key: Any) -> KeyQueryMetadata:
@@ -247,10 +256,12 @@ class AskedStores:
 
         Raises
         ------
+        StoreNotAvailableError
+            When the application is not started or has ended.
         StateError
-            When the application is not started or has ended, or has no store of that name.
+            When there is no store of that name.
         """
-        holders, builder = self.holders(store), stored(self._topology, store)
+        holders, builder = self.holders(store), store_named(self._topology.stores, store)
         number = self._local_stores(stale=True).partition_of(builder)(key)
         here = holders.get(number, PartitionHolders(None, ()))
         return KeyQueryMetadata(here.active, here.standbys, number)
@@ -279,7 +290,7 @@ class AskedStores:
 
     def holders(self, store: str) -> dict[int, PartitionHolders]:
         """Who has each partition of a store, by number; -1 for a global store, which all have."""
-        return self._places().holders(stored(self._topology, store))
+        return self._places().holders(store_named(self._topology.stores, store))
 
     def all_local_store_partition_lags(self) -> dict[str, dict[int, LagInfo]]:
         """How far the stores of this process are in their changelogs. Kafka Streams: `allLocalStorePartitionLags`."""
@@ -288,5 +299,5 @@ class AskedStores:
     def _places(self) -> StorePlaces:
         job, manager = self._client.job, self._client.manager
         if job is None or manager is None or not self._client.life.is_alive():
-            raise StateError(f"stores have places while the application runs; it is {self.state.value}")
+            raise StoreNotAvailableError(f"stores have places while the application runs; it is {self.state.value}")
         return StorePlaces(job, manager, self._client.member, self._client.threads)

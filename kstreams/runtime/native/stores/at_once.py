@@ -20,6 +20,7 @@ from kstreams.serdes import Serde
 from kstreams.state.api import StoreBuilder
 from kstreams.state.committed import CommittedViews
 from kstreams.state.read_only_store import Answer
+from kstreams.state.store_builder import store_named
 
 
 class _Here(NamedTuple):
@@ -94,7 +95,7 @@ class LookUpsAtOnce:
         if known is not before.known or client.job is not before.job or tasks != before.tasks:
             self._remembered = before = _Remembered(client.job, tasks, known, {})
         if store not in before.stores:
-            before.stores[store] = self._found(self._topology.stores[store], tasks)
+            before.stores[store] = self._found(store_named(self._topology.stores, store), tasks)
         return before.stores[store]
 
     def _found(self, store: StoreBuilder, tasks: Sequence[ActiveTask]) -> _Here:

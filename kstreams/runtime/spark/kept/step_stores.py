@@ -12,6 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from kstreams.config import Config
+from kstreams.durations import Time
 from kstreams.errors import StateError
 from kstreams.log import home_of
 from kstreams.log.api import Log
@@ -24,6 +25,7 @@ from kstreams.runtime.spark.tasks.local_state import opened_state
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest
 from kstreams.runtime.spark.tasks.state_files import state_files
 from kstreams.state.read_only_store import CommittedPartition, ReadOnlyStore
+from kstreams.state.store_builder import store_named
 from kstreams.state.tables.sql import answer
 
 
@@ -64,9 +66,9 @@ class StepStores:
         Raises
         ------
         StateError
-            When Spark itself keeps it, or its kind cannot be read from bytes.
+            When there is none of this name, Spark itself keeps it, or its kind cannot be read from bytes.
         """
-        builder = self._topology.stores[name]
+        builder = store_named(self._topology.stores, name)
         (sub,) = (sub for sub in self._topology.sub_topologies if builder in sub.stores)
         if sub.id in self._prepared.plan.in_queries:
             raise StateError(
@@ -75,12 +77,12 @@ class StepStores:
         if not builder.kind.reads_committed:
             raise StateError(f"the store {name!r} is of a kind that is read only while the application runs")
         tasks = sorted(task for task in map(TaskId.parse, self._manifest.states) if task.sub_topology == sub.id)
-        found: ReadOnlyStore = builder.kind.view(name, [self._partition(name, task) for task in tasks])
+        found: ReadOnlyStore = builder.read_only([self._partition(name, task) for task in tasks])
         return found
 
-    def sql(self, query: str, as_of_ms: int | None = None) -> pa.Table:
+    def sql(self, query: str, as_of: Time | None = None) -> pa.Table:
         """The answer of DuckDB to a SELECT over the stores, each a table of its name; as `KafkaStreams.sql`."""
-        return answer(query, self._topology.stores, lambda name: self.store(name).to_arrow(as_of_ms))
+        return answer(query, self._topology.stores, lambda name: self.store(name).to_arrow(as_of))
 
     def close(self) -> None:
         """Delete the folder."""
