@@ -134,6 +134,64 @@ def test_on_request_records_begin_traces(spans: InMemorySpanExporter) -> None:
     assert carried(record)[2:] == (f"{id_of(found['send shouts']):016x}", True)
 
 
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        [("traceparent", b"00-zz-11-01")],
+        [("traceparent", b"\xff\xfe")],
+        [("traceparent", f"00-{'0' * 32}-{SPAN}-01".encode()), ("tracestate", b"vendor=7")],
+        [("traceparent", f"ff-{TRACE}-{SPAN}-01".encode())],
+        [("tracestate", b"vendor=7")],
+    ],
+)
+def test_a_trace_that_cannot_be_read_is_none(spans: InMemorySpanExporter, unreadable: Any) -> None:
+    [as_it_came] = written(shouts(), unreadable, trace_records="sampled")
+    assert list(as_it_came.headers) == unreadable
+    assert not spans.get_finished_spans()
+    [begun] = written(shouts(), unreadable, trace_records="all")
+    found = by_name(spans)
+    assert parent_of(found["process words"]) is None
+    assert carried(begun).span == f"{id_of(found['send shouts']):016x}"
+    assert "tracestate" not in dict(begun.headers)
+
+
+def test_on_request_traces_that_are_not_sampled_stay_so(spans: InMemorySpanExporter) -> None:
+    [record] = written(shouts(), NOT_SAMPLED, trace_records="all")
+    assert list(record.headers) == NOT_SAMPLED
+    assert not spans.get_finished_spans()
+
+
+async def shouted(word: str) -> str:
+    return word.upper()
+
+
+def batch_shouted(words: Any) -> list[str]:
+    return [word.upper() for word in words["value"].to_pylist()]
+
+
+AT_ONCE = ks.Suppressed.until_time_limit(0)
+WINDOWS = ks.JoinWindows(before=5, after=5, grace=0)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda words: words.map_values(shouted, value=str),
+        lambda words: words.map_batch(batch_shouted, value=str),
+        lambda words: words.to_table().suppress(AT_ONCE).to_stream(),
+        lambda words: words.repartition(),
+        lambda words: words.join(words.map_values(str, value=str), str.__add__, windows=WINDOWS, value=str),
+    ],
+    ids=["async", "batches", "suppress", "repartition", "join"],
+)
+def test_a_trace_passes_what_answers_later(spans: InMemorySpanExporter, build: Callable[[Any], Any]) -> None:
+    [record] = written(counted(build), [*SAMPLED, ("baggage", b"user=1,\xff")], trace_records="sampled")
+    assert {f"{span.context.trace_id:032x}" for span in spans.get_finished_spans() if span.context} == {TRACE}
+    assert carried(record)[1:3] == (TRACE, f"{id_of(by_name(spans)['send shouts']):016x}")
+    assert dict(record.headers)["tracestate"] == b"vendor=7"
+    assert dict(record.headers)["baggage"] == b"user=1,\xff"
+
+
 def test_the_sampler_of_the_program_decides_which(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider(sampler=TraceIdRatioBased(0))
     provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -53,7 +53,7 @@ class Tracing:
         def trace(key: Any, value: Any, timestamp: int) -> None:
             before = current.headers
             above = _context_of(before)
-            if above is None and not (begins and not _carried(before)):
+            if not (begins if above is None else _is_sampled(above)):
                 forward(key, value, timestamp)
                 return
             with start(above) as span:
@@ -101,7 +101,7 @@ def _tracer() -> Tracer:
 
 
 def _context_of(headers: Headers) -> Context | None:
-    """The trace that headers carry, where it is sampled."""
+    """The trace that headers carry; one that cannot be read is none, as W3C has it."""
     if not headers:
         return None
     carried = _carried(headers)
@@ -111,8 +111,13 @@ def _context_of(headers: Headers) -> Context | None:
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     context = TraceContextTextMapPropagator().extract(carried)
-    above = get_current_span(context).get_span_context()
-    return context if above.is_valid and above.trace_flags & _SAMPLED else None
+    return context if get_current_span(context).get_span_context().is_valid else None
+
+
+def _is_sampled(context: Context) -> bool:
+    from opentelemetry.trace import get_current_span
+
+    return bool(get_current_span(context).get_span_context().trace_flags & _SAMPLED)
 
 
 def _carried(headers: Headers) -> dict[str, str]:
