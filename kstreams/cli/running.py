@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kstreams.server.instances import Instance
 
 _PATIENCE_S, _PAUSE_S, _ANSWER_S = 10.0, 0.2, 15.0
+_SILENCE_S = 60.0  # of a watch: without news it says so four times as often
 
 
 class RunningApplication:
@@ -107,7 +108,7 @@ class RunningApplication:
     def _events(self, instance: Instance, store: str, given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Those of one instance, until it goes; none where it has no answer now."""
         name, target = "", f"/v1/stores/{quote(store, safe='')}/watch"
-        with self._asked(instance, target, given, None) as answer:
+        with self._asked(instance, target, given, _SILENCE_S) as answer:
             if answer.status not in (200, 503):
                 raise StateError(decode_json(answer.read())["error"])
             for line in answer if answer.status == 200 else ():
@@ -124,7 +125,7 @@ class RunningApplication:
             return 503, {"error": f"{instance.address} does not answer: {error}"}
 
     def _asked(
-        self, instance: Instance, target: str, given: Mapping[str, str], seconds: float | None
+        self, instance: Instance, target: str, given: Mapping[str, str], seconds: float
     ) -> AbstractContextManager[http.client.HTTPResponse]:
         from kstreams.runtime.native.stores.metadata import HostInfo
 

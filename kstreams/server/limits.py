@@ -31,6 +31,8 @@ class Limits:
         For how long a connection is kept between two requests.
     write_s : float
         For how long an event or a part of an answer waits for its reader, who is then cut off.
+    silence_s : float
+        After which a watch without news sends a comment, so that nobody on the way takes its connection for dead.
     look_s : float
         Shortest time between two looks at what is watched: after a commit here, or where another instance commits.
     """
@@ -45,4 +47,5 @@ class Limits:
     header_s: float = 10.0
     idle_s: int = 30
     write_s: float = 5.0
+    silence_s: float = 15.0
     look_s: float = 0.1

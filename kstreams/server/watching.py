@@ -23,6 +23,7 @@ from kstreams.server.refusal import Refusal
 logger = logging.getLogger(__name__)
 
 EVENTS = "text/event-stream"
+_NO_NEWS = b":\n\n"  # a comment
 _LONGEST_S = 2.0  # without a commit, after which it is looked whether there is an answer still
 
 
@@ -51,6 +52,7 @@ class Watch(Response):
         self._first, self._limits = first, asking.limits
         self._known: dict[bytes, Row] = {}
         self._position: dict[str, int] = {}
+        self._told_at = 0.0
         self._has_ended = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,8 +90,12 @@ class Watch(Response):
                 if self._has_ended:
                     return
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), _LONGEST_S if is_whole else limits.look_s)
+                    await asyncio.wait_for(woken.wait(), self._longest_wait(is_whole))
             await asyncio.sleep(looked + limits.look_s - loop.time())
+
+    def _longest_wait(self, is_whole: bool) -> float:
+        """Until the next look where no commit wakes it; those of other instances do not."""
+        return min(_LONGEST_S, self._limits.silence_s) if is_whole else self._limits.look_s
 
     async def _tell(self, page: Page | None, send: Send, limits: Limits) -> None:
         """Send how a page differs; one that is not whole ends the watch: nobody knows whether the rest is there."""
@@ -97,7 +103,11 @@ class Watch(Response):
             return
         is_last = page.next is not None
         events = _event("error", {"error": too_many(self._question)}) if is_last else self.events(page)
+        now = asyncio.get_running_loop().time()
+        if not events and now - self._told_at >= limits.silence_s:
+            events = _NO_NEWS
         if events:
+            self._told_at = now
             message = {"type": "http.response.body", "body": events, "more_body": not is_last}
             await asyncio.wait_for(send(message), limits.write_s)
         self._has_ended = self._has_ended or is_last

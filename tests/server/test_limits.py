@@ -7,7 +7,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -114,6 +115,17 @@ def test_a_watch_is_woken_by_commits(world: World, monkeypatch: pytest.MonkeyPat
             for number in range(2, 12):
                 world.write("in", [("a", str(number), number)])
                 assert next(events)[1]["value"] == str(number)
+
+
+def test_a_watch_without_news_is_told_apart_from_a_dead_connection(world: World) -> None:
+    with served(world, last_values(), Limits(silence_s=0.2)) as (client, streams):
+        until(lambda: streams.state is State.RUNNING and len(client.rows("/v1/stores/last/rows")) == 3)
+        connection = client.connection()
+        connection.request("GET", "/v1/stores/last/watch?key=a", headers={"Authorization": f"Bearer {client.token}"})
+        with closing(connection), connection.getresponse() as response:
+            lines = (line.strip() for line in response)
+            assert next(lines) == b"event: row"
+            assert [line for line in islice(lines, 9) if line and not line.startswith(b"data:")] == [b":"] * 4
 
 
 def test_scans_take_their_turns(world: World) -> None:
