@@ -72,7 +72,7 @@ class Peers:
 
     @contextmanager
     def asked(
-        self, host: HostInfo, target: str, parameters: Mapping[str, str], seconds: float | None
+        self, host: HostInfo, target: str, parameters: Mapping[str, str], seconds: float
     ) -> Iterator[http.client.HTTPResponse]:
         """An answer that may be read inside; `target` is quoted already, and below the path of the instance."""
         name = host.host.strip("[]")
