@@ -83,7 +83,7 @@ def input_rows() -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("build", few_of(BUILDS, 2))
+@pytest.mark.parametrize("build", few_of(BUILDS, 1))
 def test_the_rows_of_each_key_are_those_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build
 ) -> None:

@@ -142,7 +142,7 @@ def by_key(found: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]]:
     return {key: [row for row in found if row[0] == key] for key in {row[0] for row in found}}
 
 
-@pytest.mark.parametrize("build", few_of(BUILDS, 3))
+@pytest.mark.parametrize("build", few_of(BUILDS, 2))
 def test_the_rows_of_each_key_are_those_of_the_native_engine(spark: Any, tmp_path: Path, build: Build) -> None:
     app = application(spark, tmp_path, build, **{"spark.kstreams.max.records": 70})
     assert {each.path for each in engine.explain(app.topology, Config.of(app.settings))} == {"relational"}

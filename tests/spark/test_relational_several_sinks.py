@@ -104,7 +104,7 @@ def checkpoint(app: Application, path: str) -> dict[str, str]:
     return {"spark.kstreams.checkpoint": str(app.folder / path)}
 
 
-@pytest.mark.parametrize("build", few_of(EXACT, 2))
+@pytest.mark.parametrize("build", few_of(EXACT, 1))
 def test_every_topic_gets_the_rows_of_tasks_and_of_the_native_engine(spark: Any, tmp_path: Path, build: Build) -> None:
     cached = CACHED if build in (final_windows, final_windows_and_copies) else {}
     app = application(spark, tmp_path, build, **{"spark.kstreams.max.records": 70}, **cached)

@@ -33,7 +33,7 @@ def explained(build: Build) -> dict[str, Any]:
     return {row.operator: row for row in engine.explain(builder.build(), Config.of({**RELATIONAL}))}
 
 
-@pytest.mark.parametrize("build", few_of(BUILDS, 3))
+@pytest.mark.parametrize("build", few_of(BUILDS, 2))
 def test_the_rows_of_each_key_are_those_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build
 ) -> None:

@@ -16,7 +16,7 @@ from tests.spark.draws.draw import draw
 
 pytestmark = pytest.mark.spark
 
-SEED, FEW, MANY = 1, 9, 200
+SEED, FEW, MANY = 1, 6, 200
 NUMBERS = [*range(FEW), *(pytest.param(number, marks=pytest.mark.slow) for number in range(FEW, MANY))]
 
 verdicts: Counter[str] = Counter()

@@ -41,6 +41,7 @@ def test_a_later_run_goes_on_where_the_last_one_ended(words: Application) -> Non
     assert words.run().commits == 0
 
 
+@pytest.mark.slow
 def test_results_carry_their_types_into_delta(words: Application, tmp_path: Path) -> None:
     words.run(**{"spark.kstreams.delta": str(tmp_path / "delta"), "spark.kstreams.max.records": 2})
     table = words.spark.read.format("delta").load(str(tmp_path / "delta" / "counts"))
