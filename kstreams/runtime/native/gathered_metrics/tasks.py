@@ -30,7 +30,12 @@ def of_task(thread: StreamThread, active: ActiveTask) -> Found:
     yield from of_stores(sensors, tags)
     yield from _of_sources(active, tags)
     if sensors.debug is not None:
-        yield from _of_runs(sensors.debug, thread.sensors.process.seconds.sum(now), tags)
+        yield from _of_runs(sensors.debug, _seconds_in_tasks(thread, now), tags)
+
+
+def _seconds_in_tasks(thread: StreamThread, now: float) -> float:
+    debug = [task.sensors.debug for task in list(thread.tasks)]
+    return sum(each.process.seconds.sum(now) for each in debug if each is not None)
 
 
 def _of_sources(active: ActiveTask, tags: Tags) -> Found:
@@ -53,7 +58,7 @@ def _of_runs(debug: DebugSensors, busy: float, tags: Tags) -> Found:
     yield from occurrences(TASK, "commit", debug.commits, tags, now)
     yield from extremes(TASK, "record-lateness", debug.lateness, tags, now)
     yield from occurrences(TASK, "enforced-processing", debug.enforced, tags, now)
-    share = min(1.0, debug.process.seconds.sum(now) / busy) if busy else None
+    share = min(1.0, debug.process.seconds.sum(now) / busy) if busy else None  # the thread works on between both sums
     yield MetricName(TASK, "active-process-ratio", tags), share
     for (node, name), emitted in debug.emissions.by_operator.items():
         of_node = (*tags, ("processor-node-id", node))
