@@ -17,7 +17,7 @@ from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.limits import Limits
 from kstreams.server.page import EntryCount, Page
 from kstreams.server.peers import Peers
-from kstreams.server.question import Cursor, Question
+from kstreams.server.question import NO_CURSOR, Cursor, Question
 from kstreams.server.readings import READINGS, CountQuery, Row, RowPlace, RowsQuery
 from kstreams.server.refusal import Refusal, moving
 from kstreams.server.work import OneAtATime, Work
@@ -109,9 +109,11 @@ class Asking:
         Raises
         ------
         Refusal
-            When a partition gives none now, or there is no such.
+            When a partition gives none now, or the store has no such partition.
         """
         holders = self._holders(question)
+        if question.cursor is not None and question.cursor.partition not in holders:
+            raise Refusal(400, NO_CURSOR)
         until = asyncio.get_running_loop().time() + question.seconds if until is None else until
         if question.asked.key is not None:
             return await self._of_key(question, holders, until)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,6 +11,8 @@ from kstreams.server.limits import Limits
 from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import NOBODY, Reader, Readers
 from kstreams.server.web.route_path import route_path
+
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 
 Headers = list[tuple[bytes, bytes]]
 READER = "kstreams.reader"
@@ -106,7 +109,7 @@ def _by_name(pairs: Headers) -> dict[bytes, bytes]:
     return {name: b", ".join(value for other, value in pairs if other == name) for name in found}
 
 
-def _host(header: str) -> str:
-    """The name in a `Host` header, without the port."""
-    host = header.lower()
-    return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+def _host(header: str) -> str | None:
+    """The name in a `Host` header, without the port; None where the header is no `host` or `host:port`."""
+    host = _HOST.fullmatch(header.lower())
+    return host["name"] if host else None

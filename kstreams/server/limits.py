@@ -14,7 +14,8 @@ class Limits:
     concurrency : int
         Questions that are answered at a time; more are told to come again.
     connections : int
-        Open at a time; as many again are told that there are too many, and further ones are closed at once.
+        Open at a time. A further one takes the place of one that has sent no request yet, else of the one that is idle
+        for longest; where all are busy, it is told that there are too many.
     watches : int
         Watched questions at a time.
     page_rows : int

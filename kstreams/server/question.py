@@ -31,7 +31,8 @@ _ISOLATIONS: Mapping[str, Isolation] = {"committed": "read_committed", "current"
 _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS, _KNOWN = 100, 256
-_NO_KEY, _NO_CURSOR = "the key cannot be read as one of this store", "`cursor` is none that a page gave as `next`"
+_NO_KEY = "the key cannot be read as one of this store"
+NO_CURSOR = "`cursor` is none that a page of this question gave as `next`: begin with the first page again"
 
 LOCAL = QueryParameter("local", "boolean", "Ask this instance alone.")
 HOW = (
@@ -79,7 +80,7 @@ class Cursor(msgspec.Struct, frozen=True):
         try:
             return decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), Cursor)
         except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
-            raise Refusal(400, _NO_CURSOR) from None
+            raise Refusal(400, NO_CURSOR) from None
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -205,7 +206,7 @@ def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has
         raise Refusal(400, f"a {store.kind.name} store has no rows to be asked for")
     cursor = Cursor.of(given["cursor"]) if "cursor" in given else None
     if cursor is not None and cursor.after is not None:
-        _key(store, cursor.after.key, _deserialized, _NO_CURSOR)
+        _key(store, cursor.after.key, _deserialized, NO_CURSOR)
     isolation = _word(given, "isolation", _ISOLATIONS, "committed")
     if isolation == "read_committed" and store.store != "rocksdb":
         raise Refusal(400, "the store is kept in memory, where nothing says what is committed: ask isolation=current")

@@ -165,7 +165,11 @@ def test_what_comes_faster_than_it_is_shown_is_said_to_be_left_out(client: Clien
     assert (len(page["records"]), page["skipped"]) == (10, 30)
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=201", "after=nothing", "after=%5B1%5D", "other=1"])
+@pytest.mark.parametrize("query", [
+    "limit=0", "limit=201", "after=nothing", "after=%5B1%5D", "other=1", "after=%7B%220%22:-1%7D",
+    "after=%7B%22-1%22:0%7D", "after=%7B%220%22:9223372036854775808%7D", "after=%7B%220%22:null%7D", "after=%FF",
+    "after=%7B%220%22:" + "[" * 4_000,
+])  # fmt: skip
 def test_a_tail_that_makes_no_sense_is_refused(client: Client, query: str) -> None:
     assert client.ask(f"/v1/topics/words/tail?{query}").status == 400
 

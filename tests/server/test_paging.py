@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import math
 import uuid
 from collections.abc import Iterator
@@ -146,6 +147,34 @@ def test_a_cursor_that_was_tampered_with_is_refused(client: Client, store: str, 
     answer = client.ask(f"/v1/stores/{store}/rows?cursor={cursor(*after)}")
     assert answer.status == 400, answer
     assert "cursor" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("partition", [-(2**70), -2, -1, 2, 99_999, 2**31, 2**70, None, "0", 0.5, True, [0]])
+@pytest.mark.parametrize("target", ["rows?", "rows?order=descending&", "keys/a?", "rows?partition=1&"])
+@pytest.mark.parametrize("store", ["str-table", "str-windows", "str-sessions"])
+def test_a_cursor_of_a_partition_that_the_store_does_not_have_is_refused(
+    client: Client, store: str, target: str, partition: Any
+) -> None:
+    text = base64.urlsafe_b64encode(msgspec.json.encode({"partition": partition, "after": None})).decode().rstrip("=")
+    answer = client.ask(f"/v1/stores/{store}/{target}cursor={text}")
+    assert answer.status == 400, answer
+    assert "cursor" in answer.json()["error"]
+
+
+def test_a_cursor_of_another_partition_than_the_one_that_is_asked_is_refused(client: Client) -> None:
+    assert client.ask(f"/v1/stores/str-table/rows?partition=1&cursor={cursor()}").status == 400
+
+
+def test_an_altered_cursor_is_refused_or_gives_rows_of_the_store(client: Client) -> None:
+    """Each byte of the cursors of a store of each kind, altered in several ways."""
+    for store in ("str-table", "str-windows", "str-sessions"):
+        place = f"/v1/stores/{store}/rows"
+        rows = client.rows(f"{place}?limit=500")
+        text = client.ask(f"{place}?limit=2").json()["next"]
+        for at, altered in itertools.product(range(len(text)), "A_-0=~"):
+            answer = client.ask(f"{place}?limit=3&cursor={text[:at]}{altered}{text[at + 1 :]}")
+            assert answer.status in (200, 400), (store, at, altered, answer)
+            assert answer.status == 400 or all(row in rows for row in answer.json()["rows"])
 
 
 def test_a_cursor_that_is_deep_is_refused(client: Client) -> None:

@@ -84,9 +84,21 @@ def test_a_store_that_is_not_declared_is_as_if_it_were_not_there(client: Client)
     assert b"private" not in client.ask("/v1/lag").body
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.", "[::1", "2130706433"])
+OTHER_HOSTS = [
+    "evil.example", "127.0.0.1.evil.example", "", "localhost.", "[::1", "2130706433", "127.0.0.1:1@evil.com",
+    "[::1].evil.com", "[::1]x", "localhost:abc", "localhost:", "localhost:1:2", "localhost:123456", "a@localhost",
+    "localhost/", "localhost?x", "localhost,evil.com", "localhost evil.com", "[::1]:80:80", "[localhost]", "::1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", OTHER_HOSTS)
 def test_another_name_is_refused_even_with_the_token(client: Client, host: str) -> None:
     assert client.ask("/v1/status", Host=host or " ").status in (400, 403)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:65535", "[::1]", "[::1]:8080"])
+def test_the_names_of_this_machine_are_admitted_with_any_port(client: Client, host: str) -> None:
+    assert client.ask("/v1/status", Host=host).status == 200
 
 
 def test_bodies_and_long_addresses_are_refused(client: Client) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -15,7 +15,9 @@ from kstreams.log.topic_types import MIXED, types_of
 from kstreams.serdes.byte_kinds import AUTO, decoder, is_known
 
 Record = dict[str, Any]
-Ends = dict[int, int]
+PartitionNumber = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Ends = dict[PartitionNumber, Offset]
 _LONGEST, _POLL_S = 16_384, 0.2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -11,7 +12,6 @@ from kstreams.server.limits import Limits
 from kstreams.server.web.key_answers import KeyAnswers
 
 _LEAST_BYTES = 4_096  # that a reader takes of what waits for it, from one look to the next
-_SURPLUS = 2  # times as many connections as are answered are told so; more are closed at once
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -32,14 +32,16 @@ class HttpConnection(HttpToolsProtocol):
         super().__init__(**given)
         self._limits, self._key_answers = limits, key_answers
         self._has_head, self._head_bytes, self._is_answered = False, 0, False
+        self._has_asked = False
+        self._last_request_s = self.loop.time()
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request, though not for long."""
+        """Wait for a request, though not for long; at the limit, a connection without a request gives way."""
         super().connection_made(transport)
-        if len(self.connections) > _SURPLUS * self._limits.connections:
-            transport.abort()
+        if len(self.connections) >= self._limits.connections:
+            self._take_a_place()
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -72,6 +74,8 @@ class HttpConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """All but the body is there."""
         self._has_head = True
+        self._has_asked = True
+        self._last_request_s = self.loop.time()
         answer = self._key_answer() if self._is_idle() and not self.flow.write_paused else None
         self._is_answered = answer is not None
         if answer is None:
@@ -93,6 +97,24 @@ class HttpConnection(HttpToolsProtocol):
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
+
+    def _take_a_place(self) -> None:
+        """Close the connection that has the least claim to be answered, if one of the others waits for nothing."""
+        others: Iterable[Any] = self.connections - {self}
+        waiting = [connection for connection in others if connection._may_be_closed()]
+        if waiting:
+            idle_connection = min(waiting, key=HttpConnection._claim)
+            idle_connection.transport.abort()
+            self.connections.discard(
+                idle_connection
+            )  # now: the loop calls connection_lost later, and uvicorn counts before
+
+    def _may_be_closed(self) -> bool:
+        return self._is_idle() and not self.transport.get_write_buffer_size()
+
+    def _claim(self) -> tuple[bool, float]:
+        """Least for connections that never sent a request, then for those whose last request is long ago."""
+        return self._has_asked, self._last_request_s
 
     def pause_writing(self) -> None:
         """More waits to be written than is to be kept for a reader."""
