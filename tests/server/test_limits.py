@@ -209,6 +209,15 @@ def test_connections_without_a_request_give_way_to_those_that_ask(world: World, 
             assert client.ask("/v1/status").status == 200
 
 
+def test_six_hundred_silent_connections_keep_nobody_out(world: World) -> None:
+    with served(world, last_values()) as (client, _), ExitStack() as open_sockets:
+        for _ in range(600):
+            open_sockets.enter_context(client.raw())
+        began = monotonic()
+        assert [client.ask("/v1/status").status for _ in range(20)] == [200] * 20
+        assert monotonic() - began < 5
+
+
 def test_an_idle_connection_gives_way_after_those_that_never_asked(world: World) -> None:
     with served(world, last_values(), Limits(connections=4)) as (client, _), ExitStack() as open_sockets:
         idle = client.connection()
