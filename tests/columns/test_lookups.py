@@ -98,6 +98,18 @@ def test_a_join_may_look_up_what_another_join_has_found(taken: list[bool]) -> No
     assert any(taken)
 
 
+def test_a_left_join_with_a_global_table_takes_records_without_a_mapped_key(taken: list[bool]) -> None:
+    def say(builder: ks.StreamsBuilder, stream: Any) -> None:
+        names = builder.global_table("names", key=str, value=str)
+        name = ks.coalesce(ks.right.value, "nobody")
+        stream.left_join(names, name, key_selector=shop).to("out", key=str)
+
+    topics = {"in": [Row(b"k", order(shop=at), 0, ()) for at in ("a", None, "b")], "names": [Row(b"a", b"Anna", 0, ())]}
+    seen = assert_same(lambda: build(say), topics)
+    assert [row[1] for part in seen.values() for row in part.outputs.get("out", ())] == [b"Anna", b"nobody", b"nobody"]
+    assert any(taken)
+
+
 def test_each_key_of_a_batch_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
 

@@ -73,6 +73,62 @@ def test_a_global_table_is_looked_up_by_any_key_and_the_record_keeps_its_own():
     assert looked_up_globally("left_join", *records) == [("k", "x+1", 5), ("k", "y+None", 6)]
 
 
+MAPPED = {
+    "join": ["k|a|a1|A", None, "None|a|a2|A", None, None, None, None],
+    "left_join": [
+        "k|a|a1|A", "k|b|b1|None", "None|a|a2|A", "None|b|b2|None", "k|None|none|None", "None|None|none|None", None,
+    ],
+}  # fmt: skip
+"""What Kafka Streams 4.4.0 gave for the records below, by `ValueJoinerWithStreamAndMappedKey`."""
+
+
+@pytest.mark.parametrize("kind", MAPPED)
+def test_a_joiner_of_a_global_table_takes_the_mapped_key(kind):
+    builder = ks.StreamsBuilder()
+    table = builder.global_table("rows", key=str, value=str)
+    stream = builder.stream("in", key=str, value=str)
+    joined = getattr(stream, kind)(
+        table,
+        lambda key, mapped_key, left, right: f"{key}|{mapped_key}|{left}|{right}",
+        key_selector=lambda key, value: None if value in (None, "none") else value[0],
+        with_mapped_key=True,
+    )
+    joined.to("out", value=str)
+    records = [("k", "a1"), ("k", "b1"), (None, "a2"), (None, "b2"), ("k", "none"), (None, "none"), ("k", None)]
+    rows = run(builder, [("rows", "a", "A", 0), *(("in", *record, at) for at, record in enumerate(records))])
+    assert rows == [(records[at][0], value, at) for at, value in enumerate(MAPPED[kind]) if value is not None]
+
+
+@pytest.mark.parametrize("joiner", [ks.right.value, ks.col("x")])
+def test_an_expression_takes_no_mapped_key(joiner):
+    builder = ks.StreamsBuilder()
+    table = builder.global_table("rows", key=str, value=str)
+    stream = builder.stream("in", key=str, value=str)
+    with pytest.raises(TopologyError, match="leave with_mapped_key=True out"):
+        stream.join(table, joiner, key_selector=lambda key, value: value, with_mapped_key=True)
+
+
+def test_only_a_join_with_a_global_table_has_a_mapped_key():
+    builder = ks.StreamsBuilder()
+    table = builder.table("rows", key=str, value=str)
+    with pytest.raises(TopologyError, match=r"with_mapped_key= belongs to a join with a GlobalKTable"):
+        builder.stream("in", key=str, value=str).join(table, lambda a, b, c, d: a, with_mapped_key=True)
+
+
+@pytest.mark.parametrize(("joiner", "cure"), [
+    (lambda left, right: left, "let it take 4 arguments"),
+    (lambda key, left, right: left, "let it take 4 arguments"),
+])  # fmt: skip
+def test_a_joiner_that_does_not_take_the_mapped_key_is_refused(joiner, cure):
+    builder = ks.StreamsBuilder()
+    table = builder.global_table("rows", key=str, value=str)
+    stream = builder.stream("in", key=str, value=str)
+    with pytest.raises(TopologyError, match=cure):
+        stream.left_join(table, joiner, key_selector=lambda key, value: value, with_mapped_key=True)
+    with pytest.raises(TopologyError, match="give with_mapped_key=True"):
+        stream.join(table, lambda a, b, c, d: a, key_selector=lambda key, value: value)
+
+
 def test_a_global_table_needs_a_key_selector():
     builder = ks.StreamsBuilder()
     table = builder.global_table("rows", key=str, value=str)

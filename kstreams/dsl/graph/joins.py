@@ -129,13 +129,16 @@ class GlobalTableJoin(Node):
     ----------
     key_selector : callable
         `key_selector(key, value)` gives the table's key.
+    with_mapped_key : bool
+        Whether the joiner takes the key of the record and the table's key before the values.
     """
 
     left: ClassVar[bool] = False
 
     key_selector: Annotated[Function, called_with("key", "value")]
-    joiner: Annotated[Function, called_with("left", "right", key_first=True)]
+    joiner: Annotated[Function, called_with("left", "right", key_first=True, mapped_key_first=True)]
     with_key: bool
+    with_mapped_key: bool = False
     result: Typing = None
 
 

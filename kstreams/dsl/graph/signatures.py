@@ -21,15 +21,24 @@ class CalledWith:
     arguments : tuple of str
     key_first : bool
         Whether `with_key=True` puts the key in front.
+    mapped_key_first : bool
+        Whether `with_mapped_key=True` puts the key and the mapped key in front.
     """
 
     arguments: tuple[str, ...]
     key_first: bool = False
+    mapped_key_first: bool = False
+
+    def option_of(self, part: Any) -> str | None:
+        """The option of a node that puts arguments in front; None without one."""
+        if self.mapped_key_first and part.with_mapped_key:
+            return "with_mapped_key"
+        return "with_key" if self.key_first and part.with_key else None
 
 
-def called_with(*arguments: str, key_first: bool = False) -> CalledWith:
+def called_with(*arguments: str, key_first: bool = False, mapped_key_first: bool = False) -> CalledWith:
     """What a field's function is called with."""
-    return CalledWith(arguments, key_first)
+    return CalledWith(arguments, key_first, mapped_key_first)
 
 
 def check_calls(operator: object, part: Any) -> None:
@@ -39,28 +48,45 @@ def check_calls(operator: object, part: Any) -> None:
         given = getattr(part, field)
         role = field.removesuffix("s") if isinstance(given, tuple) else field
         for function in given if isinstance(given, tuple) else (given,):
-            _check(operator, role, function, called, with_key=called.key_first and part.with_key)
+            _check(operator, role, function, called, called.option_of(part))
 
 
 def check_call(place: str, role: str, function: Any, *arguments: str) -> None:
     """The same for a function that stands in no node: `place` names the operator, `role` the function."""
-    _check(place, role, function, CalledWith(arguments), with_key=False)
+    _check(place, role, function, CalledWith(arguments), None)
 
 
-def _check(operator: object, role: str, function: Any, called: CalledWith, *, with_key: bool) -> None:
-    arguments = ("key", *called.arguments) if with_key else called.arguments
+def _check(operator: object, role: str, function: Any, called: CalledWith, option: str | None) -> None:
+    arguments = (*_LEADING[option], *called.arguments)
     if isinstance(function, Expr) or not callable(function) or can_be_called(function, len(arguments)):
         return
-    other = len(arguments) + (-1 if with_key else 1)
-    switches = called.key_first and can_be_called(function, other)
-    cure = _SWITCH[with_key] if switches else f"let it take {_counted(len(arguments))}"
+    cure = _option_cure(function, called, option) or f"let it take {_counted(len(arguments))}"
     raise TopologyError(
         f"{operator} calls its {role} as {role}({', '.join(arguments)}), but the one it was given takes "
         f"{parameters_of(function)}: {cure}"
     )
 
 
-_SWITCH = {False: "give with_key=True, or leave the key out", True: "leave with_key=True out, or take the key as well"}
+_LEADING: dict[str | None, tuple[str, ...]] = {
+    None: (),
+    "with_key": ("key",),
+    "with_mapped_key": ("key", "mapped_key"),
+}
+"""The arguments that each option puts in front."""
+
+
+def _option_cure(function: Any, called: CalledWith, option: str | None) -> str | None:
+    """What to do where the function would fit with another option; None where it fits with none."""
+    count = len(called.arguments)
+    if option == "with_mapped_key" or not called.key_first:
+        return None
+    if option == "with_key":
+        fits_without = can_be_called(function, count)
+        return "leave with_key=True out, or take the key as well" if fits_without else None
+    if can_be_called(function, count + 1):
+        return "give with_key=True, or leave the key out"
+    fits_mapped = called.mapped_key_first and can_be_called(function, count + 2)
+    return "give with_mapped_key=True, or leave both keys out" if fits_mapped else None
 
 
 def _counted(arguments: int) -> str:

@@ -104,7 +104,10 @@ def _step(node: StreamJoin, build: Lowering, name: str, operator: Any, parent: s
 def stream_table_join(node: StreamTableJoin, build: Lowering) -> str:
     copartition(node, build)
     view, versioned = build.view_of_table(node, 1), build.is_versioned(build.parent(node, 1))
-    join, parents = LookupJoinOperator(view, keyed(node, build), node.left, as_of=versioned), build.outputs(node)[:1]
+    join, parents = (
+        LookupJoinOperator(view, with_table_key(node, build), node.left, as_of=versioned),
+        build.outputs(node)[:1],
+    )
     if node.grace_ms is None:
         columns = None if versioned else _look_up(node, key_of_record, build)
         return build.processor(node, join, parents=parents, stores=view.stores, columns=columns)
@@ -132,7 +135,7 @@ def _check_grace(node: StreamTableJoin, build: Lowering, view: TableView, grace_
 
 def global_table_join(node: GlobalTableJoin, build: Lowering) -> str:
     select_key = build.function(node, node.key_selector, ("key", "value"))
-    operator = LookupJoinOperator(build.view_of_table(node, 1), keyed(node, build), node.left, select_key)
+    operator = LookupJoinOperator(build.view_of_table(node, 1), with_table_key(node, build), node.left, select_key)
     columns = _look_up(node, node.key_selector, build)
     return build.processor(node, operator, parents=build.outputs(node)[:1], columns=columns)
 
@@ -159,6 +162,17 @@ def keyed(
     if isinstance(joiner, Expr):
         return build.join_function(node, joiner)
     return joiner if node.with_key else lambda key, left, right: joiner(left, right)
+
+
+def with_table_key(node: StreamTableJoin | GlobalTableJoin, build: Lowering) -> Callable[[Any, Any, Any, Any], Any]:
+    """The joiner as `joiner(key, table_key, left, right)`."""
+    joiner: Any = node.joiner
+    if isinstance(node, GlobalTableJoin) and node.with_mapped_key:
+        return joiner  # type: ignore[no-any-return]
+    if node.with_key or isinstance(joiner, Expr):
+        join = keyed(node, build)
+        return lambda key, table_key, left, right: join(key, left, right)
+    return lambda key, table_key, left, right: joiner(left, right)
 
 
 def table_is_looked_up(node: Node, tables: TableDemands, parents: tuple[Node, ...]) -> None:

@@ -21,6 +21,7 @@ from kstreams.dsl.streams.join_key_types import check_selected, check_sides
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.durations import Duration, to_ms
 from kstreams.errors import TopologyError
+from kstreams.expressions import Expr
 from kstreams.source_line import declared_at
 from kstreams.windows import JoinWindows
 
@@ -42,12 +43,13 @@ class Joined:
     name: str | None = None
     store_name: str | None = None
     grace: Duration | None = None
+    with_mapped_key: bool = False
 
 
 _OPTIONS = {
     "KStream": ("windows", "store_name", "key", "other_value"),
     "KTable": ("grace", "key", "other_value"),
-    "GlobalKTable": ("key_selector",),
+    "GlobalKTable": ("key_selector", "with_mapped_key"),
 }
 """Which options belong to a join with what."""
 
@@ -56,6 +58,7 @@ def refuse_options(other: Handle, joined: Joined, **given: Any) -> None:
     """Raise a TopologyError for an option that a join with `other` does not know."""
     given |= {"store_name": joined.store_name, "grace": joined.grace}
     given |= {"key": joined.key, "other_value": joined.other_value}
+    given |= {"with_mapped_key": joined.with_mapped_key or None}
     kind = type(other).__name__
     for option, value in given.items():
         if value is not None and option not in _OPTIONS[kind]:
@@ -187,8 +190,17 @@ def join_global_table(
             f"the join with a global table at {declared_at()} needs key_selector=: which key of the table a record has"
         )
     check_selected("the join with a global table", key_selector, stream, table)
+    if joined.with_mapped_key and isinstance(joined.joiner, Expr):
+        raise TopologyError(
+            f"the joiner of the join with a global table at {declared_at()} is an expression, which reads the values "
+            "alone: leave with_mapped_key=True out, or give a function (key, mapped_key, left, right)"
+        )
     node = (LeftGlobalTableJoin if left else GlobalTableJoin)(
-        key_selector=key_selector, joiner=joined.joiner, with_key=joined.with_key, result=joined.value
+        key_selector=key_selector,
+        joiner=joined.joiner,
+        with_key=joined.with_key,
+        with_mapped_key=joined.with_mapped_key,
+        result=joined.value,
     )
     # Kafka Streams calls inner and left ones alike.
     return stream._then(node, "KSTREAM-LEFTJOIN-", joined.name, table)

@@ -84,6 +84,16 @@ class StreamJoins(Handle, Generic[K, V]):
         with_key: Literal[True],
         **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
+    @overload
+    def join(
+        self,
+        other: GlobalKTable[KO, VO],
+        joiner: Callable[[K, KO, V, VO], VR],
+        *,
+        key_selector: Callable[[K, V], KO | None] | Expr,
+        with_mapped_key: Literal[True],
+        **options: Unpack[LookupOptions],
+    ) -> KStream[K, VR]: ...
     def join(
         self,
         other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
@@ -92,6 +102,7 @@ class StreamJoins(Handle, Generic[K, V]):
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | Expr | None = None,
         with_key: bool = False,
+        with_mapped_key: bool = False,
         key: Typing = None,
         value: Typing = None,
         other_value: Typing = None,
@@ -115,6 +126,9 @@ class StreamJoins(Handle, Generic[K, V]):
             For a stream: which records meet.
         key_selector : callable or expression
             For a global table: `(key, value) -> key of the table`.
+        with_mapped_key : bool
+            For a global table: whether the joiner takes `(key, mapped_key, left, right)`, where `mapped_key` is what
+            `key_selector` gave. Kafka Streams: `ValueJoinerWithStreamAndMappedKey`.
         value : type or Serde, optional
             Of the result, where the return annotation of the joiner does not say it; also of this side's values, where
             nothing else does.
@@ -142,7 +156,17 @@ class StreamJoins(Handle, Generic[K, V]):
         >>> payments = builder.stream("payments", key=str, value=str)
         >>> paid = orders.join(payments, lambda order, payment: f"{order}: {payment}", windows=JoinWindows.of(60_000))
         """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name, grace)
+        joined = Joined(
+            joiner,
+            with_key,
+            key,
+            value,
+            other_value,
+            name,
+            store_name=store_name,
+            grace=grace,
+            with_mapped_key=with_mapped_key,
+        )
         return self._join(other, joined, windows, key_selector, left_outer=False)
 
     @overload
@@ -183,6 +207,16 @@ class StreamJoins(Handle, Generic[K, V]):
         with_key: Literal[True],
         **options: Unpack[LookupOptions],
     ) -> KStream[K, VR]: ...
+    @overload
+    def left_join(
+        self,
+        other: GlobalKTable[KO, VO],
+        joiner: Callable[[K, KO, V, VO | None], VR],
+        *,
+        key_selector: Callable[[K, V], KO | None] | Expr,
+        with_mapped_key: Literal[True],
+        **options: Unpack[LookupOptions],
+    ) -> KStream[K, VR]: ...
     def left_join(
         self,
         other: KStream[K, Any] | KTable[K, Any] | GlobalKTable[Any, Any],
@@ -191,6 +225,7 @@ class StreamJoins(Handle, Generic[K, V]):
         windows: JoinWindows | None = None,
         key_selector: Callable[[K, V], Any] | Expr | None = None,
         with_key: bool = False,
+        with_mapped_key: bool = False,
         key: Typing = None,
         value: Typing = None,
         other_value: Typing = None,
@@ -211,7 +246,17 @@ class StreamJoins(Handle, Generic[K, V]):
         >>> names = builder.table("names", key=str, value=str)
         >>> named = orders.left_join(names, lambda order, name: f"{order} of {name or 'somebody'}")
         """
-        joined = Joined(joiner, with_key, key, value, other_value, name, store_name, grace)
+        joined = Joined(
+            joiner,
+            with_key,
+            key,
+            value,
+            other_value,
+            name,
+            store_name=store_name,
+            grace=grace,
+            with_mapped_key=with_mapped_key,
+        )
         return self._join(other, joined, windows, key_selector, left_outer=True)
 
     @overload

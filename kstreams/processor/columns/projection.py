@@ -76,10 +76,9 @@ class SourceProjection:
     def joined(self, name: str, step: LookupForm) -> SourceProjection:
         """The view after a lookup in a table, by the step of this name; raises as `then` does."""
         place, where = self.over_source(step.key), self.where
-        unkeyed = self.over_source(step.key.is_null())
-        if step.left:
-            unkeyed = unkeyed & ~self.over_source(key.is_null())
-        refused = self.over_source(value.is_null()) | unkeyed
+        refused = self.over_source(value.is_null())
+        if not step.left:
+            refused = refused | self.over_source(step.key.is_null())
         refused = refused if where is None else where & refused
         found = of_row(name, ~value.is_null(), step.row)
         made = reading_rows(step.joined, name, step.row)

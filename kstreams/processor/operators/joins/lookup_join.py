@@ -35,7 +35,7 @@ class LookupJoinOperator(ClosureOperator):
     table : TableView
         What is looked up.
     joiner : callable
-        `joiner(key, value, looked_up)`.
+        `joiner(key, table_key, value, looked_up)`.
     left : bool
         Whether records without a row in the table are joined with None, or left out.
     select_key : callable, optional
@@ -45,7 +45,7 @@ class LookupJoinOperator(ClosureOperator):
     """
 
     table: TableView
-    joiner: Callable[[Any, Any, Any], Any]
+    joiner: Callable[[Any, Any, Any, Any], Any]
     left: bool = False
     select_key: Callable[[Any, Any], Any] | None = None
     as_of: bool = False
@@ -57,14 +57,14 @@ class LookupJoinOperator(ClosureOperator):
 
         def lookup_join(key: Any, value: Any, timestamp: int) -> None:
             table_key = select_key(key, value)
-            if value is None or (table_key is None and not (left and key is None)):
+            if value is None or (table_key is None and not left):
                 context.dropped(NULL_KEY_OR_VALUE)
                 return
             found = None if table_key is None else look_up(table_key, timestamp) if as_of else look_up(table_key)
             if found is not None:
-                forward(key, joiner(key, value, found.value), timestamp)
+                forward(key, joiner(key, table_key, value, found.value), timestamp)
             elif left:
-                forward(key, joiner(key, value, None), timestamp)
+                forward(key, joiner(key, table_key, value, None), timestamp)
 
         return lookup_join
 

@@ -29,7 +29,7 @@ def global_table_join(node: g.GlobalTableJoin, build: RelationalLowering) -> Fra
     source = build.graph[node.parents[1]]
     assert isinstance(source, g.GlobalTableSource)
     stream, selected = _selected(node, build, stream)
-    there = F.col("_selected").isNotNull() | (F.lit(node.left) & F.col("key").isNull())
+    there = F.col("_selected").isNotNull() | F.lit(node.left)
     wanted = replace(stream, rows=stream.rows.withColumn("_selected", selected)).where(
         F.col("value").isNotNull() & there
     )
@@ -51,6 +51,8 @@ def _selected(node: g.GlobalTableJoin, build: RelationalLowering, stream: Frame)
 
 
 def check_global_table_join(node: g.GlobalTableJoin, typed: TypedGraph) -> str | None:
+    if node.with_mapped_key:
+        return "its joiner takes the mapped key"
     return (
         unreadable(node.key_selector, typed.of_parent(node))
         or unknown_type(typed.of_parent(node, 1).key, "table's key")
