@@ -11,12 +11,14 @@ from kstreams.config.kinds import (
     PATH,
     SERVERS,
     SIZE,
+    SIZE_OR_NO_LIMIT,
     TEXT,
     TOPIC_PREFIX,
     choice,
     duration,
     handler,
     integer,
+    name_of,
     words,
 )
 from kstreams.config.unused_keys import UNUSED
@@ -189,11 +191,23 @@ _USED = (
     ),
     Key(
         "statestore.uncommitted.max.bytes",
-        SIZE,
+        SIZE_OR_NO_LIMIT,
         None,
         "Size of the uncommitted changes of all tasks at which a commit is made early. Default and maximum: a twelfth "
-        "of `memory.max.bytes`, which grows with this limit unless it is set.",
-        own=True,
+        "of `memory.max.bytes`, which grows with this limit unless it is set. Kafka Streams: 64 MiB.",
+    ),
+    Key(
+        "enable.transactional.statestores",
+        FLAG,
+        True,
+        "Stores are always transactional: they hold back writes until the commit of what these stand for, so a crash "
+        "under any guarantee loses no state and wipes none. `false` is accepted, and changes nothing.",
+    ),
+    Key(
+        "default.interactive.query.isolation.level",
+        name_of("read_uncommitted", "read_committed"),
+        "read_uncommitted",
+        "What queries in the process see unless they say `isolation=`: all that is processed, or the last commit.",
     ),
     Key(
         "buffered.records.per.partition",
@@ -360,7 +374,7 @@ _USED = (
         "if the write may succeed later, or a function.",
     ),
     Key(
-        "errors.deadletterqueue.topic.name",
+        "errors.dead.letter.queue.topic.name",
         TEXT,
         None,
         "Topic that receives the input record of every failure, as it was read; it must exist.",
@@ -377,8 +391,13 @@ _USED = (
 KEYS: dict[str, Key] = {key.name: key for key in (*_USED, *UNUSED)}
 """Every known key by name."""
 
-OLD_NAMES = {"cache.max.bytes.buffering": "statestore.cache.max.bytes"}
-"""Old names that Kafka Streams still accepts."""
+OLD_NAMES = {
+    "cache.max.bytes.buffering": "statestore.cache.max.bytes",
+    "default.deserialization.exception.handler": "deserialization.exception.handler",
+    "default.production.exception.handler": "production.exception.handler",
+    "errors.deadletterqueue.topic.name": "errors.dead.letter.queue.topic.name",  # as KIP-1034 spelled it
+}
+"""Old and proposed names, by which programs still know a key."""
 
 PREFIXES = (
     "client.tag.",

@@ -50,6 +50,12 @@ def choice(*allowed: str) -> Kind:
     return Kind(" | ".join(allowed), read)
 
 
+def name_of(*allowed: str) -> Kind:
+    """One of a few names of Kafka's, which Kafka reads in capitals and in small letters; here they are small."""
+    names = choice(*allowed)
+    return Kind(names.name, lambda value: names.read(value.lower() if isinstance(value, str) else value))
+
+
 def words(*alone: str) -> Kind:
     """Words with commas between; the first two of those allowed stand alone."""
 
@@ -100,6 +106,10 @@ def _bytes(value: Any) -> int:
     return int(match[1]) * _SIZES[match[2]]
 
 
+def _bytes_or_no_limit(value: Any) -> int | None:
+    return None if value in (-1, "-1") else _bytes(value)
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("text is needed")
@@ -145,6 +155,7 @@ ADDRESS = Kind("host:port", _address)
 FLAG = Kind("true | false", _flag)
 PATH = Kind("path", _path)
 SIZE = Kind("bytes, or text such as '64 MiB'", _bytes)
+SIZE_OR_NO_LIMIT = Kind("bytes, or text such as '64 MiB'; -1: no limit", _bytes_or_no_limit)
 TOPIC_PREFIX = Kind("name", _topic_prefix)
 NAMES = Kind("names, comma separated", _names)
 SERVERS = Kind("host:port, comma separated", _servers)

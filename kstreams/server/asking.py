@@ -28,7 +28,6 @@ from kstreams.state.read_only_store import Position
 logger = logging.getLogger(__name__)
 
 _OF_ONE_KEY = frozenset({"key", "limit"})  # parameters that change nothing of its answer
-_ISOLATION_NAMES = {"read_committed": "committed", "read_uncommitted": "current"}
 
 
 class PartitionRows(NamedTuple):
@@ -87,7 +86,7 @@ class Asking:
                 rows.append(reading.row(store, key, value))
             position |= position_text(offsets)
             instances[str(number)] = self.instance
-        return Page(rows, position, instances, "committed")
+        return Page(rows, position, instances, "read_committed")
 
     async def others(self, target: str, seconds: float) -> dict[str, bytes | None]:
         """What each other instance answers at an address, by instance; None where one gives no answer now."""
@@ -281,7 +280,7 @@ def position_text(position: Position) -> dict[str, int]:
 
 
 def _no_rows(question: Question) -> Page:
-    return Page([], {}, {}, _ISOLATION_NAMES[question.isolation])
+    return Page([], {}, {}, question.isolation)
 
 
 def _until(question: Question, until: float) -> Question:

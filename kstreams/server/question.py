@@ -27,7 +27,7 @@ from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import Reader
 from kstreams.state.api import StoreBuilder
 
-_ISOLATIONS: Mapping[str, Isolation] = {"committed": "read_committed", "current": "read_uncommitted"}
+_ISOLATIONS: Mapping[str, Isolation] = {"read_committed": "read_committed", "read_uncommitted": "read_uncommitted"}
 _ORDERS = {"ascending": False, "descending": True}
 _FLAGS = {"true": True, "false": False}
 _PAGE_ROWS, _KNOWN = 100, 256
@@ -37,7 +37,7 @@ NO_CURSOR = "`cursor` is none that a page of this question gave as `next`: begin
 LOCAL = QueryParameter("local", "boolean", "Ask this instance alone.")
 HOW = (
     QueryParameter(
-        "isolation", "string", "As of the last commit (default), or all that is processed.", ("committed", "current")
+        "isolation", "string", "As of the last commit (default), or all that is processed.", tuple(_ISOLATIONS)
     ),
     QueryParameter("partition", "integer", "Ask this partition alone."),
     QueryParameter("stale", "boolean", "Whether a standby may answer, which lags behind."),
@@ -207,9 +207,11 @@ def _question(store: StoreBuilder, given: Mapping[str, str], limits: Limits, has
     cursor = Cursor.of(given["cursor"]) if "cursor" in given else None
     if cursor is not None and cursor.after is not None:
         _key(store, cursor.after.key, _deserialized, NO_CURSOR)
-    isolation = _word(given, "isolation", _ISOLATIONS, "committed")
+    isolation = _word(given, "isolation", _ISOLATIONS, "read_committed")
     if isolation == "read_committed" and store.store != "rocksdb":
-        raise Refusal(400, "the store is kept in memory, where nothing says what is committed: ask isolation=current")
+        raise Refusal(
+            400, "the store is kept in memory, where nothing says what is committed: ask isolation=read_uncommitted"
+        )
     longest = round(1000 * limits.deadline_s)
     return Question(
         store,

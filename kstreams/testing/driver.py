@@ -304,7 +304,7 @@ class TopologyTestDriver:
         """What can be written; None when a sink or an exception handler chooses a topic."""
         sinks = [sink for part in self._own for sink in part.sinks]
         fixed = {self._names.get(sink.topic, sink.topic) for sink in sinks if isinstance(sink.topic, str)}
-        dead_letters = {self._config["errors.deadletterqueue.topic.name"]} - {None}
+        dead_letters = {self._config["errors.dead.letter.queue.topic.name"]} - {None}
         chosen = any(callable(sink.topic) for sink in sinks) or writes_any_topic(self._config)
         return None if chosen else fixed | dead_letters | set(self._names.values())
 

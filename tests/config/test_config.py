@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kstreams.config import KEYS, PREFIXES, Config
+from kstreams.config.keys import OLD_NAMES
+from kstreams.config.memory import MemoryShares
 from kstreams.errors import ConfigError
 
 
@@ -97,6 +99,109 @@ def test_values_are_read_from_text_and_from_python() -> None:
     assert Config.of({"statestore.cache.max.bytes": "2 MiB"})["statestore.cache.max.bytes"] == 2 * 1024**2
     assert Config.of({"cache.max.bytes.buffering": 0})["statestore.cache.max.bytes"] == 0
     assert Config.of({"bootstrap.servers": ["a:1", "b:2"]})["bootstrap.servers"] == "a:1,b:2"
+
+
+def test_names_of_kafka_are_read_in_capitals_too() -> None:
+    key = "default.interactive.query.isolation.level"
+    assert Config.of()[key] == "read_uncommitted"
+    assert Config.of({key: "READ_COMMITTED"})[key] == "read_committed"
+    with pytest.raises(ConfigError, match="allowed are read_uncommitted, read_committed"):
+        Config.of({key: "serializable"})
+
+
+@pytest.mark.parametrize("no_limit", [-1, "-1", None])
+def test_uncommitted_changes_without_a_limit_of_their_own_have_their_share_of_the_memory(no_limit: object) -> None:
+    settings = {} if no_limit is None else {"statestore.uncommitted.max.bytes": no_limit}
+    assert MemoryShares.of(Config.of({**settings, "memory.max.bytes": 1200})).uncommitted == 100
+
+
+KEYS_OF_KAFKA_STREAMS = [
+    "acceptable.recovery.lag",
+    "allow.os.group.write.access",
+    "application.id",
+    "application.server",
+    "bootstrap.servers",
+    "buffered.records.per.partition",
+    "built.in.metrics.version",
+    "cache.max.bytes.buffering",
+    "client.id",
+    "commit.interval.ms",
+    "config.providers",
+    "connections.max.idle.ms",
+    "default.client.supplier",
+    "default.deserialization.exception.handler",
+    "default.dsl.store",
+    "default.interactive.query.isolation.level",
+    "default.key.serde",
+    "default.list.key.serde.inner",
+    "default.list.key.serde.type",
+    "default.list.value.serde.inner",
+    "default.list.value.serde.type",
+    "default.production.exception.handler",
+    "default.timestamp.extractor",
+    "default.value.serde",
+    "deserialization.exception.handler",
+    "dsl.store.format",
+    "dsl.store.suppliers.class",
+    "enable.metrics.push",
+    "enable.transactional.statestores",
+    "ensure.explicit.internal.resource.naming",
+    "group.protocol",
+    "log.summary.interval.ms",
+    "max.task.idle.ms",
+    "max.warmup.replicas",
+    "metadata.cluster.check.enable",
+    "metadata.max.age.ms",
+    "metadata.recovery.rebootstrap.trigger.ms",
+    "metadata.recovery.strategy",
+    "metric.reporters",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+    "num.standby.replicas",
+    "num.stream.threads",
+    "poll.ms",
+    "probing.rebalance.interval.ms",
+    "processing.exception.handler",
+    "processing.exception.handler.global.enabled",
+    "processing.guarantee",
+    "processor.wrapper.class",
+    "production.exception.handler",
+    "rack.aware.assignment.non_overlap_cost",
+    "rack.aware.assignment.strategy",
+    "rack.aware.assignment.tags",
+    "rack.aware.assignment.traffic_cost",
+    "receive.buffer.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "repartition.purge.interval.ms",
+    "replication.factor",
+    "request.timeout.ms",
+    "retry.backoff.ms",
+    "rocksdb.config.setter",
+    "security.protocol",
+    "send.buffer.bytes",
+    "state.cleanup.delay.ms",
+    "state.cleanup.dir.max.age.ms",
+    "state.dir",
+    "statestore.cache.max.bytes",
+    "statestore.uncommitted.max.bytes",
+    "task.assignor.class",
+    "task.timeout.ms",
+    "topology.description.push.enabled",
+    "topology.optimization",
+    "upgrade.from",
+    "window.size.ms",
+    "windowed.inner.class.serde",
+    "windowstore.changelog.additional.retention.ms",
+    "errors.dead.letter.queue.topic.name",
+]
+"""All keys of `StreamsConfig` 4.4.0."""
+
+
+@pytest.mark.parametrize("key", KEYS_OF_KAFKA_STREAMS)
+def test_every_key_of_kafka_streams_is_known(key: str) -> None:
+    assert OLD_NAMES.get(key, key) in KEYS
 
 
 def test_prefixed_settings_pass_through() -> None:

@@ -5,7 +5,7 @@ import kstreams as ks
 config = {
     "deserialization.exception.handler": "continue",
     "processing.exception.handler": "continue",
-    "errors.deadletterqueue.topic.name": "letters",
+    "errors.dead.letter.queue.topic.name": "letters",
     "errors.deadletterqueue.dropped.records": True,
 }
 

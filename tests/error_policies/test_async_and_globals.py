@@ -38,7 +38,7 @@ def flat_mapped() -> ks.Topology:
 @pytest.mark.parametrize("build", [mapped, flat_mapped])
 def test_an_awaited_call_that_fails_is_a_failure_of_its_own_record(run: Any, build: Any) -> None:
     rows = [row(b"1"), row(b"x"), row(b"2"), row(b"y"), row(b"3")]
-    settings = {"processing_exception_handler": "continue", "errors_deadletterqueue_topic_name": LETTERS}
+    settings = {"processing_exception_handler": "continue", "errors_dead_letter_queue_topic_name": LETTERS}
     seen = run(build, rows, **settings)
     assert seen.error is None
     assert [int.from_bytes(value) for value in seen.values()] == [1, 2, 3]
@@ -82,7 +82,7 @@ def test_a_global_store_asks_the_deserialization_handler_and_writes_no_dead_lett
     with global_driver() as driver, pytest.raises(SerdeError):
         fill(driver, b"\xff")
     with global_driver(
-        deserialization_exception_handler="continue", errors_deadletterqueue_topic_name=LETTERS
+        deserialization_exception_handler="continue", errors_dead_letter_queue_topic_name=LETTERS
     ) as driver:
         assert fill(driver, b"1", b"\xff", b"3") == {"k0": 1, "k1": None, "k2": 3}
         assert LETTERS not in driver.produced_topic_names()

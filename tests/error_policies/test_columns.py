@@ -15,7 +15,7 @@ from kstreams.batch import Row
 from tests.columns.both_paths import Seen, reason, run
 
 SKIP = ks.LogAndSkipOnInvalidTimestamp()
-LETTERS = {"errors.deadletterqueue.topic.name": "letters"}
+LETTERS = {"errors.dead.letter.queue.topic.name": "letters"}
 POLICIES = {
     "continue": {f"{kind}.exception.handler": "continue" for kind in ("deserialization", "processing", "production")},
 }

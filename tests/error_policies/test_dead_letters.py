@@ -24,7 +24,7 @@ class TestDeadLetters:
             numbers,
             rows,
             processing_exception_handler="continue",
-            errors_deadletterqueue_topic_name=LETTERS,
+            errors_dead_letter_queue_topic_name=LETTERS,
         )
         (letter,) = seen.letters
         assert (letter.key, letter.value, letter.timestamp) == (b"raw", b"x", 3)
@@ -36,19 +36,19 @@ class TestDeadLetters:
         assert (headers["topic"], headers["partition"], headers["offset"]) == (b"in", b"0", b"1")
 
     def test_what_does_not_decode_goes_there(self, run: Any) -> None:
-        settings = {"deserialization_exception_handler": "continue", "errors_deadletterqueue_topic_name": LETTERS}
+        settings = {"deserialization_exception_handler": "continue", "errors_dead_letter_queue_topic_name": LETTERS}
         seen = run(numbers, [row(b"1"), row(b"\xff"), row(b"\xfe")], **settings)
         assert [letter.value for letter in seen.letters] == [b"\xff", b"\xfe"]
         assert headers_of(seen.letters[0])["exception"].startswith(b"SerdeError: ")
 
     def test_what_does_not_encode_goes_there(self, run: Any) -> None:
-        settings = {"production_exception_handler": "continue", "errors_deadletterqueue_topic_name": LETTERS}
+        settings = {"production_exception_handler": "continue", "errors_dead_letter_queue_topic_name": LETTERS}
         seen = run(mistyped, MISTYPED, **settings)
         assert [letter.value for letter in seen.letters] == [b"x"]
         assert headers_of(seen.letters[0])["offset"] == b"1"
 
     def test_the_record_that_ends_the_run_goes_there_first(self, run: Any) -> None:
-        seen = run(numbers, [row(b"1"), row(b"x")], errors_deadletterqueue_topic_name=LETTERS)
+        seen = run(numbers, [row(b"1"), row(b"x")], errors_dead_letter_queue_topic_name=LETTERS)
         assert isinstance(seen.error, ProcessingError)
         assert [letter.value for letter in seen.letters] == [b"x"]
 
@@ -69,7 +69,7 @@ class TestDeadLetters:
 
 
 class TestDroppedRecords:
-    SETTINGS = {"errors_deadletterqueue_topic_name": LETTERS, "errors_deadletterqueue_dropped_records": True}
+    SETTINGS = {"errors_dead_letter_queue_topic_name": LETTERS, "errors_deadletterqueue_dropped_records": True}
 
     def counts(self) -> ks.Topology:
         builder = ks.StreamsBuilder()

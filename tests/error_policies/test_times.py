@@ -147,7 +147,7 @@ BAD = [row(b"late", timestamp=2**63 - 1), row(b"early", timestamp=-5)]
 
 def test_the_last_time_of_all_is_a_failure_of_its_record_alone(run: Any) -> None:
     rows = [row(b"a", timestamp=1), *BAD, row(b"b", timestamp=2)]
-    seen = run(counts, rows, **CONTINUE, errors_deadletterqueue_topic_name=LETTERS)
+    seen = run(counts, rows, **CONTINUE, errors_dead_letter_queue_topic_name=LETTERS)
     assert seen.error is None
     assert seen.dropped == {("KSTREAM-SOURCE-0000000000", INVALID): 2}
     assert [letter.value for letter in seen.letters] == [b"late", b"early"]

@@ -74,6 +74,18 @@ def test_what_is_not_committed_is_not_seen_and_what_is_processed_is_seen_otherwi
         assert committed.all() == []
 
 
+def test_the_isolation_of_queries_that_name_none_is_configured(world: World) -> None:
+    never = {"commit_interval_ms": 86_400_000, "first_commit_interval_ms": 86_400_000}
+    settings = {**never, "default_interactive_query_isolation_level": "READ_COMMITTED"}
+    with running(world.streams(counts(), **settings)) as streams:
+        processed = streams.store("counts", isolation="read_uncommitted")
+        until(lambda: sum(row.value for _, row in processed.all()) == 100)
+        assert streams.store("counts").all() == []
+        assert all(answer.value is None for answer in streams.query("counts", KeyQuery("k1")).partitions.values())
+        with pytest.raises(StateError, match="isolation is one of read_uncommitted, read_committed, not 'current'"):
+            streams.store("counts", isolation="current")  # type: ignore[call-overload]
+
+
 def test_every_kind_of_store_answers(world: World) -> None:
     builder = ks.StreamsBuilder()
     grouped = builder.stream("in", **TEXTS).group_by_key()

@@ -29,7 +29,7 @@ class Means(msgspec.Struct, frozen=True):
 def test_a_key_is_looked_up(client: Client) -> None:
     page = client.ask(f"{STORES}/counts/keys/k3").json()
     assert page["rows"] == [{"key": "k3", "value": 10, "timestamp": 93_000}]
-    assert page["isolation"] == "committed"
+    assert page["isolation"] == "read_committed"
     assert set(page["instances"].values()) == {str(client.host)}
     assert all(source.startswith("in-") for source in page["position"])
     assert client.ask(f"{STORES}/counts/keys/nobody").json()["rows"] == []
@@ -43,7 +43,9 @@ def test_a_key_may_hold_any_character(client: Client) -> None:
 def test_a_key_has_one_answer_whichever_way_it_goes(client: Client) -> None:
     """Without parameters it is answered at once, with some it goes through the router."""
     for key in ("k3", "nobody"):
-        at_once, routed = (client.ask(f"{STORES}/counts/keys/{key}{rest}") for rest in ("", "?isolation=committed"))
+        at_once, routed = (
+            client.ask(f"{STORES}/counts/keys/{key}{rest}") for rest in ("", "?isolation=read_committed")
+        )
         assert at_once.json() == routed.json()
         headers = [{name: text for name, text in each.headers.items() if name != "date"} for each in (at_once, routed)]
         assert headers[0] == headers[1]
@@ -62,7 +64,7 @@ def test_requests_on_one_connection_are_answered_in_their_order(client: Client) 
 def test_several_keys_are_looked_up_in_one_request(client: Client) -> None:
     page = client.ask(f"{STORES}/counts/keys?key=k3&key=nobody&key=k1").json()
     assert [(row["key"], row["value"]) for row in page["rows"]] == [("k3", 10), ("k1", 10)]
-    assert page["rows"] == client.rows(f"{STORES}/counts/keys?key=k3&key=nobody&key=k1&isolation=current")
+    assert page["rows"] == client.rows(f"{STORES}/counts/keys?key=k3&key=nobody&key=k1&isolation=read_uncommitted")
     assert page["next"] is None
     assert page["position"] == client.ask(f"{STORES}/counts/rows").json()["position"]
 
@@ -148,8 +150,8 @@ def test_pages_of_versions_give_each_once(client: Client, query: str) -> None:
 
 
 def test_what_is_not_committed_is_seen_when_it_is_asked_for(client: Client) -> None:
-    page = client.ask(f"{STORES}/counts/keys/k3?isolation=current").json()
-    assert (page["isolation"], page["rows"][0]["value"]) == ("current", 10)
+    page = client.ask(f"{STORES}/counts/keys/k3?isolation=read_uncommitted").json()
+    assert (page["isolation"], page["rows"][0]["value"]) == ("read_uncommitted", 10)
 
 
 def test_rows_come_as_an_arrow_stream_on_request(client: Client) -> None:

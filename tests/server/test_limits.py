@@ -54,8 +54,8 @@ def test_a_task_that_hangs_costs_a_deadline_and_its_place_and_no_more(world: Wor
             until(lambda: streams.state is State.RUNNING and len(client.rows(target)) == 1)
             world.write("in", [("a", "hang", 2)])
             assert hangs.wait(WAIT_S)
-            assert client.ask(f"{target}?isolation=current&timeout_ms=100").status == 504
-            until(lambda: client.ask(f"{target}?isolation=current&timeout_ms=100").status == 503)
+            assert client.ask(f"{target}?isolation=read_uncommitted&timeout_ms=100").status == 504
+            until(lambda: client.ask(f"{target}?isolation=read_uncommitted&timeout_ms=100").status == 503)
             refused = client.ask("/v1/stores/last/rows")
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
             assert client.rows(target)[0]["value"] == "1"  # what is committed needs no task and no thread

@@ -190,14 +190,14 @@ def test_each_key_is_found_as_its_row_shows_it(client: Client, name: str) -> Non
         plain = shown["base64"] if name == "bytes" else shown
         text = quote(plain if isinstance(plain, str) else msgspec.json.encode(plain), safe="")
         place = f"/v1/stores/{name}-table/keys"
-        for target in (f"{place}/{text}", f"{place}?key={text}", f"{place}/{text}?isolation=current"):
+        for target in (f"{place}/{text}", f"{place}?key={text}", f"{place}/{text}?isolation=read_uncommitted"):
             assert client.rows(target) == [row], target
 
 
 @pytest.mark.parametrize(
     "target",
     [
-        "int-table/keys/9223372036854775808", "int-table/keys/9223372036854775808?isolation=current",
+        "int-table/keys/9223372036854775808", "int-table/keys/9223372036854775808?isolation=read_uncommitted",
         "int-table/rows?low=9223372036854775808", "int-windows/keys/9223372036854775808",
         "datetime-table/keys/2024-01-01T00:00:00", "dataclass-table/keys/%7B%7D", "tuple-table/keys/%7B%22left%22:1%7D",
         "dataclass-table/keys/" + "%5B" * 1_000,

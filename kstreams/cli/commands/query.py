@@ -58,7 +58,7 @@ def query(
     first, last = window or (None, None)
     parts = {"prefix": prefix, "low": low, "high": high, "from": first, "to": last, "as_of": as_of}
     given = {name: str(value) for name, value in parts.items() if value is not None}
-    how = {"isolation": "current" if current else "committed", "stale": "true" if stale else "false"}
+    how = {"isolation": "read_uncommitted" if current else "read_committed", "stale": "true" if stale else "false"}
     config = settings_of_application(application_id, app, state_dir)
     if watch:
         of_key = {} if key is None else {"key": key}

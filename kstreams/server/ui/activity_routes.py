@@ -38,8 +38,9 @@ class ActivityRoutes:
         )
 
     async def topology(self, request: Request) -> Response:
-        """As `kstreams topology --json`."""
-        return _json({"application_id": self._name(), **as_data(self._asking.streams.topology)})
+        """As `kstreams topology --json`, with the description in Kafka Streams' form."""
+        topology = self._asking.streams.topology
+        return _json({"application_id": self._name(), "description": topology.describe(), **as_data(topology)})
 
     async def picture(self, request: Request) -> Response:
         """As `kstreams topology --format svg`."""

@@ -34,7 +34,7 @@ def test_a_state_is_replaced_only_on_request(world: World) -> None:
 
 def test_a_run_that_could_not_start_is_refused(world: World) -> None:
     exported(world)
-    refused(world, UnknownTopicError, "no topic 'letters'", errors_deadletterqueue_topic_name="letters")
+    refused(world, UnknownTopicError, "no topic 'letters'", errors_dead_letter_queue_topic_name="letters")
 
 
 def test_state_of_another_application_is_refused(world: World) -> None:

@@ -43,7 +43,7 @@ def test_continue_leaves_out_what_is_too_large(topics: World, guarantee: str) ->
     streams = topics.run(
         copy(),
         production_exception_handler="continue",
-        errors_deadletterqueue_topic_name="letters",
+        errors_dead_letter_queue_topic_name="letters",
         processing_guarantee=guarantee,
     )
     assert [row.value for row in topics.rows("out")] == ["small", "tiny"]
@@ -178,7 +178,7 @@ def test_a_record_with_headers_that_no_topic_can_hold_is_left_out_alone(topics: 
     streams = topics.run(
         signed(),
         production_exception_handler="continue",
-        errors_deadletterqueue_topic_name="letters",
+        errors_dead_letter_queue_topic_name="letters",
         processing_guarantee=guarantee,
     )
     assert [row.key for row in topics.rows("out")] == ["a", "c"]

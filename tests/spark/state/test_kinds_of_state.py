@@ -347,7 +347,7 @@ def test_a_topology_put_together_by_hand_gives_what_the_driver_gives(tmp_path: P
 def test_what_fails_goes_to_the_dead_letter_topic_with_the_step(tmp_path: Path) -> None:
     builder = ks.StreamsBuilder()
     shown(numbers(builder).map_values(lambda value: 10 // value, value=int, name="inverse"))
-    settings = {"processing.exception.handler": "continue", "errors.deadletterqueue.topic.name": "dead"}
+    settings = {"processing.exception.handler": "continue", "errors.dead.letter.queue.topic.name": "dead"}
     app = Stepped(builder, TYPES, ["in"], tmp_path, **settings)
     found = app.step([Row("in", "a", 5, 1), Row("in", "b", 0, 2), Row("in", "c", 2, 3)])
     assert [out for out in found if out[0] == "out"] == [("out", "a", "2", 1), ("out", "c", "5", 3)]

@@ -17,7 +17,7 @@ from tests.spark.running import Application, Row
 
 TYPES = {"in": (str, bytes), "out": (str, int), "letters": (bytes, bytes)}
 CONTINUE = {f"{kind}.exception.handler": "continue" for kind in ("deserialization", "processing", "production")}
-LETTERS = {"errors.deadletterqueue.topic.name": "letters", "errors.deadletterqueue.dropped.records": True}
+LETTERS = {"errors.dead.letter.queue.topic.name": "letters", "errors.deadletterqueue.dropped.records": True}
 ROWS = [
     Row("in", "a", b"1", 1),
     Row("in", "a", b"x", 2),

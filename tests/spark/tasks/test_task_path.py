@@ -334,7 +334,7 @@ def test_a_topology_put_together_by_hand_runs_as_it_is(spark, tmp_path: Path) ->
 def test_what_fails_becomes_visible_in_the_dead_letter_topic_with_its_step(spark, tmp_path: Path) -> None:
     builder = ks.StreamsBuilder()
     builder.stream("in", key=str, value=int).map_values(lambda v: 10 // v, value=int, name="inverse").to("out")
-    settings = {"processing.exception.handler": "continue", "errors.deadletterqueue.topic.name": "dead"}
+    settings = {"processing.exception.handler": "continue", "errors.dead.letter.queue.topic.name": "dead"}
     types = WINDOW_TYPES | {"dead": (str, int)}
     app = Application(spark, tmp_path, builder, types, **settings).create("in", "spark-dead")
     app.write([Row("in", "a", 5, 1), Row("in", "b", 0, 2), Row("in", "c", 2, 3)])

@@ -26,11 +26,11 @@ def check_dead_letter_topic(config: Config, existing: Collection[str], prefix: s
     prefix : str
         Stands before the names of topics that are written.
     """
-    name = config["errors.deadletterqueue.topic.name"]
+    name = config["errors.dead.letter.queue.topic.name"]
     if name is not None and prefix + name not in existing:
         topic = prefix + name
         hint = did_you_mean(topic, existing) or f" Create it first: kstreams topics create {topic}"
-        raise UnknownTopicError(f"There is no topic {topic!r}, which errors.deadletterqueue.topic.name names.{hint}")
+        raise UnknownTopicError(f"There is no topic {topic!r}, which errors.dead.letter.queue.topic.name names.{hint}")
 
 
 class DeadLetters:

@@ -48,7 +48,7 @@ class ErrorPolicies:
         topic, keeps_dropped = (config[f"errors.deadletterqueue.{key}"] for key in ("topic.name", "dropped.records"))
         if keeps_dropped and not topic:
             raise ConfigError(
-                "errors.deadletterqueue.dropped.records needs a topic: name it in errors.deadletterqueue.topic.name"
+                "errors.deadletterqueue.dropped.records needs a topic: name it in errors.dead.letter.queue.topic.name"
             )
         handlers = {kind: config[f"{kind}.exception.handler"] for kind in KINDS}
         return cls(handlers, topic, keeps_dropped, config["processing.exception.handler.global.enabled"])

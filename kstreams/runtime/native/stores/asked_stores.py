@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_args, overload
 
 import pyarrow as pa
 
@@ -62,7 +62,7 @@ class AskedStores:
 
     @overload
     def store(
-        self, name: str, *, isolation: Isolation = ..., partition: int | None = ..., stale: bool = ...
+        self, name: str, *, isolation: Isolation | None = ..., partition: int | None = ..., stale: bool = ...
     ) -> ReadOnlyKeyValueStore: ...
     @overload
     def store(
@@ -70,7 +70,7 @@ class AskedStores:
         name: str,
         view: type[View],
         *,
-        isolation: Isolation = ...,
+        isolation: Isolation | None = ...,
         partition: int | None = ...,
         stale: bool = ...,
     ) -> View: ...
@@ -79,7 +79,7 @@ class AskedStores:
         name: str,
         view: type[ReadOnlyStore] | None = None,
         *,
-        isolation: Isolation = "read_uncommitted",
+        isolation: Isolation | None = None,
         partition: int | None = None,
         stale: bool = False,
     ) -> ReadOnlyStore:
@@ -93,9 +93,10 @@ class AskedStores:
         view : type, default that of the store's kind
             `ReadOnlyKeyValueStore`, `ReadOnlyWindowStore` or another class of `kstreams.state.read_only_store`: what a
             type checker takes the store for; without it, a key-value store.
-        isolation : "read_uncommitted" or "read_committed"
-            Uncommitted updates included, as in Kafka Streams: the task answers, between two batches. Or what the last
-            commit left: the caller's thread reads it, and waits for nobody.
+        isolation : "read_uncommitted" or "read_committed", optional
+            Uncommitted updates included: the task answers, between two batches. Or what the last commit left: the
+            caller's thread reads it, and waits for nobody. Default: `default.interactive.query.isolation.level`, which
+            is the first unless it is set, as in Kafka Streams.
         partition : int, optional
             Only this one. Kafka Streams: `withPartition`.
         stale : bool
@@ -113,7 +114,7 @@ class AskedStores:
         kind = builder.kind
         if view is not None and not issubclass(kind.view, view):
             raise StateError(f"the store {name!r} is a {kind.name} store: ask for it as {kind.view.__name__}")
-        partitions = local.partitions(builder, isolation, stale=stale)
+        partitions = local.partitions(builder, self._level(isolation), stale=stale)
         wanted = [each for each in partitions if partition is None or each.number == partition]
         if not wanted:
             which = "no partition" if partition is None else f"not the partition {partition}"
@@ -121,7 +122,7 @@ class AskedStores:
         found: ReadOnlyStore = builder.read_only(wanted, partition_of=local.partition_of(builder))
         return found
 
-    def sql(self, query: str, *, isolation: Isolation = "read_uncommitted", as_of: Time | None = None) -> pa.Table:
+    def sql(self, query: str, *, isolation: Isolation | None = None, as_of: Time | None = None) -> pa.Table:
         """The answer of DuckDB to a SELECT over stores, each a table of its name (see `ReadOnlyStore.to_arrow`).
 
         Of each store it sees the partitions of this process. Each is read once, one store after the other: without
@@ -131,7 +132,7 @@ class AskedStores:
         ----------
         query : str
             Names that are no plain words stand in double quotes: `select * from "orders-per-customer"`.
-        isolation : "read_uncommitted" or "read_committed"
+        isolation : "read_uncommitted" or "read_committed", optional
             As for `store`; what is committed is read without the tasks, so they work on meanwhile.
         as_of : datetime or int, optional
             Of all stores only the versions that held at this time (an aware datetime, or milliseconds), or the windows
@@ -159,7 +160,7 @@ class AskedStores:
         partitions: Collection[int] | None = None,
         bound: Position | None = None,
         require_active: bool = False,
-        isolation: Isolation = "read_uncommitted",
+        isolation: Isolation | None = None,
     ) -> StateQueryResult:
         """Ask a store a typed query, partition by partition. Kafka Streams: `query(StateQueryRequest)`.
 
@@ -174,8 +175,8 @@ class AskedStores:
             Offsets of input records: a partition answers when those up to these have taken part.
         require_active : bool
             Whether standbys may not answer.
-        isolation : "read_uncommitted" or "read_committed"
-            As for `store`. Standbys know only what is committed.
+        isolation : "read_uncommitted" or "read_committed", optional
+            As for `store`; Kafka Streams: `withIsolationLevel`. Standbys know only what is committed.
 
         Returns
         -------
@@ -191,8 +192,17 @@ class AskedStores:
         """
         local, builder = self._local_stores(stale=True), store_named(self._topology.stores, store)
         return StateQueryResult(
-            local.query(builder, query, partitions, bound or {}, isolation, require_active=require_active)
+            local.query(builder, query, partitions, bound or {}, self._level(isolation), require_active=require_active)
         )
+
+    def _level(self, isolation: Isolation | None) -> Isolation:
+        """The isolation of a query: as it says, else as configured."""
+        if isolation is None:
+            configured: Isolation = self.config["default.interactive.query.isolation.level"]
+            return configured
+        if isolation not in get_args(Isolation):
+            raise StateError(f"isolation is one of {', '.join(get_args(Isolation))}, not {isolation!r}")
+        return isolation
 
     def committed_at_once(self, store: str, key: Any, question: Callable[[Any], Any]) -> dict[int, Answer] | None:
         """What the last commit says of a key, for callers that may not wait, such as an event loop.

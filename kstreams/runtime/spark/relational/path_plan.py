@@ -176,8 +176,8 @@ def needs_tasks(config: Config) -> str | None:
     """The setting by which an application runs as tasks whatever its operators could: Spark cannot follow it."""
     names = [f"{kind}.exception.handler" for kind in KINDS]
     asked = [name for name in names if config[name] not in ("fail", "retry")]
-    if config["errors.deadletterqueue.topic.name"] is not None:
-        asked.append("errors.deadletterqueue.topic.name")
+    if config["errors.dead.letter.queue.topic.name"] is not None:
+        asked.append("errors.dead.letter.queue.topic.name")
     if type(extractor_of(config["default.timestamp.extractor"])) not in (NoneType, FailOnInvalidTimestamp):
         asked.append("default.timestamp.extractor")
     if config["max.timestamp.ahead"] >= 0:

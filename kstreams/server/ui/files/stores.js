@@ -88,7 +88,7 @@ export class Stores {
   async #ask({ key, ...given }, before) {
     this.#turn += 1;
     const turn = this.#turn;
-    const isolation = this.#chosen.kept_in === "rocksdb" ? {} : { isolation: "current" };
+    const isolation = this.#chosen.kept_in === "rocksdb" ? {} : { isolation: "read_uncommitted" };
     const cursor = before.length ? { cursor: before.at(-1) } : {};
     try {
       const page = await askRows(...this.#target(key, { limit: 50, ...given, ...isolation, ...cursor }));
