@@ -380,7 +380,7 @@ _USED = (
         "Topic that receives the input record of every failure, as it was read; it must exist.",
     ),
     Key(
-        "errors.deadletterqueue.dropped.records",
+        "errors.dead.letter.queue.dropped.records",
         FLAG,
         False,
         "Whether dropped records (late, without a key) are also sent to the dead-letter topic.",

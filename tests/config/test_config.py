@@ -115,87 +115,27 @@ def test_uncommitted_changes_without_a_limit_of_their_own_have_their_share_of_th
     assert MemoryShares.of(Config.of({**settings, "memory.max.bytes": 1200})).uncommitted == 100
 
 
-KEYS_OF_KAFKA_STREAMS = [
-    "acceptable.recovery.lag",
-    "allow.os.group.write.access",
-    "application.id",
-    "application.server",
-    "bootstrap.servers",
-    "buffered.records.per.partition",
-    "built.in.metrics.version",
-    "cache.max.bytes.buffering",
-    "client.id",
-    "commit.interval.ms",
-    "config.providers",
-    "connections.max.idle.ms",
-    "default.client.supplier",
-    "default.deserialization.exception.handler",
-    "default.dsl.store",
-    "default.interactive.query.isolation.level",
-    "default.key.serde",
-    "default.list.key.serde.inner",
-    "default.list.key.serde.type",
-    "default.list.value.serde.inner",
-    "default.list.value.serde.type",
-    "default.production.exception.handler",
-    "default.timestamp.extractor",
-    "default.value.serde",
-    "deserialization.exception.handler",
-    "dsl.store.format",
-    "dsl.store.suppliers.class",
-    "enable.metrics.push",
-    "enable.transactional.statestores",
-    "ensure.explicit.internal.resource.naming",
-    "group.protocol",
-    "log.summary.interval.ms",
-    "max.task.idle.ms",
-    "max.warmup.replicas",
-    "metadata.cluster.check.enable",
-    "metadata.max.age.ms",
-    "metadata.recovery.rebootstrap.trigger.ms",
-    "metadata.recovery.strategy",
-    "metric.reporters",
-    "metrics.num.samples",
-    "metrics.recording.level",
-    "metrics.sample.window.ms",
-    "num.standby.replicas",
-    "num.stream.threads",
-    "poll.ms",
-    "probing.rebalance.interval.ms",
-    "processing.exception.handler",
-    "processing.exception.handler.global.enabled",
-    "processing.guarantee",
-    "processor.wrapper.class",
-    "production.exception.handler",
-    "rack.aware.assignment.non_overlap_cost",
-    "rack.aware.assignment.strategy",
-    "rack.aware.assignment.tags",
-    "rack.aware.assignment.traffic_cost",
-    "receive.buffer.bytes",
-    "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "repartition.purge.interval.ms",
-    "replication.factor",
-    "request.timeout.ms",
-    "retry.backoff.ms",
-    "rocksdb.config.setter",
-    "security.protocol",
-    "send.buffer.bytes",
-    "state.cleanup.delay.ms",
-    "state.cleanup.dir.max.age.ms",
-    "state.dir",
-    "statestore.cache.max.bytes",
-    "statestore.uncommitted.max.bytes",
-    "task.assignor.class",
-    "task.timeout.ms",
-    "topology.description.push.enabled",
-    "topology.optimization",
-    "upgrade.from",
-    "window.size.ms",
-    "windowed.inner.class.serde",
-    "windowstore.changelog.additional.retention.ms",
-    "errors.dead.letter.queue.topic.name",
-]
+KEYS_OF_KAFKA_STREAMS = """
+acceptable.recovery.lag allow.os.group.write.access application.id application.server bootstrap.servers
+buffered.records.per.partition built.in.metrics.version cache.max.bytes.buffering client.id commit.interval.ms
+config.providers connections.max.idle.ms default.client.supplier default.deserialization.exception.handler
+default.dsl.store default.interactive.query.isolation.level default.key.serde default.list.key.serde.inner
+default.list.key.serde.type default.list.value.serde.inner default.list.value.serde.type
+default.production.exception.handler default.timestamp.extractor default.value.serde
+deserialization.exception.handler dsl.store.format dsl.store.suppliers.class enable.metrics.push
+enable.transactional.statestores ensure.explicit.internal.resource.naming errors.dead.letter.queue.topic.name
+group.protocol log.summary.interval.ms max.task.idle.ms max.warmup.replicas metadata.cluster.check.enable
+metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
+metrics.num.samples metrics.recording.level metrics.sample.window.ms num.standby.replicas num.stream.threads poll.ms
+probing.rebalance.interval.ms processing.exception.handler processing.exception.handler.global.enabled
+processing.guarantee processor.wrapper.class production.exception.handler rack.aware.assignment.non_overlap_cost
+rack.aware.assignment.strategy rack.aware.assignment.tags rack.aware.assignment.traffic_cost receive.buffer.bytes
+reconnect.backoff.max.ms reconnect.backoff.ms repartition.purge.interval.ms replication.factor request.timeout.ms
+retry.backoff.ms rocksdb.config.setter security.protocol send.buffer.bytes state.cleanup.delay.ms
+state.cleanup.dir.max.age.ms state.dir statestore.cache.max.bytes statestore.uncommitted.max.bytes
+task.assignor.class task.timeout.ms topology.description.push.enabled topology.optimization upgrade.from
+window.size.ms windowed.inner.class.serde windowstore.changelog.additional.retention.ms
+""".split()  # noqa: SIM905
 """All keys of `StreamsConfig` 4.4.0."""
 
 

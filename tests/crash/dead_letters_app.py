@@ -6,7 +6,7 @@ config = {
     "deserialization.exception.handler": "continue",
     "processing.exception.handler": "continue",
     "errors.dead.letter.queue.topic.name": "letters",
-    "errors.deadletterqueue.dropped.records": True,
+    "errors.dead.letter.queue.dropped.records": True,
 }
 
 topology = ks.StreamsBuilder()

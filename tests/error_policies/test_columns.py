@@ -20,7 +20,7 @@ POLICIES = {
     "continue": {f"{kind}.exception.handler": "continue" for kind in ("deserialization", "processing", "production")},
 }
 POLICIES["letters"] = {**POLICIES["continue"], **LETTERS}
-POLICIES["every drop"] = {**POLICIES["letters"], "errors.deadletterqueue.dropped.records": True}
+POLICIES["every drop"] = {**POLICIES["letters"], "errors.dead.letter.queue.dropped.records": True}
 
 
 class Order(TypedDict):

@@ -69,7 +69,7 @@ class TestDeadLetters:
 
 
 class TestDroppedRecords:
-    SETTINGS = {"errors_dead_letter_queue_topic_name": LETTERS, "errors_deadletterqueue_dropped_records": True}
+    SETTINGS = {"errors_dead_letter_queue_topic_name": LETTERS, "errors_dead_letter_queue_dropped_records": True}
 
     def counts(self) -> ks.Topology:
         builder = ks.StreamsBuilder()
@@ -116,5 +116,5 @@ class TestDroppedRecords:
         assert (headers["operator"], headers["reason"]) == (MAPPER.encode(), b"failed with ValueError")
 
     def test_it_needs_a_topic(self, run: Any) -> None:
-        with pytest.raises(ConfigError, match=r"errors\.deadletterqueue\.topic\.name"):
-            raise run(self.counts, [], errors_deadletterqueue_dropped_records=True).error
+        with pytest.raises(ConfigError, match=r"errors\.dead\.letter\.queue\.topic\.name"):
+            raise run(self.counts, [], errors_dead_letter_queue_dropped_records=True).error

@@ -45,7 +45,7 @@ def test_a_record_from_the_future_closes_no_window(run: Any, min_rows: int) -> N
 
 
 def test_it_goes_to_the_dead_letters_with_the_reason(run: Any) -> None:
-    letters = {"errors_dead_letter_queue_topic_name": LETTERS, "errors_deadletterqueue_dropped_records": True}
+    letters = {"errors_dead_letter_queue_topic_name": LETTERS, "errors_dead_letter_queue_dropped_records": True}
     seen = run(copied(), ROWS[:3], max_timestamp_ahead=60_000, **letters)
     assert seen.values() == [b"1", b"2"]
     (letter,) = seen.letters

@@ -17,7 +17,7 @@ from tests.spark.running import Application, Row
 
 TYPES = {"in": (str, bytes), "out": (str, int), "letters": (bytes, bytes)}
 CONTINUE = {f"{kind}.exception.handler": "continue" for kind in ("deserialization", "processing", "production")}
-LETTERS = {"errors.dead.letter.queue.topic.name": "letters", "errors.deadletterqueue.dropped.records": True}
+LETTERS = {"errors.dead.letter.queue.topic.name": "letters", "errors.dead.letter.queue.dropped.records": True}
 ROWS = [
     Row("in", "a", b"1", 1),
     Row("in", "a", b"x", 2),
@@ -89,7 +89,7 @@ def test_a_function_of_the_users_is_asked_on_the_workers(spark: Any, tmp_path: P
 @pytest.mark.spark
 def test_the_dead_letter_topic_must_be_there(spark: Any, tmp_path: Path) -> None:
     app = Application(spark, tmp_path, mapped(), TYPES, **LETTERS).create("in", partitions=1)
-    with pytest.raises(UnknownTopicError, match=r"'spark-letters'.*errors\.deadletterqueue\.topic\.name"):
+    with pytest.raises(UnknownTopicError, match=r"'spark-letters'.*errors\.dead\.letter\.queue\.topic\.name"):
         app.run()
 
 

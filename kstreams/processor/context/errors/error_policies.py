@@ -45,10 +45,10 @@ class ErrorPolicies:
         ConfigError
             When dropped records are to get a dead letter, but there is no topic for them.
         """
-        topic, keeps_dropped = (config[f"errors.deadletterqueue.{key}"] for key in ("topic.name", "dropped.records"))
+        topic, keeps_dropped = (config[f"errors.dead.letter.queue.{key}"] for key in ("topic.name", "dropped.records"))
         if keeps_dropped and not topic:
             raise ConfigError(
-                "errors.deadletterqueue.dropped.records needs a topic: name it in errors.dead.letter.queue.topic.name"
+                "errors.dead.letter.queue.dropped.records needs a topic: name it in errors.dead.letter.queue.topic.name"
             )
         handlers = {kind: config[f"{kind}.exception.handler"] for kind in KINDS}
         return cls(handlers, topic, keeps_dropped, config["processing.exception.handler.global.enabled"])
