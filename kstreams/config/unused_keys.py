@@ -20,7 +20,10 @@ UNUSED = (
     _unused("default.list.key.serde.type", "a list has the serde of its type, such as `list[int]`"),
     _unused("default.list.value.serde.inner", "a list has the serde of its type, such as `list[int]`"),
     _unused("default.list.value.serde.type", "a list has the serde of its type, such as `list[int]`"),
-    _unused("dsl.store.format", "headers are not kept in stores"),
+    _unused(
+        "dsl.store.format",
+        "rows of stores that the DSL makes have no headers, in Kafka Streams 4.4 with `HEADERS` neither",
+    ),
     _unused("dsl.store.suppliers.class", "name the store with `Materialized(store=…)`"),
     _unused("enable.metrics.push", "metrics are read from this process"),
     _unused("group.protocol", "tasks are assigned through a topic of the application"),

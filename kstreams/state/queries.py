@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from kstreams.durations import Time, span_ms, time_ms_or_none
 from kstreams.errors import StateError, StoreNotAvailableError
+from kstreams.record import Record, Window, Windowed
 from kstreams.state.read_only_store import Answer, Position
 
 
@@ -161,6 +162,80 @@ class MultiVersionedKeyQuery:
 
 
 @dataclass(frozen=True)
+class TimestampedKeyWithHeadersQuery:
+    """The row of a key as a `Record`, or None.
+
+    As in Kafka Streams 4.4, stores that the DSL makes keep no headers: those of its rows are empty.
+    """
+
+    key: Any
+    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+
+    def ask(self, store: Any) -> Record[Any, Any] | None:
+        """See `StateQuery`."""
+        return next(iter(_records(store, [(self.key, store.get(self.key))])), None)
+
+
+@dataclass(frozen=True)
+class TimestampedRangeWithHeadersQuery:
+    """As `TimestampedRangeQuery`, with rows as `Record`s; of headers see `TimestampedKeyWithHeadersQuery`."""
+
+    low: Any = None
+    high: Any = None
+    descending: bool = False
+    kinds = (_TIMESTAMPED + _KEY_VALUE,)
+
+    def ask(self, store: Any) -> list[Record[Any, Any]]:
+        """See `StateQuery`."""
+        return _records(store, (store.reverse_range if self.descending else store.range)(self.low, self.high))
+
+
+@dataclass(frozen=True)
+class TimestampedWindowKeyWithHeadersQuery:
+    """As `WindowKeyQuery`, with rows as `Record`s under windowed keys."""
+
+    key: Any
+    from_time: Time | None = None
+    to_time: Time | None = None
+    kinds = (_TIMESTAMPED + _WINDOW,)
+
+    def ask(self, store: Any) -> list[Record[Any, Any]]:
+        """See `StateQuery`."""
+        size = store.builder.window_size_ms or 0
+        rows = store.fetch(self.key, *span_ms(self.from_time, self.to_time))
+        return _records(store, ((Windowed(self.key, Window(start, start + size)), value) for start, value in rows))
+
+
+@dataclass(frozen=True)
+class TimestampedWindowRangeWithHeadersQuery:
+    """As `WindowRangeQuery`, with rows as `Record`s under windowed keys."""
+
+    from_time: Time | None = None
+    to_time: Time | None = None
+    kinds = (_TIMESTAMPED + _WINDOW,)
+
+    def ask(self, store: Any) -> list[Record[Any, Any]]:
+        """See `StateQuery`."""
+        return _records(store, store.fetch_all(*span_ms(self.from_time, self.to_time)))
+
+
+@dataclass(frozen=True)
+class SessionKeyWithHeadersQuery:
+    """As `SessionKeyQuery`, with rows as `Record`s, whose time is the end of the session.
+
+    Kafka Streams: `TimestampedWindowRangeWithHeadersQuery.withKey`.
+    """
+
+    key: Any
+    kinds = ("session",)
+
+    def ask(self, store: Any) -> list[Record[Any, Any]]:
+        """See `StateQuery`."""
+        rows = _told(store, store.fetch(self.key))
+        return [Record(key=key, value=value, timestamp=key.window.end_ms) for key, value in rows]
+
+
+@dataclass(frozen=True)
 class QueryResult:
     """What one partition answers.
 
@@ -235,6 +310,11 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
 def _told(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     told = store.builder.told
     return [(key, told(value)) for key, value in rows]
+
+
+def _records(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[Record[Any, Any]]:
+    told = _told(store, rows)
+    return [Record(key=key, value=row.value, timestamp=row.timestamp) for key, row in told if row is not None]
 
 
 def _plain(store: Any, found: Any) -> Any:

@@ -76,6 +76,32 @@ def test_every_query_answers_for_the_kinds_it_is_for(world: World, isolation: An
 
 
 @BOTH
+def test_rows_are_asked_for_as_records(world: World, isolation: Any) -> None:
+    """Without headers, as Kafka Streams 4.4.0 answers for every store that the DSL makes."""
+    with running(world.streams(topology())) as streams:
+
+        def ask(store: str, query: Any) -> Any:
+            read = dict[str, Any](partitions=[0], bound=end(0), isolation=isolation)
+            until(lambda: streams.query(store, query, **read).partitions[0].failure is None)
+            return streams.query(store, query, **read).only_value
+
+        row = ks.Record(key="0-1", value=3, timestamp=7_000)
+        assert ask("counts", q.TimestampedKeyWithHeadersQuery("0-1")) == row
+        assert ask("counts", q.TimestampedKeyWithHeadersQuery("nobody")) is None
+        assert ask("counts", q.TimestampedRangeWithHeadersQuery("0-1", "0-1")) == [row]
+        of_key = ask("windows", q.TimestampedWindowKeyWithHeadersQuery("0-1", 3_000, 6_000))
+        assert [(each.key.key, each.key.window.start_ms, each.headers) for each in of_key] == [
+            ("0-1", 3_000, ()),
+            ("0-1", 6_000, ()),
+        ]
+        in_range = ask("windows", q.TimestampedWindowRangeWithHeadersQuery(0, 3_000))
+        plain = ask("windows", q.WindowRangeQuery(0, 3_000))
+        assert [(each.key, each.value, each.timestamp) for each in in_range] == [(key, *row) for key, row in plain]
+        [session] = ask("sessions", q.SessionKeyWithHeadersQuery("0-1"))
+        assert (session.value, session.timestamp) == (3, session.key.window.end_ms)
+
+
+@BOTH
 def test_versions_are_asked_for_at_a_time_and_between_two(world: World, isolation: Any) -> None:
     bound = {TopicPartition("prices", 0): 3}
     with running(world.streams(topology())) as streams:
