@@ -24,6 +24,7 @@ class Ability(Enum):
     FAIR_POLLS = "each poll begins with another partition"
     FRAMES = "writing decides what lies together, and offsets count records alone, not ends of transactions"
     GROUPS = "consumers with a `group.id` share partitions: a `GroupConsumer`"
+    LEAVES_OF_STATIC_MEMBERS = "a static member can leave its group before its session ends"
     NEW_TOPICS_DIFFER = "a topic that was deleted and made anew is told from the old one"
     REFUSED_TRANSACTIONS_STAY_OPEN = "a transaction that the group refused can be committed by its next metadata"
     TIME_ZERO = "records of the first millisecond of 1970 and times before it are kept"
@@ -275,7 +276,17 @@ class GroupConsumer(Consumer, Protocol):
         ...
 
     def unsubscribe(self) -> None:
-        """Leave the group."""
+        """Leave the group; the place of a static member stays until its session ends."""
+        ...
+
+    def leave(self) -> None:
+        """Leave the group at once, a static member too.
+
+        Raises
+        ------
+        LogError
+            For a static member, where the home lacks `Ability.LEAVES_OF_STATIC_MEMBERS`.
+        """
         ...
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:

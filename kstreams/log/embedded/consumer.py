@@ -77,10 +77,17 @@ class EmbeddedConsumer:
         self._membership = Membership(self._home, self._settings, self, watch, listeners)
 
     def unsubscribe(self) -> None:
-        """Leave the group, and read nothing."""
+        """Leave the group, and read nothing; the place of a static member stays until its session ends."""
+        self._leave(for_good=False)
+
+    def leave(self) -> None:
+        """Leave the group at once, a static member too, and read nothing."""
+        self._leave(for_good=True)
+
+    def _leave(self, *, for_good: bool) -> None:
         try:
             if self._membership is not None:
-                self._membership.leave()
+                self._membership.leave(for_good=for_good)
         finally:
             self._membership = None
             self._assign([])

@@ -66,6 +66,15 @@ class KafkaGroupConsumer(KafkaConsumer):
             self._membership = None
             super().assign([])
 
+    def leave(self) -> None:
+        """Leave the group at once, and read nothing; the client of Kafka keeps the place of a static member."""
+        if self._settings["group.instance.id"] is not None:
+            raise LogError(
+                f"The static member {self._settings['group.instance.id']!r} of the group {self._group!r} cannot leave "
+                "before its session ends: Kafka's client has no request for it. Close it without leaving the group."
+            )
+        self.unsubscribe()
+
     def commit(self, offsets: Offsets | None = None) -> None:
         """Commit these offsets, or the positions of all assigned partitions, as one."""
         wanted = self._positions() if offsets is None else offsets

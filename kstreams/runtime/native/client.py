@@ -13,19 +13,20 @@ from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import (
     CommitFailedError,
+    ConfigError,
     CorruptStateError,
     FencedError,
     RebalanceInProgressError,
     UncertainCommitError,
 )
-from kstreams.log.api import Log
+from kstreams.log.api import Ability, Log
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.gathered_metrics.former_threads import FormerThreads
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.hung_threads import places
-from kstreams.runtime.native.job import Job, open_job, with_layout
+from kstreams.runtime.native.job import Job, consumer_settings, open_job, with_layout
 from kstreams.runtime.native.lifecycle import Lifecycle, State
 from kstreams.runtime.native.observation import observe
 from kstreams.runtime.native.progress import Progress, progress_of, with_former
@@ -111,6 +112,7 @@ class Client:
         self._is_reassigning = False
         self.manager: TaskManager | None = None
         self.member: GroupMember | None = None
+        self._leaves_for_good = False
 
     def start(self, end: RunEnd = RunEnd.NEVER) -> None:
         """Check and create topics, load global tables, and start the threads."""
@@ -124,14 +126,32 @@ class Client:
             raise
         self._start_threads()
 
-    def stop(self) -> None:
-        """Let the threads commit and end."""
+    def stop(self, *, leave_group: bool | None = None) -> None:
+        """Let the threads commit and end; see `KafkaStreams.close`."""
+        if leave_group is not None:
+            self._leaves_for_good = self._may_leave(leave_group)
         if self.life.move(State.PENDING_SHUTDOWN):
             threads = self.threads
             for thread in threads:
                 thread.stop()
             if not threads:
                 self._end()
+
+    def _may_leave(self, leave_group: bool) -> bool:
+        """The same where the group allows it; raises ConfigError where not."""
+        instance = consumer_settings(self.config, "main").get("group.instance.id")
+        if not leave_group and instance is None:
+            raise ConfigError(
+                "only a static member remains in the group of its application when it is closed: set "
+                "consumer.group.instance.id, or leave out leave_group=False"
+            )
+        is_able = self.job is None or Ability.LEAVES_OF_STATIC_MEMBERS in self.job.log.abilities
+        if leave_group and instance is not None and not is_able:
+            raise ConfigError(
+                f"the static member {instance!r} cannot leave the group of its application: Kafka's client has no "
+                "request for it. Leave out leave_group=True: its session ends after session.timeout.ms"
+            )
+        return leave_group
 
     def progress(self, *, with_lag: bool = True) -> Progress:
         """Counters since the start, and the lag, for which the home of topics is asked; after the end, as then."""
@@ -222,7 +242,7 @@ class Client:
             return alone
         if self.member is None:
             self.member = group_member(job, self._fail)
-            self._resources.callback(self.member.close)
+            self._resources.callback(lambda member: member.close(for_good=self._leaves_for_good), self.member)
         return self.member
 
     def _start_threads(self) -> None:

@@ -141,9 +141,35 @@ class KafkaStreams(AskedStores):
             raise error
         return ended
 
-    def close(self, timeout: float | None = None) -> bool:
-        """Commit, close and stop; whether that was done within `timeout` seconds (None waits as long as it takes)."""
-        self._client.stop()
+    def close(self, timeout: float | None = None, *, leave_group: bool | None = None) -> bool:
+        """Commit, close and stop. Kafka Streams: `close(CloseOptions)`.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            For how many seconds to wait; None waits as long as it takes.
+        leave_group : bool, optional
+            Whether other processes get the tasks at once (`LEAVE_GROUP`), or wait for this one until
+            `session.timeout.ms` is over (`REMAIN_IN_GROUP`). Only a static member (`consumer.group.instance.id`) can
+            remain, and it does by default; Kafka's client lets no static member leave.
+
+        Returns
+        -------
+        bool
+            Whether all was closed within the timeout.
+
+        Raises
+        ------
+        ConfigError
+            When the process cannot leave the group, or cannot remain in it.
+
+        Examples
+        --------
+        >>> from kstreams import KafkaStreams, Topology
+        >>> KafkaStreams(Topology(), {"application.id": "app"}).close(leave_group=True)
+        True
+        """
+        self._client.stop(leave_group=leave_group)
         return self._client.life.wait_for_end(timeout)
 
     def add_stream_thread(self) -> str | None:

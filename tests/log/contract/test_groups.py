@@ -111,6 +111,24 @@ def test_a_static_member_that_stays_away_is_missed_after_its_session_time_out(st
     share(other)
 
 
+def test_a_static_member_leaves_at_once_where_the_home_lets_it(started: Started) -> None:
+    gone = started.member("gone", group_instance_id="x", session_timeout_ms=6_000)
+    share(gone)
+    if Ability.LEAVES_OF_STATIC_MEMBERS in started.log.abilities:
+        gone.leave()
+        assert started.log.admin().describe_group("readers").members == ()
+    else:
+        with pytest.raises(LogError, match="Close it without leaving the group"):
+            gone.leave()
+
+
+def test_a_member_leaves_at_once(started: Started) -> None:
+    gone = started.member("gone")
+    share(gone)
+    gone.leave()
+    assert started.log.admin().describe_group("readers").members == ()
+
+
 @pytest.mark.parametrize(
     ("reset", "expected"), [("earliest", 0), ("latest", 10), ("by_duration:PT150S", 7), ("by_duration:PT1H", 0)]
 )

@@ -77,15 +77,16 @@ class Membership:
             timeout -= pause
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def leave(self) -> None:
-        """Give everything back and go; a static member stays in the group for its session time-out."""
+    def leave(self, *, for_good: bool) -> None:
+        """Give everything back and go; a static member stays for its session time-out unless it goes for good."""
+        has_left = for_good or self._instance is None
         try:
             if self._fenced is None and self._id in self._coordinator.look().members:
                 self._give_back(self._reading.assignment(), self._listeners.revoked)
         finally:
             self._reading.take_over([])
-            self._heart.stop(leaves=self._instance is None)
-            if self._instance is None:
+            self._heart.stop(leaves=has_left)
+            if has_left:
                 self._coordinator.bring(Leave(self._id, CLOSED))
 
     def _act(self, group: Group) -> bool:

@@ -129,13 +129,21 @@ class GroupMember:
         self._consumer.subscribe([self._topic.name], on_assigned=self._consumer.pause)
         self._thread = threading.Thread(target=self._run, name=f"{application_id}-group", daemon=True)
 
-    def close(self) -> None:
-        """Leave the group, when no task is run any more: others get them at once."""
+    def close(self, *, for_good: bool) -> None:
+        """Leave the group, when no task is run any more: others get them at once.
+
+        Parameters
+        ----------
+        for_good : bool
+            Whether a static member leaves too; else its place stays until its session ends.
+        """
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
         with self._resources:
             self._topic.forget(self._process.process)
+            if for_good:
+                self._consumer.leave()
 
     def serve(self, holder: TaskHolder) -> None:
         """Let a holder follow the assignments; one before it has given everything back."""
