@@ -20,6 +20,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -227,9 +228,8 @@ def disturb(given: Given, world: World, rows: Rows, running: list[subprocess.Pop
         part = rows[number * size : (number + 1) * size]
         write(world, part[: size // 2])  # so that the victim has something at hand
         sleep(chance.uniform(0.0, 0.3))
-        running[victim] = act(running[victim], lambda: write(world, part[size // 2 :])) or start(
-            world, application(given)
-        )
+        go_on = partial(write, world, part[size // 2 :])
+        running[victim] = act(running[victim], go_on) or start(world, application(given))
 
 
 def kill(process: subprocess.Popen[bytes], meanwhile: Callable[[], None]) -> None:
@@ -292,7 +292,7 @@ def main() -> int:
     given = Given(**vars(parser.parse_args()))
     faults = run(given)
     is_once = given.guarantee == EXACTLY_ONCE
-    return int(any((faults if is_once else faults._replace(doubled=0))))
+    return int(any(faults if is_once else faults._replace(doubled=0)))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from operator import index
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import BufferFullError, LogError
+from kstreams.errors import BufferFullError, FencedError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
@@ -128,6 +129,11 @@ class EmbeddedProducer:
         if self._buffer.bytes >= self._write_at:
             self._write_full()
 
+    def write_for(self, member: GroupMetadata) -> None:
+        """Let what is sent from now on land only while the member is in its group; `flush` raises FencedError else."""
+        with self._mutex:
+            self._writer.write_for(member)
+
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows of a batch that its topic would never take, and why: too large, without a time or a key it needs."""
         return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic).settings))
@@ -208,7 +214,8 @@ class EmbeddedProducer:
         self._closed = True
         self._linger.close()
         try:
-            self.abort_transaction() if self._transaction is not None else self.flush()
+            with suppress(FencedError):  # others have the place for which it wrote: nothing is left to be written
+                self.abort_transaction() if self._transaction is not None else self.flush()
         finally:
             self._writer.close()
 

@@ -138,6 +138,9 @@ class KafkaProducer:
             self._produce_all(batch.source, columns, report)
         self._client.poll(0)
 
+    def write_for(self, member: GroupMetadata) -> None:
+        """Nothing: brokers take what a producer without a `transactional.id` sends, whoever is in a group."""
+
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows of a batch that its topic would never take, and why."""
         return dict(unwritable_rows(batch, self._connection.facts(batch.source.topic)))

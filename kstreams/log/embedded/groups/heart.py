@@ -6,7 +6,7 @@ import logging
 import threading
 
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
-from kstreams.log.embedded.groups.presence import Presence, presence_file
+from kstreams.log.embedded.groups.presence import Presence
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.transitions import Leave
 
@@ -36,7 +36,7 @@ class Heart:
         self._beat_ms, self._poll_ms = beat_ms, poll_ms
         self._coordinator = GroupCoordinator(home, group)
         self._polled_ms = self._beaten_ms = self._clock.now_ms()
-        self._presence = Presence(presence_file(home.folder, member), self._beaten_ms)
+        self._presence = Presence(home.folder, member, self._beaten_ms)
         self._complaint = ""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"heart of {member}", daemon=True)

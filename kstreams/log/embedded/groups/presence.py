@@ -27,18 +27,33 @@ def presence_file(log: Path, member: str) -> Path:
     return log / "members" / member
 
 
+def appends_file(log: Path, member: str) -> Path:
+    """The file that is locked, shared, while records of a member become visible, and exclusively to take it out."""
+    return log / "members" / f"{member}.appends"
+
+
+def remove_files(log: Path, member: str) -> None:
+    """Remove the files of a member that is out of its group."""
+    presence_file(log, member).unlink(missing_ok=True)
+    appends_file(log, member).unlink(missing_ok=True)
+
+
 class Presence:
-    """A member's own file, held until `close` or the end of the process.
+    """A member's own files, the first of them locked until `close` or the end of the process.
 
     Parameters
     ----------
-    path : Path
+    log : Path
+        The log's folder.
+    member : str
     now_ms : int
     """
 
-    def __init__(self, path: Path, now_ms: int) -> None:
+    def __init__(self, log: Path, member: str, now_ms: int) -> None:
+        path = presence_file(log, member)
         make_folder(path.parent)
-        self._path, self._fd = path, create_file(path)
+        os.close(create_file(appends_file(log, member)))
+        self._log, self._member, self._fd = log, member, create_file(path)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         self.give_sign(now_ms)
 
@@ -50,7 +65,7 @@ class Presence:
         """Free the lock; who leaves takes the file along."""
         if self._fd >= 0:
             if leaves:
-                self._path.unlink(missing_ok=True)
+                remove_files(self._log, self._member)
             os.close(self._fd)
         self._fd = -1
 

@@ -167,6 +167,10 @@ class GroupMember:
         with self._turn:
             self._topic.shut_down(self._process.process)
 
+    def owner(self) -> GroupMetadata:
+        """The member for which this process has its tasks; not the one that it may be by now."""
+        return GroupMetadata(self._application_id, self._id)
+
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
         """Commit a transaction for the tasks of this process; again while the group takes others in, where it can be.
 

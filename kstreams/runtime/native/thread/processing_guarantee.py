@@ -12,6 +12,10 @@ from kstreams.runtime.native.state.task_metadata import Offsets
 class GroupCommits(Protocol):
     """Commits for the group of the application: by a member of it, or by a run that is alone."""
 
+    def owner(self) -> GroupMetadata:
+        """Who has the tasks of this process; raises CommitFailedError when others may have them."""
+        ...
+
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
         """Call `commit` with who commits, again while the group is being changed."""
         ...
@@ -34,13 +38,17 @@ class ProcessingGuarantee(Protocol):
 
 
 class AtLeastOnce:
-    """Outputs first, then offsets: after a crash between the two, records are processed again."""
+    """Outputs first, then offsets: after a crash between the two, records are processed again.
 
-    def __init__(self, group: GroupCommits) -> None:
-        self._group = group
+    What is sent lands only while this process has its tasks, as far as the home of the topics can see to that.
+    """
+
+    def __init__(self, producer: Producer, group: GroupCommits) -> None:
+        self._producer, self._group = producer, group
 
     def begin(self) -> None:
-        """Nothing to open."""
+        """Send for who has the tasks."""
+        self._producer.write_for(self._group.owner())
 
     def commit(self, offsets: Offsets) -> None:
         """Commit the offsets."""

@@ -87,7 +87,7 @@ class StreamThread:
         self._giving = threading.Lock()
         self._job, settings = job, job.settings
         self._consumer, self._admin, self._producer = job.consumer("main"), job.log.admin(), job.producer(index)
-        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(group)
+        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, group)
         internal = frozenset(job.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
         self._slices = WriterSlices(manager.alignment)
