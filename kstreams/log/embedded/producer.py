@@ -94,7 +94,7 @@ class EmbeddedProducer:
         if headers:
             headers = checked_headers(headers)
             size += sum(ROW_OVERHEAD + len(name) + len(raw or b"") for name, raw in headers)
-        time = self._clock.now_ms() if timestamp is None else checked_time(timestamp)
+        time = self._clock.wall_ms() if timestamp is None else checked_time(timestamp)
         if partition is not None:
             partition = index(partition)
         buffer = self._buffer
@@ -156,7 +156,7 @@ class EmbeddedProducer:
             raise LogError("A transaction is open already: commit or abort it before the next one begins.")
         timeout_ms = self._settings["transaction.timeout.ms"]
         self._error = self._spoilt = None
-        self._transaction = transactions.begin(self._catalogue, identity, self._clock.now_ms(), timeout_ms)
+        self._transaction = transactions.begin(self._catalogue, identity, self._clock, timeout_ms)
         self._writer.begin(identity, self._transaction)
 
     def commit_transaction(

@@ -75,7 +75,7 @@ class Writer:
     def topic(self, name: str, partition: int | None = None) -> KnownTopic:
         """A topic and its settings; UnknownTopicError for one or a partition of it that is not there."""
         known = self._topics.get(name)
-        if known is None or self._home.clock.now_ms() - known.since_ms >= self._max_age_ms:
+        if known is None or self._home.clock.uptime_ms() - known.since_ms >= self._max_age_ms:
             known = self._look_up(name)
         if partition is not None and not 0 <= partition < known.topic.partitions:
             known = self._look_up(name)
@@ -84,7 +84,7 @@ class Writer:
 
     def _look_up(self, name: str) -> KnownTopic:
         topic = self._home.catalogue.topic(name)
-        known = KnownTopic(topic, TopicSettings.of(topic.config), self._home.clock.now_ms())
+        known = KnownTopic(topic, TopicSettings.of(topic.config), self._home.clock.uptime_ms())
         before = self._topics.get(name)
         if before is not None and before.topic.id != topic.id:
             return before  # it was deleted and made anew: who writes to the old one is told
@@ -160,7 +160,7 @@ class Writer:
     ) -> tuple[Sequence[PendingBatch], list[FrameBody], list[tuple[PendingBatch, UnwritableError]]]:
         """The batches that can be written, their frames, and the batches that cannot, with the reason."""
         compression = self._compression if settings.compression == "producer" else settings.compression
-        appended_ms = self._home.clock.now_ms() if settings.log_append_time else None
+        appended_ms = self._home.clock.wall_ms() if settings.log_append_time else None
         encode = functools.partial(frame_bodies, compression=compression, settings=settings, appended_ms=appended_ms)
         try:
             return waiting, encode([pending.batch for pending in waiting]), []

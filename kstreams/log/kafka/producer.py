@@ -98,7 +98,7 @@ class KafkaProducer:
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
             raise not_bytes(key, value)
         named = whole_names(checked_headers(headers)) or None
-        time = self._connection.clock.now_ms() if timestamp is None else nonzero_time(timestamp)
+        time = self._connection.clock.wall_ms() if timestamp is None else nonzero_time(timestamp)
         chosen = self._partition(key, partitions) if partition is None else index(partition)
         size = row_bytes(key, value, named)
         if size > facts.most_bytes:

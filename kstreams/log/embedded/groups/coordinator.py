@@ -66,7 +66,7 @@ class GroupCoordinator:
         """Change the group; who is taken out is kept from appending until the change is visible."""
         with ExitStack() as kept_out, self._home.catalogue.write() as database:
             before = read_group(self._home.catalogue, self._name)
-            step = after(before, event, self._home.clock.now_ms())
+            step = after(before, event, self._home.clock.uptime_ms())
             for member in before.members.keys() - step.group.members.keys():
                 kept_out.enter_context(no_appends(self._home.folder, member))
             if step.group != before:
@@ -75,7 +75,7 @@ class GroupCoordinator:
 
     def care(self, but: str) -> None:
         """Take out who is dead or late; `but` is the one that looks."""
-        group, now_ms = self.look(), self._home.clock.now_ms()
+        group, now_ms = self.look(), self._home.clock.uptime_ms()
         others = [member for member in group.members.values() if member.id != but]
         for member, reason in self._signs.dead(others, now_ms):
             with suppress(AppendingMemberError):  # at the next look

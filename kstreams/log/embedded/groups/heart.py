@@ -35,7 +35,7 @@ class Heart:
         self._clock, self._member, self._is_static = home.clock, member, is_static
         self._beat_ms, self._poll_ms = beat_ms, poll_ms
         self._coordinator = GroupCoordinator(home, group)
-        self._polled_ms = self._beaten_ms = self._clock.now_ms()
+        self._polled_ms = self._beaten_ms = self._clock.uptime_ms()
         self._presence = Presence(home.folder, member, self._beaten_ms)
         self._complaint = ""
         self._stopped = threading.Event()
@@ -44,7 +44,7 @@ class Heart:
 
     def polled(self) -> None:
         """The member's user has called `poll`."""
-        self._polled_ms = self._clock.now_ms()
+        self._polled_ms = self._clock.uptime_ms()
 
     def stop(self, *, leaves: bool) -> None:
         """Beat no more."""
@@ -63,7 +63,7 @@ class Heart:
                 self._complaint = str(error)
 
     def _beat(self) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         if now_ms - self._polled_ms >= self._poll_ms:
             self._give_up(now_ms)
         elif now_ms - self._beaten_ms >= self._beat_ms:

@@ -166,7 +166,7 @@ class Appender:
             parts += [encode_header(body, offset, stamp), body.data]
             offset, position = offset + body.records, position + HEADER_SIZE + body.data.size
             greatest = max(greatest, body.max_timestamp)
-        created_ms = head.created_ms or self._clock.now_ms()
+        created_ms = head.created_ms or self._clock.wall_ms()
         synced = position if sync else head.synced
         grown = PartitionHead(head.start_offset, offset, head.segment, position, created_ms, greatest, synced)
         self._store(parts, head, grown, guard, sync=sync)
@@ -221,7 +221,7 @@ class Appender:
 
     def _is_due(self, head: PartitionHead, more: int) -> bool:
         too_big = head.position + more > self._limits.segment_bytes
-        return too_big or (head.created_ms > 0 and self._clock.now_ms() - head.created_ms >= self._limits.segment_ms)
+        return too_big or (head.created_ms > 0 and self._clock.wall_ms() - head.created_ms >= self._limits.segment_ms)
 
     def _roll(self, head: PartitionHead) -> PartitionHead:
         disk, folder = self.partition.disk, self.partition.folder
