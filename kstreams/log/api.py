@@ -137,6 +137,10 @@ class Producer(Protocol):
         """The rows of a batch that its topic would never take, and why: too large, or without a key it asks for."""
         ...
 
+    def abandon(self) -> None:
+        """Drop what was sent and is not on its way yet: others have the place of who sent it."""
+        ...
+
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything sent is written to the level of durability asked for; raise what failed."""
         ...

@@ -138,6 +138,12 @@ class EmbeddedProducer:
         """The rows of a batch that its topic would never take, and why: too large, without a time or a key it needs."""
         return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic).settings))
 
+    def abandon(self) -> None:
+        """Drop what was sent and is not written yet."""
+        with self._mutex:
+            self._buffer.drop(LogError("The producer was abandoned."))
+        self._call_back()
+
     def flush(self, timeout: float | None = None) -> None:
         """Write all that was sent; raises the first error since the last flush."""
         with self._mutex:

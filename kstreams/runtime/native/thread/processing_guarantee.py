@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
 from kstreams.log.api import GroupMetadata, Producer
 from kstreams.runtime.native.state.task_metadata import Offsets
+
+OUT_OF_GROUP = (CommitFailedError, RebalanceInProgressError, FencedError)
+"""What ends a thread, and not the application: others may have its tasks."""
 
 
 class GroupCommits(Protocol):
@@ -32,6 +36,10 @@ class ProcessingGuarantee(Protocol):
         """Called before anything is sent."""
         ...
 
+    def flush(self) -> None:
+        """Wait until what was sent is written."""
+        ...
+
     def commit(self, offsets: Offsets) -> None:
         """Make what was sent visible: together with the offsets, or before them."""
         ...
@@ -50,6 +58,14 @@ class AtLeastOnce:
         """Send for who has the tasks."""
         self._producer.write_for(self._group.owner())
 
+    def flush(self) -> None:
+        """Wait until what was sent is written; where it is not, the process may be out of its group."""
+        try:
+            self._producer.flush()
+        except LogError:
+            self._group.owner()
+            raise
+
     def commit(self, offsets: Offsets) -> None:
         """Commit the offsets."""
         self._group.commit_offsets(offsets)
@@ -66,6 +82,10 @@ class ExactlyOnce:
         if not self._open:
             self._producer.begin_transaction()
             self._open = True
+
+    def flush(self) -> None:
+        """Wait until what was sent is written."""
+        self._producer.flush()
 
     def commit(self, offsets: Offsets) -> None:
         """Commit the transaction."""

@@ -29,7 +29,7 @@ from kstreams.runtime.native.thread.commit_schedule import CommitSchedule
 from kstreams.runtime.native.thread.committer import Committer
 from kstreams.runtime.native.thread.input_reader import InputReader
 from kstreams.runtime.native.thread.opened_task import opened_task
-from kstreams.runtime.native.thread.processing_guarantee import AtLeastOnce, ExactlyOnce, GroupCommits
+from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.purge import Purge
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
@@ -118,6 +118,9 @@ class StreamThread:
                 self.rest() if self._paused.is_set() else self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
             self._commit_at_stop()
+        except OUT_OF_GROUP:
+            self._producer.abandon()
+            raise
         except Exception:
             self._send_dead_letters()
             raise
