@@ -166,7 +166,9 @@ def undisturbed(given: Given, rows: Rows, folder: Path) -> Results:
     world = World(folder, **{**given.settings, "num.standby.replicas": 0})
     create_topics(world)
     write(world, rows)
-    world.run(history if given.history else topology, once=True)
+    with world.streams(history if given.history else topology) as streams:
+        streams.start(once=True)
+        assert streams.wait(LONGEST_S)
     return results_of(world)
 
 
