@@ -70,9 +70,9 @@ def rate(work: Callable[[], None]) -> float:
     """Rows a second of wall clock."""
     clock, best = SystemClock(), 0.0
     for _ in range(3):
-        start = clock.now_ms()
+        start = clock.uptime_ms()
         work()
-        best = max(best, ROWS / (clock.now_ms() - start) * 1_000)
+        best = max(best, ROWS / (clock.uptime_ms() - start) * 1_000)
     return best
 
 

@@ -52,7 +52,8 @@ class BufferFullError(LogError):
 
 
 class FencedError(LogError):
-    """A producer or static member whose transactional id or `group.instance.id` was taken over by a newer one."""
+    """A producer that others have replaced: its transactional id or `group.instance.id` was taken, or its member is out
+    of the group."""
 
 
 class CommitFailedError(LogError):

@@ -121,7 +121,7 @@ class WallclockTimestampExtractor(FailOnInvalidTimestamp):
     """The wall-clock time at which a record is read. Kafka Streams: `WallclockTimestampExtractor`."""
 
     def times(self, times: Times, partition_time: int, clock: Clock) -> Times:
-        return np.full(len(times), clock.now_ms(), dtype=np.int64)
+        return np.full(len(times), clock.wall_ms(), dtype=np.int64)
 
 
 _KEEPING_VALID = (FailOnInvalidTimestamp, LogAndSkipOnInvalidTimestamp, UsePartitionTimeOnInvalidTimestamp)

@@ -54,7 +54,7 @@ class ProgressLine:
 
     def __init__(self, stream: TextIO | None = None, clock: Clock | None = None) -> None:
         self.stream, self.clock = stream or sys.stderr, clock or SystemClock()
-        self.start_ms = self.shown_ms = self.clock.now_ms()
+        self.start_ms = self.shown_ms = self.clock.uptime_ms()
         self.shown_in = 0
         self.in_place = self.stream.isatty()
         self.seen: Counts | None = None
@@ -62,7 +62,7 @@ class ProgressLine:
 
     def show(self, progress: Counts) -> None:
         """Tell where the application stands; cheap enough for every second."""
-        self.seen, now_ms = progress, self.clock.now_ms()
+        self.seen, now_ms = progress, self.clock.uptime_ms()
         if not self.in_place and now_ms - self.shown_ms < LINE_EVERY_MS:
             return
         rate = (progress.records_in - self.shown_in) * 1000 / max(now_ms - self.shown_ms, 1)
@@ -76,7 +76,7 @@ class ProgressLine:
         """The closing line, and one for each reason that dropped records and each store; nothing if none was shown."""
         if self.seen is None:
             return
-        seconds = (self.clock.now_ms() - self.start_ms) / 1000
+        seconds = (self.clock.uptime_ms() - self.start_ms) / 1000
         self._write(f"done: {_counts(self.seen)}, {seconds:.1f} s" + ("\n" if self.in_place else ""))
         self.in_place = False
         for (operator, reason), count in sorted(self.seen.dropped.items()):

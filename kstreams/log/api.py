@@ -21,6 +21,7 @@ class Ability(Enum):
 
     COMMITS_AT_ONCE = "what a transaction has written is visible when its commit returns, not a moment later"
     COORDINATOR = "several producers' transactions are committed as one"
+    FENCED_APPENDS = "what a producer writes for a member of a group lands only while the member is in its group"
     FAIR_POLLS = "each poll begins with another partition"
     FRAMES = "writing decides what lies together, and offsets count records alone, not ends of transactions"
     GROUPS = "consumers with a `group.id` share partitions: a `GroupConsumer`"
@@ -125,8 +126,20 @@ class Producer(Protocol):
         """Buffer a whole batch for the partition it names; its offsets are ignored."""
         ...
 
+    def write_for(self, member: GroupMetadata) -> None:
+        """Write for a member of a group from now on: without a transaction, its records land while it is a member.
+
+        A home with `Ability.FENCED_APPENDS` refuses with FencedError what a former member writes; others take it.
+        Metadata without a member takes the limit away.
+        """
+        ...
+
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows of a batch that its topic would never take, and why: too large, or without a key it asks for."""
+        ...
+
+    def abandon(self) -> None:
+        """Drop what was sent and is not on its way yet: others have the place of who sent it."""
         ...
 
     def flush(self, timeout: float | None = None) -> None:

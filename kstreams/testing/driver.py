@@ -79,7 +79,7 @@ class TopologyTestDriver:
         )
         topology = built(topology, self._config, "TopologyTestDriver")
         self._is_closed = False
-        self._clock = ManualClock(SystemClock().now_ms() if start_ms is None else time_ms(start_ms))
+        self._clock = ManualClock(SystemClock().wall_ms() if start_ms is None else time_ms(start_ms))
         self._names = {topic.name: f"{self._config.application_id}-{topic.name}" for topic in topology.internal_topics}
         self._closing = ExitStack()
         parts = topology.sub_topologies
@@ -117,7 +117,7 @@ class TopologyTestDriver:
         if not self._is_read(name) and self._global_task(name) is None:
             known = ", ".join(sorted(self._input_names())) or "none"
             raise UnknownTopicError(f"The topology does not read topic {name!r}; it reads: {known}.")
-        start_ms = self._clock.now_ms() if start_ms is None else time_ms(start_ms)
+        start_ms = self._clock.wall_ms() if start_ms is None else time_ms(start_ms)
         return TestInputTopic(name, serde_of(key), serde_of(value), self._pipe, start_ms, to_ms(auto_advance))
 
     def create_output_topic(self, name: str, *, key: Any, value: Any) -> TestOutputTopic:

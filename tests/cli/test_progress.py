@@ -29,7 +29,7 @@ class HandClock:
 
     now = 0
 
-    def now_ms(self) -> int:
+    def uptime_ms(self) -> int:
         return self.now
 
 

@@ -47,7 +47,7 @@ def run_in_pieces(kind: ks.PunctuationType, times: list[int], *, keep: bool) -> 
         application = Application.of(Config.of(application_id="app"), clock)
         resources = TaskResources(open_task_state([]), NoOutput())
         task = Task(sub_topology, 0, application, resources, ResumePoint(metadata, deadlines if keep else {}))
-        clock.advance(time - clock.now_ms())
+        clock.advance(time - clock.wall_ms())
         task.process(Batch.of_rows(IN, [Row(b"", b"", time, ())]))
         task.punctuate()
         metadata, deadlines = task.metadata(), task.deadlines()

@@ -182,7 +182,7 @@ def _offsets(log: Log, admin: Admin, sources: Collection[TopicPartition], to: st
     where = _reset(to)
     if not isinstance(where, timedelta):
         return begins if where == "earliest" else ends
-    since_ms = SystemClock().now_ms() - to_ms(where)
+    since_ms = SystemClock().wall_ms() - to_ms(where)
     with log.consumer() as consumer:
         consumer.assign(sources)
         for source in sources:

@@ -288,7 +288,7 @@ class EmbeddedConsumer:
         if known is not None:
             self.seek(source, known.offset)
         elif isinstance(reset, timedelta):
-            self.seek_to_time(source, self._home.clock.now_ms() - to_ms(reset))
+            self.seek_to_time(source, self._home.clock.wall_ms() - to_ms(reset))
         elif reset == "latest":
             self.seek_to_end([source])
 
@@ -319,7 +319,7 @@ class EmbeddedConsumer:
     def _state(self, transaction: int) -> TransactionState:
         known = self._finished.get(transaction)
         if known is None:
-            known = transaction_state(self._home.catalogue, transaction, self._home.clock.now_ms())
+            known = transaction_state(self._home.catalogue, transaction, self._home.clock.uptime_ms())
             if known is not TransactionState.OPEN:
                 if len(self._finished) >= _MOST_FINISHED:
                     self._finished.clear()

@@ -12,7 +12,9 @@ from kstreams.clock import Clock, SystemClock
 from kstreams.errors import ConfigError, LogError, UnknownTopicError
 from kstreams.log.api import Ability, Consumer, Producer
 from kstreams.log.embedded.admin import EmbeddedAdmin
+from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, Topic
+from kstreams.log.embedded.catalogue.transactions import abort_of_earlier_boots
 from kstreams.log.embedded.consumer import EmbeddedConsumer
 from kstreams.log.embedded.coordinator import EmbeddedCoordinator
 from kstreams.log.embedded.disk import Disk, refuse_links
@@ -76,6 +78,7 @@ class EmbeddedLog:
         catalogue = Catalogue(folder, durability, disk)
         try:
             check_against_segments(catalogue, folder, durability)
+            abort_of_earlier_boots(catalogue, boot_id())
         except BaseException:
             catalogue.close()
             raise

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from operator import index
 from typing import Any
 
 from kstreams.batch import Batch, TopicPartition
-from kstreams.errors import BufferFullError, LogError
+from kstreams.errors import BufferFullError, FencedError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnDelivery
 from kstreams.log.embedded.buffer import ROW_OVERHEAD, BufferedRows, DeliveryCallback, SendBuffer, failure
 from kstreams.log.embedded.catalogue import transactions
@@ -93,7 +94,7 @@ class EmbeddedProducer:
         if headers:
             headers = checked_headers(headers)
             size += sum(ROW_OVERHEAD + len(name) + len(raw or b"") for name, raw in headers)
-        time = self._clock.now_ms() if timestamp is None else checked_time(timestamp)
+        time = self._clock.wall_ms() if timestamp is None else checked_time(timestamp)
         if partition is not None:
             partition = index(partition)
         buffer = self._buffer
@@ -128,9 +129,20 @@ class EmbeddedProducer:
         if self._buffer.bytes >= self._write_at:
             self._write_full()
 
+    def write_for(self, member: GroupMetadata) -> None:
+        """Let what is sent from now on land only while the member is in its group; `flush` raises FencedError else."""
+        with self._mutex:
+            self._writer.write_for(member)
+
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows of a batch that its topic would never take, and why: too large, without a time or a key it needs."""
         return dict(unwritable_rows(batch, self._writer.topic(batch.source.topic).settings))
+
+    def abandon(self) -> None:
+        """Drop what was sent and is not written yet."""
+        with self._mutex:
+            self._buffer.drop(LogError("The producer was abandoned."))
+        self._call_back()
 
     def flush(self, timeout: float | None = None) -> None:
         """Write all that was sent; raises the first error since the last flush."""
@@ -150,7 +162,7 @@ class EmbeddedProducer:
             raise LogError("A transaction is open already: commit or abort it before the next one begins.")
         timeout_ms = self._settings["transaction.timeout.ms"]
         self._error = self._spoilt = None
-        self._transaction = transactions.begin(self._catalogue, identity, self._clock.now_ms(), timeout_ms)
+        self._transaction = transactions.begin(self._catalogue, identity, self._clock, timeout_ms)
         self._writer.begin(identity, self._transaction)
 
     def commit_transaction(
@@ -208,7 +220,8 @@ class EmbeddedProducer:
         self._closed = True
         self._linger.close()
         try:
-            self.abort_transaction() if self._transaction is not None else self.flush()
+            with suppress(FencedError):  # others have the place for which it wrote: nothing is left to be written
+                self.abort_transaction() if self._transaction is not None else self.flush()
         finally:
             self._writer.close()
 

@@ -15,5 +15,5 @@ def stable_end(home: LogResources, topic: Topic, number: int, end_offset: int) -
     end_offset : int
         The partition's end, read *before* this is called: a transaction that begins in between lies after it.
     """
-    first_open = first_open_offset(home.catalogue, topic.id, number, home.clock.now_ms())
+    first_open = first_open_offset(home.catalogue, topic.id, number, home.clock.uptime_ms())
     return end_offset if first_open is None else min(first_open, end_offset)

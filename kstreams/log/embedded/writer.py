@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from kstreams.batch import TopicPartition
 from kstreams.errors import UnknownTopicError
+from kstreams.log.api import GroupMetadata
 from kstreams.log.embedded.buffer import PendingBatch
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Topic
+from kstreams.log.embedded.groups.append_guard import AppendGuard
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.appender import Appender
 from kstreams.log.embedded.segments.frame import UNSTAMPED, FrameBody, TransactionStamp
@@ -48,6 +51,7 @@ class Writer:
         self._touched: set[TopicPartition] = set()
         self._rolled: dict[str, Topic] = {}
         self._stamp, self._who = UNSTAMPED, ""
+        self._guard: AppendGuard | None = None
         self._sequence = uuid.uuid4().int % _SEQUENCES
         self._begun: dict[TopicPartition, tuple[int, Sequence[PendingBatch]]] = {}  # appends, until their end is known
 
@@ -61,10 +65,17 @@ class Writer:
         """The transaction is over."""
         self._stamp = UNSTAMPED
 
+    def write_for(self, member: GroupMetadata) -> None:
+        """Let what is written without a transaction land only while the member is in its group."""
+        if self._guard is not None and self._guard.who == member:
+            return
+        self._release_guard()
+        self._guard = AppendGuard(self._home, member) if member.member else None
+
     def topic(self, name: str, partition: int | None = None) -> KnownTopic:
         """A topic and its settings; UnknownTopicError for one or a partition of it that is not there."""
         known = self._topics.get(name)
-        if known is None or self._home.clock.now_ms() - known.since_ms >= self._max_age_ms:
+        if known is None or self._home.clock.uptime_ms() - known.since_ms >= self._max_age_ms:
             known = self._look_up(name)
         if partition is not None and not 0 <= partition < known.topic.partitions:
             known = self._look_up(name)
@@ -73,7 +84,7 @@ class Writer:
 
     def _look_up(self, name: str) -> KnownTopic:
         topic = self._home.catalogue.topic(name)
-        known = KnownTopic(topic, TopicSettings.of(topic.config), self._home.clock.now_ms())
+        known = KnownTopic(topic, TopicSettings.of(topic.config), self._home.clock.uptime_ms())
         before = self._topics.get(name)
         if before is not None and before.topic.id != topic.id:
             return before  # it was deleted and made anew: who writes to the old one is told
@@ -142,13 +153,14 @@ class Writer:
         for appender in self._appenders.values():
             appender.close()
         self._appenders.clear()
+        self._release_guard()
 
     def _encode(
         self, source: TopicPartition, waiting: Sequence[PendingBatch], settings: TopicSettings
     ) -> tuple[Sequence[PendingBatch], list[FrameBody], list[tuple[PendingBatch, UnwritableError]]]:
         """The batches that can be written, their frames, and the batches that cannot, with the reason."""
         compression = self._compression if settings.compression == "producer" else settings.compression
-        appended_ms = self._home.clock.now_ms() if settings.log_append_time else None
+        appended_ms = self._home.clock.wall_ms() if settings.log_append_time else None
         encode = functools.partial(frame_bodies, compression=compression, settings=settings, appended_ms=appended_ms)
         try:
             return waiting, encode([pending.batch for pending in waiting]), []
@@ -174,10 +186,15 @@ class Writer:
         if appender is None:
             appender = self._appenders[source] = self._open(topic, source, settings)
         if not self._stamp.transaction_id:
-            return appender.append(bodies, TransactionStamp(sequence=self._sequence), timeout=timeout)
+            guard = nullcontext if self._guard is None else self._guard.held
+            return appender.append(bodies, TransactionStamp(sequence=self._sequence), timeout=timeout, guard=guard)
         before = None if source in self._touched else functools.partial(self._enlist, topic, source)
         stamp = self._stamp._replace(sequence=self._sequence)
         return appender.append(bodies, stamp, timeout=timeout, before=before, sync=False)
+
+    def _release_guard(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
 
     def _clean_rolled(self) -> None:
         # When all who wait know where their records are: however long it takes, and whatever happens in it.

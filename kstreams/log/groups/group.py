@@ -74,7 +74,7 @@ class Group(msgspec.Struct, frozen=True):
     members : dict of str to Member
         By id.
     deadline_ms : int
-        When those are given up that a rebalance waits for.
+        When those are given up that a rebalance waits for, by the uptime of the machine.
     """
 
     name: str

@@ -20,6 +20,14 @@ def no_member(group: str, member: str) -> CommitFailedError:
     )
 
 
+def former_member(group: str, member: str) -> FencedError:
+    """The error for records of a member that is out."""
+    return FencedError(
+        f"{member} is no member of the group {group!r} any more: what it had not written yet is not written, since "
+        "others may have its partitions. Join again, and read on from what is committed."
+    )
+
+
 def of_another_generation(group: str, generation: int) -> CommitFailedError:
     """The error for a member that has missed a generation, or tells an older one."""
     return CommitFailedError(

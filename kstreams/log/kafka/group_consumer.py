@@ -133,7 +133,7 @@ class KafkaGroupConsumer(KafkaConsumer):
         if not rest:
             return known
         if isinstance(reset, timedelta):
-            return known | self._offsets_since(rest, self._connection.clock.now_ms() - to_ms(reset))
+            return known | self._offsets_since(rest, self._connection.clock.wall_ms() - to_ms(reset))
         if reset == "none":
             raise LogError(nothing_committed(self._group, ", ".join(map(str, rest))))
         return known | (self.end_offsets(rest) if reset == "latest" else self._connection.beginnings(rest))

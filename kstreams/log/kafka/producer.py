@@ -70,7 +70,7 @@ class KafkaProducer:
         self._client = connection.client("producer", lambda full: Client({**full, **ours}), given)
         self._partitions = PartitionCounts(self._client, connection, max_age_s)
         self._unflushed: Counter[str] = Counter()  # bytes, of topics that take less than a batch at once
-        self._turn, self._closed = 0, False
+        self._turn, self._closed, self._is_abandoned = 0, False, False
         name = given.get("transactional.id")
         self._transactions = None if name is None else Transactions(self._client, name, self._block_s, connection)
 
@@ -98,7 +98,7 @@ class KafkaProducer:
         if not ((key is None or type(key) is bytes) and (value is None or type(value) is bytes)):
             raise not_bytes(key, value)
         named = whole_names(checked_headers(headers)) or None
-        time = self._connection.clock.now_ms() if timestamp is None else nonzero_time(timestamp)
+        time = self._connection.clock.wall_ms() if timestamp is None else nonzero_time(timestamp)
         chosen = self._partition(key, partitions) if partition is None else index(partition)
         size = row_bytes(key, value, named)
         if size > facts.most_bytes:
@@ -138,9 +138,18 @@ class KafkaProducer:
             self._produce_all(batch.source, columns, report)
         self._client.poll(0)
 
+    def write_for(self, member: GroupMetadata) -> None:
+        """Nothing: brokers take what a producer without a `transactional.id` sends, whoever is in a group."""
+
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """The rows of a batch that its topic would never take, and why."""
         return dict(unwritable_rows(batch, self._connection.facts(batch.source.topic)))
+
+    def abandon(self) -> None:
+        """Drop what was sent and is not on its way yet; a transaction is dropped as a whole, by `abort_transaction`."""
+        if self._transactions is None:
+            self._is_abandoned = True
+            self._client.purge(in_queue=True, in_flight=False)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all that was sent is written; raises the first error since the last flush.
@@ -212,7 +221,8 @@ class KafkaProducer:
         self._closed = True
         transactions = self._transactions
         if transactions is None:
-            self.flush()
+            with suppress(*(LogError,) if self._is_abandoned else ()):  # what was dropped has failed
+                self.flush()
         elif transactions.is_open and not transactions.is_lost:
             # Who fenced it has aborted its transaction; without an answer the next producer does, or the broker.
             with suppress(FencedError, UncertainCommitError):

@@ -35,7 +35,7 @@ class WantedTopics:
 
     def changed(self) -> list[str] | None:
         """The names to subscribe to, if they are others than at the last look."""
-        now_ms = self._connection.clock.now_ms()
+        now_ms = self._connection.clock.uptime_ms()
         is_first = self._looked_ms is None
         if not is_first and (self._pattern is None or now_ms - (self._looked_ms or 0) < self._max_age_ms):
             return None

@@ -34,7 +34,7 @@ class TaskPunctuations:
         """
         by_stream_time = kind is PunctuationType.STREAM_TIME
         punctuations = self.stream_time if by_stream_time else self.wall_clock
-        first_ms = 0 if by_stream_time else self._clock.now_ms() + interval_ms
+        first_ms = 0 if by_stream_time else self._clock.wall_ms() + interval_ms
         if self._is_bound:
             return punctuations.schedule(first_ms, interval_ms, callback)
         key = f"{node}:punctuator:{len(self._in_init)}"

@@ -145,7 +145,7 @@ class TopicInput:
     def _limit_ms(self) -> int:
         """The last time that is let in now."""
         ahead_ms = self._most_ahead_ms
-        return LATEST_MS if ahead_ms < 0 else min(self._clock.now_ms() + ahead_ms, LATEST_MS)
+        return LATEST_MS if ahead_ms < 0 else min(self._clock.wall_ms() + ahead_ms, LATEST_MS)
 
     def _valid(self, batch: Batch, limit_ms: int) -> Batch:
         """The rows with a valid time. Where no handler is asked, one that fails ends the task before the others."""

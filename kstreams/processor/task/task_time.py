@@ -39,17 +39,17 @@ class TaskTime:
         self._punctuations, self._release_held_back = context.punctuations, release_held_back
         self._at_idle: dict[str, Callable[[int], bool]] = {**dict(at_idle), WHOLE_TASK: self._advance}
         limit_ms = context.application.settings.idle_timeout_ms
-        self._idle = idle_input(sub_topology, self._at_idle, limit_ms, self._clock.now_ms(), deadlines)
+        self._idle = idle_input(sub_topology, self._at_idle, limit_ms, self._clock.uptime_ms(), deadlines)
         self.by_stream_time = context.punctuations.stream_time
 
     def seen(self, source: str) -> None:
         """A record of a source has come, or may still come."""
         if self._idle is not None:
-            self._idle.seen(source, self._clock.now_ms())
+            self._idle.seen(source, self._clock.uptime_ms())
 
     def idle_moves(self) -> dict[str, int]:
         """By operator, in ms: how far its stream time moves now, since its input is idle."""
-        return {} if self._idle is None else self._idle.moves(self._clock.now_ms())
+        return {} if self._idle is None else self._idle.moves(self._clock.uptime_ms())
 
     def move(self, moves: Mapping[str, int]) -> bool:
         """Let the stream time of operators go on; whether anything may have come out."""
@@ -67,7 +67,7 @@ class TaskTime:
     def punctuate_by_wall_clock(self) -> bool:
         """Call the punctuators that are due; whether there was one."""
         self._release_held_back()
-        return self._punctuations.wall_clock.fire(self._clock.now_ms())
+        return self._punctuations.wall_clock.fire(self._clock.wall_ms())
 
     def deadlines(self) -> dict[str, int]:
         """When each punctuator of `init` is due next, in ms of its kind of time, and since when input is idle."""

@@ -70,7 +70,7 @@ def _of_client(client: Client, application_id: str, tags: Tags) -> Found:
 
 
 def _lags(tasks: Sequence[ActiveTask], job: Job, of_client: Tags) -> Found:
-    now_ms = job.clock.now_ms()
+    now_ms = job.clock.wall_ms()
     positions = {source: offset for task in tasks for source, offset in task.next_offsets.items()}
     last_ms = {source: task.sensors.read.last_ms.get(source.topic) for task in tasks for source in task.next_offsets}
     for source, end in _ends(list(positions), job.admin).items():

@@ -12,11 +12,8 @@ from time import monotonic
 from kstreams.clock import Clock
 from kstreams.config import Config
 from kstreams.errors import (
-    CommitFailedError,
     ConfigError,
     CorruptStateError,
-    FencedError,
-    RebalanceInProgressError,
     UncertainCommitError,
 )
 from kstreams.log.api import Ability, Log
@@ -36,7 +33,7 @@ from kstreams.runtime.native.state.locks import lock_alone, lock_shared
 from kstreams.runtime.native.state.restore import OnRestore, RestoreProgress
 from kstreams.runtime.native.tasks.membership import group_member, lone_run
 from kstreams.runtime.native.tasks.task_manager import TaskManager
-from kstreams.runtime.native.thread.processing_guarantee import GroupCommits
+from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, GroupCommits
 from kstreams.runtime.native.thread.stream_thread import StreamThread
 from kstreams.runtime.native.topics import prepare_topics
 from kstreams.runtime.native.uncaught_exceptions import (
@@ -50,8 +47,6 @@ from kstreams.runtime.native.uncaught_exceptions import (
 logger = logging.getLogger(__name__)
 
 _WAIT_S = 0.01
-_COMMITS_OF_MEMBERS = (UncertainCommitError, CommitFailedError, RebalanceInProgressError, FencedError)
-"""What ends a commit of a group's member, and not the application: others may have its tasks."""
 
 
 class Client:
@@ -321,7 +316,7 @@ class Client:
         try:
             return self._rebuilding(thread.run)
         except BaseException as error:
-            if isinstance(error, UncertainCommitError if self.member is None else _COMMITS_OF_MEMBERS):
+            if isinstance(error, self._passing_errors()):
                 logger.warning("%s goes on from the last commit: %s", thread.name, error)
                 clear_frames(error)
                 return self.life.is_alive()
@@ -330,6 +325,10 @@ class Client:
             replace = self._answer(error)
             clear_frames(error)
             return replace
+
+    def _passing_errors(self) -> tuple[type[BaseException], ...]:
+        """What ends a thread and not the application: another one goes on from the last commit."""
+        return (UncertainCommitError,) if self.member is None else (UncertainCommitError, *OUT_OF_GROUP)
 
     def _rebuilding(self, work: Callable[[], None]) -> bool:
         """Do work; whether it found damaged stores and is to be started again, which restores them."""

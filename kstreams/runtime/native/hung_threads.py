@@ -31,7 +31,7 @@ class HungThreads:
     def look(self, threads: Sequence[StreamThread]) -> None:
         """Log, once for each round, that a thread does not come back."""
         for thread in threads:
-            took_ms = self._clock.now_ms() - thread.round_ms
+            took_ms = self._clock.uptime_ms() - thread.round_ms
             works = thread.state in (ThreadState.RUNNING, ThreadState.PENDING_SHUTDOWN)
             if works and took_ms >= self._after_ms and self._reported.get(thread.name) != thread.round_ms:
                 self._reported[thread.name] = thread.round_ms

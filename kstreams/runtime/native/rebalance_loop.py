@@ -39,7 +39,7 @@ class RebalanceLoop:
         counts : mapping of TaskId to int
             How often each task was given; another mapping whenever it has changed.
         """
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         while len(self._seen) > 1 and now_ms - self._seen[1][0] >= _WINDOW_MS:
             self._seen.popleft()
         if not self._seen or self._seen[-1][1] is not counts:

@@ -59,14 +59,14 @@ class StepWatch:
         self._what = "; ".join(f"sub-topology {sub.id}: {_operators(sub)}" for sub in sub_topologies)
         self._operators = _operators_by_store(sub_topologies)
         self._step, self._ranges = 0, dict[TopicPartition, tuple[int, int]]()
-        self._began_ms = self._ended_ms = clock.now_ms()
+        self._began_ms = self._ended_ms = clock.uptime_ms()
         self._runs = False
         self._stream_times = dict[str, int]()
         self._kinds: dict[str, Any] = {}
 
     def begin(self, step: int, ranges: OffsetRanges) -> None:
         """A step begins: its jobs say so."""
-        self._step, self._ranges, self._began_ms = step, dict(ranges), self._clock.now_ms()
+        self._step, self._ranges, self._began_ms = step, dict(ranges), self._clock.uptime_ms()
         if not self._runs:
             self._runs = True
             self._post("QueryStartedEvent", {**self._of_query, "timestamp": _at(self._began_ms), "jobTags": []})
@@ -77,7 +77,7 @@ class StepWatch:
 
     def done(self, reports: list[TaskReport], progress: SparkProgress) -> None:
         """A step is done."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         between, took = max(now_ms - self._ended_ms, 1), max(now_ms - self._began_ms, 1)
         self._ended_ms = now_ms
         for report in reports:

@@ -8,7 +8,7 @@ without a row is committed; above it, one without a row says that the catalogue 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +16,15 @@ from typing import NamedTuple
 import msgspec
 
 from kstreams.batch import TopicPartition
+from kstreams.clock import Clock
 from kstreams.decoders import decode_json
 from kstreams.errors import CorruptLogError, FencedError, LogError
 from kstreams.log.api import GroupMetadata, OffsetAndMetadata
 from kstreams.log.embedded.catalogue.catalogue import Catalogue, next_id
 from kstreams.log.embedded.catalogue.group_offsets import check_committer, store_offsets
+
+_BOOT = "SELECT value FROM marks WHERE name = 'boot'"
+_BOOT_BYTES = 7  # fit into a number of SQLite
 
 
 class TransactionState(Enum):
@@ -61,18 +65,31 @@ def open_producer(catalogue: Catalogue, transactional_id: str) -> ProducerId:
         return _next_epoch(database, ProducerId(number, epoch, transactional_id))
 
 
-def begin(catalogue: Catalogue, producer: ProducerId, now_ms: int, timeout_ms: int) -> int:
+def abort_of_earlier_boots(catalogue: Catalogue, boot: bytes) -> None:
+    """Abort what was open when the machine went down: its writers are gone, and its deadlines are of another uptime."""
+    number = int.from_bytes(boot[:_BOOT_BYTES], "big")
+    if _boot_of(catalogue.read(_BOOT)) == number:
+        return
+    with catalogue.write() as database:
+        if _boot_of(database.execute(_BOOT).fetchall()) != number:  # nobody was faster
+            _finish(database, "TRUE", (), TransactionState.ABORTED)
+            sql = "INSERT INTO marks VALUES ('boot', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+            database.execute(sql, (number,))
+
+
+def begin(catalogue: Catalogue, producer: ProducerId, clock: Clock, timeout_ms: int) -> int:
     """Open a transaction; returns its id.
 
-    Ids grow with wall-clock time: one that was lost with the machine's power is never given again.
+    Ids grow with the time of day: one that was lost with the machine's power is never given again. The deadline is
+    counted in uptime, in which all processes of the machine agree.
     """
     with catalogue.write() as database:
         _check_epoch(_epoch(database, producer), producer)
         newest = database.execute("SELECT max(id) FROM transactions").fetchone()[0] or 0
-        transaction = max(newest, _forgotten_below(database) - 1, now_ms * 1000) + 1
+        transaction = max(newest, _forgotten_below(database) - 1, clock.wall_ms() * 1000) + 1
         database.execute(
             "INSERT INTO transactions VALUES (?, ?, ?, 'open', ?)",
-            (transaction, producer.id, producer.epoch, now_ms + timeout_ms),
+            (transaction, producer.id, producer.epoch, clock.uptime_ms() + timeout_ms),
         )
     return transaction
 
@@ -144,7 +161,7 @@ def abort(catalogue: Catalogue, transaction: int) -> None:
         _finish(database, "id = ?", (transaction,), TransactionState.ABORTED)
 
 
-def transaction_state(catalogue: Catalogue, transaction: int, now_ms: int) -> TransactionState:
+def transaction_state(catalogue: Catalogue, transaction: int, uptime_ms: int) -> TransactionState:
     """The state of a transaction; one whose timeout has passed is aborted first."""
     rows = catalogue.read("SELECT state, expires_ms FROM transactions WHERE id = ?", transaction)
     if not rows:
@@ -152,9 +169,9 @@ def transaction_state(catalogue: Catalogue, transaction: int, now_ms: int) -> Tr
         if settled and transaction < settled[0][0]:
             return TransactionState.COMMITTED
         raise behind_segments(catalogue.path.parent, f"transaction {transaction} is in a segment")
-    if rows[0][0] == TransactionState.OPEN.value and rows[0][1] <= now_ms:
+    if rows[0][0] == TransactionState.OPEN.value and rows[0][1] <= uptime_ms:
         abort(catalogue, transaction)
-        return transaction_state(catalogue, transaction, now_ms)
+        return transaction_state(catalogue, transaction, uptime_ms)
     return TransactionState(rows[0][0])
 
 
@@ -166,10 +183,10 @@ def unknown_among(catalogue: Catalogue, transactions: Iterable[int]) -> list[int
     return [number for number in strange if not settled or number >= settled[0][0]]
 
 
-def first_open_offset(catalogue: Catalogue, topic_id: int, partition: int, now_ms: int) -> int | None:
+def first_open_offset(catalogue: Catalogue, topic_id: int, partition: int, uptime_ms: int) -> int | None:
     """First offset in a partition that belongs to an open transaction."""
     expired = "SELECT id FROM transactions WHERE state = 'open' AND expires_ms <= ?"
-    for (transaction,) in catalogue.read(expired, now_ms):
+    for (transaction,) in catalogue.read(expired, uptime_ms):
         abort(catalogue, transaction)
     sql = (
         "SELECT min(first_offset) FROM transaction_partitions JOIN transactions ON id = transaction_id "
@@ -200,6 +217,10 @@ def behind_segments(folder: Path, what: str) -> CorruptLogError:
         f"catalogue.sqlite and catalogue.journal, or run `kstreams log repair --log-dir {folder}`, which hides the "
         "records of such transactions for ever."
     )
+
+
+def _boot_of(rows: Sequence[tuple[int]]) -> int | None:
+    return rows[0][0] if rows else None
 
 
 def _finish(database: sqlite3.Connection, which: str, values: tuple[int, ...], state: TransactionState) -> None:

@@ -6,7 +6,7 @@ import logging
 import threading
 
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
-from kstreams.log.embedded.groups.presence import Presence, presence_file
+from kstreams.log.embedded.groups.presence import Presence
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.transitions import Leave
 
@@ -35,8 +35,8 @@ class Heart:
         self._clock, self._member, self._is_static = home.clock, member, is_static
         self._beat_ms, self._poll_ms = beat_ms, poll_ms
         self._coordinator = GroupCoordinator(home, group)
-        self._polled_ms = self._beaten_ms = self._clock.now_ms()
-        self._presence = Presence(presence_file(home.folder, member), self._beaten_ms)
+        self._polled_ms = self._beaten_ms = self._clock.uptime_ms()
+        self._presence = Presence(home.folder, member, self._beaten_ms)
         self._complaint = ""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"heart of {member}", daemon=True)
@@ -44,7 +44,7 @@ class Heart:
 
     def polled(self) -> None:
         """The member's user has called `poll`."""
-        self._polled_ms = self._clock.now_ms()
+        self._polled_ms = self._clock.uptime_ms()
 
     def stop(self, *, leaves: bool) -> None:
         """Beat no more."""
@@ -63,7 +63,7 @@ class Heart:
                 self._complaint = str(error)
 
     def _beat(self) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         if now_ms - self._polled_ms >= self._poll_ms:
             self._give_up(now_ms)
         elif now_ms - self._beaten_ms >= self._beat_ms:

@@ -15,11 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from kstreams.log.embedded.boot import boot_id
 from kstreams.log.embedded.disk import create_file, open_file
 from kstreams.log.groups.group import Member
 from kstreams.private import make_folder
 
-_SIGN = struct.Struct("<q")
+_SIGN = struct.Struct("<q16s")
 
 
 def presence_file(log: Path, member: str) -> Path:
@@ -27,38 +28,53 @@ def presence_file(log: Path, member: str) -> Path:
     return log / "members" / member
 
 
+def appends_file(log: Path, member: str) -> Path:
+    """The file that is locked, shared, while records of a member become visible, and exclusively to take it out."""
+    return log / "members" / f"{member}.appends"
+
+
+def remove_files(log: Path, member: str) -> None:
+    """Remove the files of a member that is out of its group."""
+    presence_file(log, member).unlink(missing_ok=True)
+    appends_file(log, member).unlink(missing_ok=True)
+
+
 class Presence:
-    """A member's own file, held until `close` or the end of the process.
+    """A member's own files, the first of them locked until `close` or the end of the process.
 
     Parameters
     ----------
-    path : Path
-    now_ms : int
+    log : Path
+        The log's folder.
+    member : str
+    uptime_ms : int
     """
 
-    def __init__(self, path: Path, now_ms: int) -> None:
+    def __init__(self, log: Path, member: str, uptime_ms: int) -> None:
+        path = presence_file(log, member)
         make_folder(path.parent)
-        self._path, self._fd = path, create_file(path)
+        os.close(create_file(appends_file(log, member)))
+        self._log, self._member, self._fd = log, member, create_file(path)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
-        self.give_sign(now_ms)
+        self.give_sign(uptime_ms)
 
-    def give_sign(self, now_ms: int) -> None:
+    def give_sign(self, uptime_ms: int) -> None:
         """Show that the member lives."""
-        os.pwrite(self._fd, _SIGN.pack(now_ms), 0)
+        os.pwrite(self._fd, _SIGN.pack(uptime_ms, boot_id()), 0)
 
     def close(self, *, leaves: bool) -> None:
         """Free the lock; who leaves takes the file along."""
         if self._fd >= 0:
             if leaves:
-                self._path.unlink(missing_ok=True)
+                remove_files(self._log, self._member)
             os.close(self._fd)
         self._fd = -1
 
 
 class LastSign(NamedTuple):
-    """What a member's file says."""
+    """What a member's file says; `at_ms` is an uptime of this boot, None when the member is of an earlier one."""
 
-    at_ms: int
+    at_ms: int | None
     has_process: bool
 
 
@@ -67,10 +83,10 @@ def read_sign(path: Path) -> LastSign:
     try:
         fd = open_file(path)
     except FileNotFoundError:
-        return LastSign(0, has_process=False)
+        return LastSign(None, has_process=False)
     try:
         raw = os.pread(fd, _SIGN.size, 0)
-        at_ms = _SIGN.unpack(raw)[0] if len(raw) == _SIGN.size else 0
+        at_ms = _uptime_of(raw)
         with suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return LastSign(at_ms, has_process=False)
@@ -79,10 +95,17 @@ def read_sign(path: Path) -> LastSign:
         os.close(fd)
 
 
+def _uptime_of(sign: bytes) -> int | None:
+    if len(sign) != _SIGN.size:
+        return None
+    at_ms, boot = _SIGN.unpack(sign)
+    return at_ms if boot == boot_id() else None
+
+
 class _Silence(NamedTuple):
     """A sign, and for how long the observer has seen no other."""
 
-    at_ms: int
+    at_ms: int | None
     for_ms: int
 
 
@@ -100,20 +123,22 @@ class LifeSigns:
         self._seen: dict[str, _Silence] = {}
         self._looked_ms: int | None = None
 
-    def dead(self, members: Iterable[Member], now_ms: int) -> list[tuple[str, str]]:
+    def dead(self, members: Iterable[Member], uptime_ms: int) -> list[tuple[str, str]]:
         """The members that are dead, each with the reason.
 
         A static member without a process may be started again within its session time-out.
         """
-        passed, self._looked_ms = now_ms - (self._looked_ms or now_ms), now_ms
+        passed, self._looked_ms = uptime_ms - (self._looked_ms or uptime_ms), uptime_ms
         found, seen = [], {}
         for member in members:
             sign = read_sign(presence_file(self._log, member.id))
-            if not sign.has_process and member.instance is None:
+            if not sign.has_process and (member.instance is None or sign.at_ms is None):
                 found.append((member.id, "its process has ended"))
                 continue
             seen[member.id] = self._counted(member, sign, passed)
-            silent_ms = seen[member.id].for_ms if sign.has_process else now_ms - sign.at_ms
+            silent_ms = seen[member.id].for_ms
+            if not sign.has_process and sign.at_ms is not None:
+                silent_ms = uptime_ms - sign.at_ms
             if silent_ms >= member.session_ms:
                 found.append((member.id, f"no sign of life for {silent_ms} ms (session.timeout.ms)"))
         self._seen = seen

@@ -55,7 +55,7 @@ class TopicWatch:
 
     def has_changed(self) -> bool:
         """Whether a topic that is watched came, went or grew; looked at no more often than the age says."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         if now_ms - self._looked_ms < self._max_age_ms:
             return False
         self._looked_ms = now_ms
@@ -66,7 +66,7 @@ class TopicWatch:
     def _remember(self, watched: Collection[str], there: dict[str, int]) -> None:
         self._watched = set(watched)
         self._known = {name: there[name] for name in self._watched & there.keys()}
-        self._looked_ms = self._clock.now_ms()
+        self._looked_ms = self._clock.uptime_ms()
 
     def _warn(self, missing: set[str]) -> None:
         for name in sorted(missing - self._missing):

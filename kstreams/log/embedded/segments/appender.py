@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from kstreams.clock import Clock
-from kstreams.errors import CorruptLogError, LogError
+from kstreams.errors import CorruptLogError, FencedError, LogError
 from kstreams.log.embedded.disk import create_file
 from kstreams.log.embedded.segments.frame import (
     HEADER_SIZE,
@@ -71,6 +71,7 @@ class Appender:
         *,
         timeout: float | None = None,
         before: Callable[[int], None] | None = None,
+        guard: Callable[[], AbstractContextManager[None]] = nullcontext,
         sync: bool = True,
     ) -> int:
         """Append frames as one: readers see all of them or none.
@@ -83,6 +84,8 @@ class Appender:
             Seconds to wait for other writers.
         before : callable or None
             Called under the lock with the first offset, before anything is written.
+        guard : callable
+            What surrounds the moment in which the frames become visible; where it raises FencedError, they do not.
         sync : bool
             False leaves syncing to a later `sync()` (a transaction syncs once, at its commit).
 
@@ -93,7 +96,7 @@ class Appender:
 
         Raises
         ------
-        PartitionBusyError, LogError
+        PartitionBusyError, FencedError, LogError
             Nothing of the frames is in the log then.
         """
         with self.partition.locked(timeout), self._reopening("append to"):
@@ -103,7 +106,7 @@ class Appender:
                 head = self._roll(head)
             if before is not None:
                 before(head.end_offset)
-            self._write(head, bodies, stamp, sync and self._durability == "fsync")
+            self._write(head, bodies, stamp, guard, sync=sync and self._durability == "fsync")
         if rolled:
             self._on_roll()
         return head.end_offset
@@ -147,7 +150,15 @@ class Appender:
         """Release the files."""
         self.partition.close()
 
-    def _write(self, head: PartitionHead, bodies: Sequence[FrameBody], stamp: TransactionStamp, sync: bool) -> None:
+    def _write(
+        self,
+        head: PartitionHead,
+        bodies: Sequence[FrameBody],
+        stamp: TransactionStamp,
+        guard: Callable[[], AbstractContextManager[None]],
+        *,
+        sync: bool,
+    ) -> None:
         parts: list[Any] = []
         self._attempt = Attempt(head.segment, head.position, head.end_offset, stamp.sequence)
         offset, position, greatest = head.end_offset, head.position, head.max_timestamp
@@ -155,22 +166,31 @@ class Appender:
             parts += [encode_header(body, offset, stamp), body.data]
             offset, position = offset + body.records, position + HEADER_SIZE + body.data.size
             greatest = max(greatest, body.max_timestamp)
-        created_ms = head.created_ms or self._clock.now_ms()
+        created_ms = head.created_ms or self._clock.wall_ms()
         synced = position if sync else head.synced
         grown = PartitionHead(head.start_offset, offset, head.segment, position, created_ms, greatest, synced)
-        self._store(parts, head, grown, sync)
+        self._store(parts, head, grown, guard, sync=sync)
         if head.position // INTERVAL != position // INTERVAL:
             append_entry(segment_path(self.partition.folder, head.segment), IndexEntry(offset, position, greatest))
 
-    def _store(self, parts: list[Any], head: PartitionHead, grown: PartitionHead, sync: bool) -> None:
+    def _store(
+        self,
+        parts: list[Any],
+        head: PartitionHead,
+        grown: PartitionHead,
+        guard: Callable[[], AbstractContextManager[None]],
+        *,
+        sync: bool,
+    ) -> None:
         disk = self.partition.disk
         with self.partition.active(head.segment) as fd:
             try:
                 disk.write_at(fd, parts, head.position)
                 if sync:
                     disk.sync(fd)
-                self.partition.publish(grown)
-            except OSError:
+                with guard():
+                    self.partition.publish(grown)
+            except (OSError, FencedError):
                 disk.cut(fd, head.position)  # at once: a head that was torn is made anew from what is in the segment
                 raise
 
@@ -201,7 +221,7 @@ class Appender:
 
     def _is_due(self, head: PartitionHead, more: int) -> bool:
         too_big = head.position + more > self._limits.segment_bytes
-        return too_big or (head.created_ms > 0 and self._clock.now_ms() - head.created_ms >= self._limits.segment_ms)
+        return too_big or (head.created_ms > 0 and self._clock.wall_ms() - head.created_ms >= self._limits.segment_ms)
 
     def _roll(self, head: PartitionHead) -> PartitionHead:
         disk, folder = self.partition.disk, self.partition.folder

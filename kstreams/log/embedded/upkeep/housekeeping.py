@@ -70,7 +70,7 @@ class Housekeeper:
             clean_partition(self._home, topic, number, TopicSettings.of(topic.config))
 
     def _begin_round(self) -> None:
-        now_ms, catalogue = self._home.clock.now_ms(), self._home.catalogue
+        now_ms, catalogue = self._home.clock.uptime_ms(), self._home.catalogue  # of an earlier boot: always due
         if self._next_ms is not None and self._next_ms - _ROUND_MS <= now_ms < self._next_ms:
             return
         self._next_ms = now_ms + _ROUND_MS
@@ -117,9 +117,9 @@ def clean_partition(
     partition = home.partition(topic, number)
     appender = Appender(partition, settings.limits, home.clock, home.durability, on_roll=lambda: None)
     with closing(appender), suppress(FileNotFoundError):
-        appender.roll(now=roll or is_expired(partition.head(), settings, home.clock.now_ms()))
+        appender.roll(now=roll or is_expired(partition.head(), settings, home.clock.wall_ms()))
         if settings.delete:
-            apply_retention(partition, settings, home.clock.now_ms())
+            apply_retention(partition, settings, home.clock.wall_ms())
         if settings.compact:
             _compact(home, topic, partition, settings, eager)
 
@@ -133,13 +133,13 @@ def _size(home: LogResources, topic: Topic) -> CleaningResult:
 
 
 def _compact(home: LogResources, topic: Topic, partition: Partition, settings: TopicSettings, eager: bool) -> None:
-    now_ms = home.clock.now_ms()
+    now_ms, uptime_ms = home.clock.wall_ms(), home.clock.uptime_ms()
     stable = stable_end(home, topic, partition.source.partition, partition.head().end_offset)
     compact(
         partition,
         settings,
         stable,
-        lambda number: transaction_state(home.catalogue, number, now_ms),
+        lambda number: transaction_state(home.catalogue, number, uptime_ms),
         now_ms,
         eager=eager,
     )

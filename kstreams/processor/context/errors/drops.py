@@ -38,7 +38,7 @@ class Drops:
 
     def __init__(self, who: str, clock: Clock, every_ms: int) -> None:
         self._who, self._clock, self._every_ms = who, clock, min(every_ms, _MOST_MS)
-        self._reported_ms = clock.now_ms()
+        self._reported_ms = clock.uptime_ms()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.unreported: Counter[tuple[str, str]] = Counter()
 
@@ -54,12 +54,12 @@ class Drops:
 
     def report_if_due(self) -> None:
         """Log the sums, if it is time. Cheap when nothing was dropped: to be called often."""
-        if self.unreported and 0 < self._every_ms <= self._clock.now_ms() - self._reported_ms:
+        if self.unreported and 0 < self._every_ms <= self._clock.uptime_ms() - self._reported_ms:
             self.report()
 
     def report(self) -> None:
         """Log the sums of what was not logged yet."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         for (node, reason), count in self.unreported.items():
             logger.warning("%s: %s dropped %d more records: %s", self._who, node, count, reason)
         self.unreported.clear()

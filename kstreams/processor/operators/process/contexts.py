@@ -79,7 +79,7 @@ class TaskProcessingContext(ProcessingContext):
         return self._context.current.stream_time
 
     def current_system_time_ms(self) -> int:
-        return self._context.task.application.clock.now_ms()
+        return self._context.task.application.clock.wall_ms()
 
     def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
         if not self._active:

@@ -50,6 +50,10 @@ class LoneRun:
         if transactional or assignment_topic(application_id) in admin.topics():
             self._succeed(process)
 
+    def owner(self) -> GroupMetadata:
+        """Nobody in the group: no other process has the tasks."""
+        return GroupMetadata(self._application_id)
+
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
         """Commit for the group."""
         commit(GroupMetadata(self._application_id))

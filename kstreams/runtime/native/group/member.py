@@ -18,10 +18,12 @@ import msgspec
 from kstreams.batch import TopicPartition
 from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
 from kstreams.log.api import Ability, GroupConsumer, GroupMetadata, Log, OffsetAndMetadata
+from kstreams.log.groups.member_settings import MEMBER_SETTINGS
 from kstreams.processor.topology.task_id import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import bury
+from kstreams.runtime.native.group.lease import Lease
 from kstreams.runtime.native.group.messages import Assignment, Pace, ProcessShare, ProcessState, Slice, owners
 from kstreams.runtime.native.group.next_assignment import next_assignment
 from kstreams.runtime.native.group.next_slice import is_settled, next_slice
@@ -32,6 +34,7 @@ logger = logging.getLogger(__name__)
 _TICK_S = 0.02
 _MEMBERS_S = 1.0  # after so long a leader asks who is in the group, though nothing seems to have changed
 _PAUSE_S, _GIVE_UP_S = 1.0, 300.0  # after an error of the topics that may pass; and when it does not
+_SESSION_MS = MEMBER_SETTINGS["session.timeout.ms"].default
 _COMMIT_S = 30.0  # for so long a commit waits for a group that takes others in
 
 
@@ -111,6 +114,8 @@ class GroupMember:
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._log, self._application_id, self._rules = log, application_id, rules
+        self._is_fenced = Ability.FENCED_APPENDS in log.abilities
+        self._lease = Lease(int(cast(str, settings.get("session.timeout.ms", _SESSION_MS))) / 1000)
         self._holder: TaskHolder  # from the first call of `serve` on
         self._on_failure = on_failure
         self._turn = threading.Lock()
@@ -175,6 +180,20 @@ class GroupMember:
         with self._turn:
             self._topic.shut_down(self._process.process)
 
+    def owner(self) -> GroupMetadata:
+        """The member for which this process has its tasks; not the one that it may be by now.
+
+        Where appends are not fenced, the group is asked when a session has passed since it answered last.
+
+        Raises
+        ------
+        CommitFailedError
+            When this process is out of its group: others may have the tasks.
+        """
+        if not self._is_fenced and not self._lease.is_valid():
+            self._confirm()
+        return GroupMetadata(self._application_id, self._id)
+
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
         """Commit a transaction for the tasks of this process; again while the group takes others in, where it can be.
 
@@ -194,14 +213,34 @@ class GroupMember:
         """Commit offsets for the tasks of this process, again while the group takes others in; raises as `commit`."""
         self._commit(lambda _: self._consumer.commit(offsets), again=True)
 
+    def _confirm(self) -> None:
+        """Let the group say that this process is in it: it takes no commit of anybody else.
+
+        Raises
+        ------
+        CommitFailedError
+        """
+        position, until = {TopicPartition(self._topic.name, 0): OffsetAndMetadata(0)}, monotonic() + _GIVE_UP_S
+        while True:
+            try:
+                return self.commit_offsets(position)
+            except (CommitFailedError, RebalanceInProgressError, FencedError):
+                raise
+            except LogError as error:  # no answer: nothing can be sent now, either
+                if monotonic() > until or self._stopped.wait(_PAUSE_S):
+                    raise
+                logger.warning("the group of %s is asked again: %s", self._application_id, error)
+
     def _commit(self, commit: Callable[[GroupMetadata], None], *, again: bool) -> None:
         until = monotonic() + _COMMIT_S
         while True:
+            asked_s = self._lease.now_s()
             committer = self._consumer.group_metadata()
             if committer.member != self._id:
                 raise CommitFailedError("This process was out of its group: others may have its tasks by now.")
             try:
-                return commit(committer)
+                commit(committer)
+                return self._lease.renew(asked_s)
             except (CommitFailedError, RebalanceInProgressError):
                 if not again or monotonic() > until or self._stopped.wait(_TICK_S):
                     raise

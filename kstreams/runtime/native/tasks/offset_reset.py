@@ -72,7 +72,7 @@ class OffsetReset:
         return self._first(source, reset)
 
     def _first(self, source: TopicPartition, reset: Reset) -> int:
-        return first_offset(source, reset, self.admin, self.consumer, self.clock.now_ms())
+        return first_offset(source, reset, self.admin, self.consumer, self.clock.wall_ms())
 
 
 def _check_end(source: TopicPartition, offset: int, end: int) -> None:

@@ -95,7 +95,7 @@ class ActiveTask:
     def has_records(self) -> bool:
         """Whether the next record is one that it may process now (see `process_until`), or would but for a stop."""
         head_ms = self.group.head_ms()
-        is_next = head_ms is not None and head_ms <= self._until_ms and self.group.ready(self._clock.now_ms())
+        is_next = head_ms is not None and head_ms <= self._until_ms and self.group.ready(self._clock.uptime_ms())
         return is_next or self._is_interrupted
 
     def has_more(self) -> bool:
@@ -116,7 +116,7 @@ class ActiveTask:
 
     def run_once(self) -> int:
         """Process the next run; returns its number of records, 0 when the task has to wait."""
-        started_ms = self._clock.now_ms()
+        started_ms = self._clock.uptime_ms()
         if not self.group.ready(started_ms):
             return 0
         is_enforced = self.sensors.debug is not None and bool(self.group.empty_partitions())
@@ -128,7 +128,7 @@ class ActiveTask:
         self._is_interrupted = processed < runs.num_records
         self.processed += processed
         before, self.bytes_pending = self.bytes_pending, self.task.num_bytes_uncommitted()
-        self._length.learn(processed, self._clock.now_ms() - started_ms, self.bytes_pending - before)
+        self._length.learn(processed, self._clock.uptime_ms() - started_ms, self.bytes_pending - before)
         return processed
 
     def _process(self, runs: Interleaved, is_enforced: bool) -> int:
@@ -136,7 +136,7 @@ class ActiveTask:
         if debug is not None:
             debug.before_run(runs, self.task.stream_time, enforced=is_enforced)
         counts = self.task.process_interleaved(runs)
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.wall_ms()
         for part, count in zip(runs.parts, counts, strict=True):
             if count:
                 self.sensors.read.seen(part.source.topic, part.timestamps[:count], now_ms)

@@ -34,6 +34,6 @@ class TaskCollector:
 
     def send(self, topic: str, rows: EncodedRows) -> None:
         """Take encoded rows of one topic, in order."""
-        self._ages.seen(topic, rows.timestamps, self._clock.now_ms())
+        self._ages.seen(topic, rows.timestamps, self._clock.wall_ms())
         chosen = rows.chosen(self._sink_buffer.partitions(topic), self._own)
         self._sink_buffer.add(topic, rows._replace(partitions=chosen), self._own)

@@ -31,16 +31,16 @@ class CommitSchedule:
         self._longest_ms = settings.commit_interval_ms
         self._first_ms = self._longest_ms if is_bounded else min(settings.first_commit_interval_ms, self._longest_ms)
         self._interval_ms, self._took_ms = self._first_ms, 0
-        self._committed_ms = clock.now_ms()
+        self._committed_ms = clock.uptime_ms()
         self._since_ms: int | None = None  # when there was something to commit
 
     def restart(self) -> None:
         """Count the interval from now."""
-        self._committed_ms = self._clock.now_ms()
+        self._committed_ms = self._clock.uptime_ms()
 
     def committed(self, started_ms: int) -> None:
         """A commit that began at `started_ms` is done."""
-        self._committed_ms, self._since_ms = self._clock.now_ms(), None
+        self._committed_ms, self._since_ms = self._clock.uptime_ms(), None
         self._took_ms = self._committed_ms - started_ms
         self._interval_ms = min(self._longest_ms, max(1, self._interval_ms) * 2)
 
@@ -64,7 +64,7 @@ class CommitSchedule:
         return any(task.uncommitted for task in tasks) and self._is_interval_over()
 
     def _is_interval_over(self) -> bool:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         if self._is_bounded:
             rest_ms = min(self._took_ms * _REST_PER_COMMIT, _LONGEST_REST_MS)
             return now_ms - self._committed_ms >= max(self._longest_ms, rest_ms)

@@ -68,7 +68,7 @@ class Committer:
             for store, rows in change.items():
                 self._write_changes(task, store, rows)
         self._sink_buffer.flush()  # dead letters of what changelogs refused
-        self._producer.flush()
+        self._guarantee.flush()
         for task, known, written in zip(tasks, ends, self._changelog_ends(tasks), strict=True):
             known.update(written)
             task.changelogs_written(known)

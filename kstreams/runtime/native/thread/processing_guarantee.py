@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kstreams.errors import CommitFailedError, FencedError, LogError, RebalanceInProgressError
 from kstreams.log.api import GroupMetadata, Producer
 from kstreams.runtime.native.state.task_metadata import Offsets
+
+OUT_OF_GROUP = (CommitFailedError, RebalanceInProgressError, FencedError)
+"""What ends a thread, and not the application: others may have its tasks."""
 
 
 class GroupCommits(Protocol):
     """Commits for the group of the application: by a member of it, or by a run that is alone."""
+
+    def owner(self) -> GroupMetadata:
+        """Who has the tasks of this process; raises CommitFailedError when others may have them."""
+        ...
 
     def commit(self, commit: Callable[[GroupMetadata], None]) -> None:
         """Call `commit` with who commits, again while the group is being changed."""
@@ -28,19 +36,35 @@ class ProcessingGuarantee(Protocol):
         """Called before anything is sent."""
         ...
 
+    def flush(self) -> None:
+        """Wait until what was sent is written."""
+        ...
+
     def commit(self, offsets: Offsets) -> None:
         """Make what was sent visible: together with the offsets, or before them."""
         ...
 
 
 class AtLeastOnce:
-    """Outputs first, then offsets: after a crash between the two, records are processed again."""
+    """Outputs first, then offsets: after a crash between the two, records are processed again.
 
-    def __init__(self, group: GroupCommits) -> None:
-        self._group = group
+    What is sent lands only while this process has its tasks, as far as the home of the topics can see to that.
+    """
+
+    def __init__(self, producer: Producer, group: GroupCommits) -> None:
+        self._producer, self._group = producer, group
 
     def begin(self) -> None:
-        """Nothing to open."""
+        """Send for who has the tasks."""
+        self._producer.write_for(self._group.owner())
+
+    def flush(self) -> None:
+        """Wait until what was sent is written; where it is not, the process may be out of its group."""
+        try:
+            self._producer.flush()
+        except LogError:
+            self._group.owner()
+            raise
 
     def commit(self, offsets: Offsets) -> None:
         """Commit the offsets."""
@@ -58,6 +82,10 @@ class ExactlyOnce:
         if not self._open:
             self._producer.begin_transaction()
             self._open = True
+
+    def flush(self) -> None:
+        """Wait until what was sent is written."""
+        self._producer.flush()
 
     def commit(self, offsets: Offsets) -> None:
         """Commit the transaction."""

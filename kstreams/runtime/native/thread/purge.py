@@ -25,12 +25,12 @@ class Purge:
 
     def __init__(self, admin: Admin, topics: Collection[str], interval_ms: int, clock: Clock) -> None:
         self._admin, self._topics, self._clock = admin, topics, clock
-        self._interval_ms, self._last_ms = interval_ms, clock.now_ms()
+        self._interval_ms, self._last_ms = interval_ms, clock.uptime_ms()
         self._purged: dict[TopicPartition, int] = {}
 
     def after_commit(self, tasks: Iterable[ActiveTask]) -> None:
         """Delete what these tasks have just committed, if it is time."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         if not self._topics or now_ms - self._last_ms < self._interval_ms:
             return
         offsets = {s: at for task in tasks for s, at in task.next_offsets.items() if s.topic in self._topics}

@@ -40,12 +40,12 @@ class SendRetry:
         BufferFullError
             When there was no room for the batch, and it is not to be tried again.
         """
-        started_ms = self._clock.now_ms()
+        started_ms = self._clock.uptime_ms()
         while True:
             try:
                 return producer.send_batch(batch, on_delivery)
             except BufferFullError as error:
-                if self._clock.now_ms() - started_ms >= self._timeout_ms or not self._wants_retry(batch, error):
+                if self._clock.uptime_ms() - started_ms >= self._timeout_ms or not self._wants_retry(batch, error):
                     raise
                 logger.warning("%s takes no records for the time being, trying again: %s", batch.source, error)
 

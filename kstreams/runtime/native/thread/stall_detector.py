@@ -38,13 +38,13 @@ class StallDetector:
     def __init__(self, name: str, timeout_ms: int, summary_ms: int, clock: Clock) -> None:
         self._name, self._clock = name, clock
         self._timeout_ms, self._summary_ms = timeout_ms, summary_ms
-        self._summarized_ms, self._summarized_records = clock.now_ms(), 0
+        self._summarized_ms, self._summarized_records = clock.uptime_ms(), 0
         self._seen: dict[str, _Seen] = {}
         self.stalls = 0
 
     def check(self, tasks: Sequence[ActiveTask]) -> None:
         """Compare with what the last check found."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.uptime_ms()
         for task in tasks:
             self._check(task, now_ms)
         if 0 < self._summary_ms <= now_ms - self._summarized_ms:

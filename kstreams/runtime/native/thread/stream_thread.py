@@ -29,7 +29,7 @@ from kstreams.runtime.native.thread.commit_schedule import CommitSchedule
 from kstreams.runtime.native.thread.committer import Committer
 from kstreams.runtime.native.thread.input_reader import InputReader
 from kstreams.runtime.native.thread.opened_task import opened_task
-from kstreams.runtime.native.thread.processing_guarantee import AtLeastOnce, ExactlyOnce, GroupCommits
+from kstreams.runtime.native.thread.processing_guarantee import OUT_OF_GROUP, AtLeastOnce, ExactlyOnce, GroupCommits
 from kstreams.runtime.native.thread.purge import Purge
 from kstreams.runtime.native.thread.send_retry import SendRetry
 from kstreams.runtime.native.thread.sink_buffer import SinkBuffer
@@ -80,14 +80,14 @@ class StreamThread:
         self.tasks: list[ActiveTask] = []
         self.store_queries, self.stopping = StoreQueries(self._wake), threading.Event()
         self._woken = threading.Event()
-        self.sensors = ThreadSensors(SampleWindows.of(job.config), job.clock.now_ms())
+        self.sensors = ThreadSensors(SampleWindows.of(job.config), job.clock.wall_ms())
         self._manager, self._paused, self._leaving = manager, paused or threading.Event(), leaving
         self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._given: dict[TaskId, RestoredTask] = {}
         self._giving = threading.Lock()
         self._job, settings = job, job.settings
         self._consumer, self._admin, self._producer = job.consumer("main"), job.log.admin(), job.producer(index)
-        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(group)
+        guarantee = ExactlyOnce(self._producer, group) if job.exactly_once else AtLeastOnce(self._producer, group)
         internal = frozenset(job.layout.topic_names.values())
         retry = SendRetry(settings.production_handler, settings.task_timeout_ms, job.clock)
         self._slices = WriterSlices(manager.alignment)
@@ -101,7 +101,7 @@ class StreamThread:
         self._purge = Purge(self._admin, internal, settings.purge_interval_ms, job.clock)
         self._input = InputReader(self._consumer, self._admin, job, manager.alignment)
         self.is_busy = True
-        self.round_ms = job.clock.now_ms()  # when its present round began
+        self.round_ms = job.clock.uptime_ms()  # when its present round began
         self._ident: int | None = None
         self.released_in, self.released_dropped = 0, Counter[tuple[str, str]]()  # of tasks that it no longer has
 
@@ -118,6 +118,9 @@ class StreamThread:
                 self.rest() if self._paused.is_set() else self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
             self._commit_at_stop()
+        except OUT_OF_GROUP:
+            self._producer.abandon()
+            raise
         except Exception:
             self._send_dead_letters()
             raise
@@ -211,7 +214,7 @@ class StreamThread:
 
     def round(self) -> None:
         """One turn of the loop."""
-        self.round_ms = self._job.clock.now_ms()
+        self.round_ms = self._job.clock.uptime_ms()
         begun = monotonic()
         polled = self._input.poll(is_busy=self.is_busy)
         self.sensors.poll.took(begun, polled)
@@ -245,7 +248,7 @@ class StreamThread:
 
     def rest(self) -> None:
         """One turn of the loop while the application is paused: no record is processed."""
-        self.round_ms = self._job.clock.now_ms()
+        self.round_ms = self._job.clock.uptime_ms()
         with self._job.global_tables.reading():
             self.store_queries.answer(self._complete)
         if self._schedule.is_due(self.tasks, is_slice_open=self._slices.is_open):
@@ -261,7 +264,7 @@ class StreamThread:
 
     def commit(self) -> None:
         """Commit all tasks of the thread together."""
-        started_ms, begun = self._job.clock.now_ms(), monotonic()
+        started_ms, begun = self._job.clock.uptime_ms(), monotonic()
         with self._job.global_tables.reading():
             for task in self.tasks:
                 task.skip_gaps(self._input.read_up_to)
@@ -325,12 +328,12 @@ class StreamThread:
 
     def _process(self, task: ActiveTask) -> bool:
         clock = self._job.clock
-        started_ms, worked = clock.now_ms(), False
+        started_ms, worked = clock.uptime_ms(), False
         while not self.stopping.is_set() and self._run_once(task):
             worked = True
             self.store_queries.answer(self._complete)
             is_full = self._schedule.is_memory_full(self.tasks)
-            if task.task.commit_requested or is_full or clock.now_ms() - started_ms > _TURN_MS:
+            if task.task.commit_requested or is_full or clock.uptime_ms() - started_ms > _TURN_MS:
                 break
         return worked
 

@@ -30,7 +30,7 @@ class FeedPurge:
         self._log, self._topics, self._interval_ms, self._clock = log, topics, interval_ms, clock
         self._queries: list[CommittedSteps] = []
         self._seen: dict[TopicPartition, int] = {}
-        self._last_ms = clock.now_ms()
+        self._last_ms = clock.uptime_ms()
 
     def follow(self, query: CommittedSteps) -> None:
         """Keep what a query has not read."""
@@ -38,12 +38,12 @@ class FeedPurge:
 
     def look_if_due(self) -> None:
         """As `look`, if it is time."""
-        if self._clock.now_ms() - self._last_ms >= self._interval_ms:
+        if self._clock.uptime_ms() - self._last_ms >= self._interval_ms:
             self.look()
 
     def look(self) -> None:
         """Delete what was read at the last look, where more has been read since."""
-        self._last_ms = self._clock.now_ms()
+        self._last_ms = self._clock.uptime_ms()
         if not self._topics:
             return
         read = self._read()

@@ -43,7 +43,7 @@ class FeedSteps:
         """Write the rows."""
         assert given.rows is not None
         records = records_of(
-            given.rows, self._feed, self._partitions, self._clock.now_ms(), task_slots(given.rows.sparkSession)
+            given.rows, self._feed, self._partitions, self._clock.wall_ms(), task_slots(given.rows.sparkSession)
         )
         written = records.mapInArrow(_written(self._topic, given.output), BLOCK_SCHEMA)
         return written, taken_reports(written), AppliedStep(given.number)

@@ -40,5 +40,5 @@ def _decided(program: Program, log: Log, clock: Clock) -> dict[TopicPartition, i
             for source in source_partitions(program, {sub.id}):
                 reset = reset_of(sub, source.topic, default_reset(program.config))
                 if reset != "earliest":
-                    found[source] = first_offset(source, reset, admin, consumer, clock.now_ms())
+                    found[source] = first_offset(source, reset, admin, consumer, clock.wall_ms())
     return found

@@ -43,7 +43,7 @@ def local_folder(chosen: str | None, task: str) -> Path:
 
 @cache
 def _remove_unused_once(root: Path) -> None:
-    remove_unused(root, SystemClock().now_ms() // 1000 - UNUSED_SECONDS)
+    remove_unused(root, SystemClock().wall_ms() // 1000 - UNUSED_SECONDS)
 
 
 def remove_unused(root: Path, before_s: float) -> None:

@@ -103,7 +103,7 @@ class TaskSteps:
 
     def _planned(self, step: int, before: StepManifest, ranges: OffsetRanges) -> StepPlan:
         ends = {source: end for source, (_, end) in ranges.items()}
-        tables, now_ms = self._globals.plan(step, before.globals), self._clock.now_ms()
+        tables, now_ms = self._globals.plan(step, before.globals), self._clock.wall_ms()
         return self._plans.publish(step, StepPlan(before.step, now_ms, tables, self._behind(ends), offsets_of(ends)))
 
     def _behind(self, reached: Mapping[TopicPartition, int]) -> list[TopicPartition]:
