@@ -52,7 +52,7 @@ def _attributes(fields: tuple[str, ...], written: Any, read: Any) -> bool:
 
 
 def _plain(written: Any, read: Any) -> bool:
-    return bool(written == read) or (written != written and read != read)
+    return bool(written == read) or repr(written) == repr(read) == "nan"
 
 
 def _sequences(written: Any, read: Any) -> bool:

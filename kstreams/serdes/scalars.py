@@ -188,7 +188,7 @@ class BoolSerde(Serde[bool]):
     arrow_type = pa.bool_()
 
     def serialize(self, value: bool) -> bytes:
-        if value != 0 and value != 1:
+        if value not in (0, 1):  # a set would hash it
             raise SerdeError(f"{value!r} is neither True nor False")
         return b"\x01" if value else b"\x00"
 
