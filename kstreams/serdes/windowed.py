@@ -21,6 +21,16 @@ def _packed(layout: struct.Struct, *times: int) -> bytes:
         raise SerdeError(f"a window at {' and '.join(map(str, times))} has no bytes: {error}") from error
 
 
+def time_window_key(key: bytes, window: Window) -> bytes:
+    """The bytes of a key in a window of one size: those of the key, then the window's start (8 bytes, big endian)."""
+    return key + _packed(_START, window.start_ms)
+
+
+def session_key(key: bytes, session: Window) -> bytes:
+    """The bytes of a key in a session: those of the key, then the session's end and start (8 bytes each)."""
+    return key + _packed(_END_START, session.end_ms, session.start_ms)
+
+
 class WindowedSerde(Serde[Windowed[Any]]):
     """Keys within a window; those of one inner key go to one partition, whatever their windows.
 
@@ -53,11 +63,11 @@ class _OfOneSize(WindowedSerde):
         super().__init__(inner)
         self.size_ms = size_ms
 
-    def start(self, window: Window) -> bytes:
-        """The start of a window, in 8 bytes; raises SerdeError for a window of another size."""
+    def serialize(self, value: Windowed[Any]) -> bytes:
+        window = value.window
         if window.end_ms - window.start_ms != self.size_ms:
             raise SerdeError(f"{window} is no window of {self.size_ms} ms")
-        return _packed(_START, window.start_ms)
+        return time_window_key(self.inner.serialize(value.key), window)
 
 
 class TimeWindowedSerde(_OfOneSize):
@@ -71,9 +81,6 @@ class TimeWindowedSerde(_OfOneSize):
         Length of the windows in milliseconds.
     """
 
-    def serialize(self, value: Windowed[Any]) -> bytes:
-        return self.inner.serialize(value.key) + self.start(value.window)
-
     def deserialize(self, data: bytes) -> Windowed[Any]:
         if len(data) < _START.size:
             raise decode_error("a windowed key", data, "its window start is missing")
@@ -85,8 +92,7 @@ class SessionWindowedSerde(WindowedSerde):
     """The inner key's bytes, then the session's end and start (8 bytes each, big endian)."""
 
     def serialize(self, value: Windowed[Any]) -> bytes:
-        window = value.window
-        return self.inner.serialize(value.key) + _packed(_END_START, window.end_ms, window.start_ms)
+        return session_key(self.inner.serialize(value.key), value.window)
 
     def deserialize(self, data: bytes) -> Windowed[Any]:
         if len(data) < _END_START.size:
@@ -107,7 +113,7 @@ class WindowRowSerde(_OfOneSize):
     """
 
     def serialize(self, value: Windowed[Any]) -> bytes:
-        return self.inner.serialize(value.key) + self.start(value.window) + bytes(4)
+        return super().serialize(value) + bytes(4)
 
     def deserialize(self, data: bytes) -> Windowed[Any]:
         if len(data) < _START.size + 4:
