@@ -65,11 +65,13 @@ def decode_json(data: Data, kind: Any = Any) -> Any:
 
 
 @overload
-def convert(value: Any, kind: type[T], *, strict: bool = True) -> T: ...
+def convert(value: Any, kind: type[T], *, strict: bool = True, str_keys: bool = False) -> T: ...
 @overload
-def convert(value: Any, kind: Any, *, strict: bool = True) -> Any: ...
-def convert(value: Any, kind: Any, *, strict: bool = True) -> Any:
-    """What dicts, lists and plain values stand for, as a value of a type; text may stand for a number unless `strict`.
+def convert(value: Any, kind: Any, *, strict: bool = True, str_keys: bool = False) -> Any: ...
+def convert(value: Any, kind: Any, *, strict: bool = True, str_keys: bool = False) -> Any:
+    """What dicts, lists and plain values stand for, as a value of a type.
+
+    Text may stand for a number unless `strict`, and as a key of a dict with `str_keys`.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def convert(value: Any, kind: Any, *, strict: bool = True) -> Any:
     1
     """
     msgpack_decoder(kind)
-    return msgspec.convert(value, kind, strict=strict)
+    return msgspec.convert(value, kind, strict=strict, str_keys=str_keys)
 
 
 def type_info(kind: Any) -> msgspec.inspect.Type:

@@ -6,17 +6,18 @@ batch can be merged into it; it is what the store and its changelog hold. The va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from kstreams.errors import TopologyError
+from kstreams.errors import SerdeError, TopologyError
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.functions import with_member
 from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import Body
-from kstreams.expressions.types import Schema, type_of
+from kstreams.expressions.types import PARTIAL, Schema, takes_null, type_of
 from kstreams.expressions.vocabulary import rows
 
 State = Any
@@ -35,6 +36,10 @@ class Aggregation:
         `initial() -> state`; `add(state, key, value, timestamp) -> state`; `result(state) -> value`.
     state_type, value_type : type
         Of the state, and of what `result` gives.
+    source : tuple
+        What it was made of: the arguments of `aggregation`.
+    required : tuple of str
+        The fields that may be null, but that `value_type` declares without None: `add` refuses to make them null.
     """
 
     slots: tuple[Expr, ...]
@@ -44,6 +49,7 @@ class Aggregation:
     state_type: Any
     value_type: Any
     source: tuple[Any, ...] = ()
+    required: tuple[str, ...] = ()
 
     def __reduce__(self) -> Any:
         return (_counting if not self.source else _again, self.source)
@@ -52,6 +58,14 @@ class Aggregation:
     def is_count(self) -> bool:
         """Whether the state is the bare number of records."""
         return not self.source
+
+    @property
+    def divides(self) -> bool:
+        """Whether a required field may be null although no input is: by a division whose divisor is no number of
+        records."""
+        nodes = (node for name in self.required for node in self.source[0][name].walk())
+        divisions = (node for node in nodes if node.operation in PARTIAL)
+        return any(node.inputs[1].operation not in (Operation.COUNT, Operation.ROWS) for node in divisions)
 
 
 def aggregation(
@@ -93,14 +107,16 @@ def aggregation(
     generated = struct_type(tuple((name, kind.annotation) for name, kind in kinds.items())) if known else dict
     value_type = result or generated
     start = tuple(_EMPTY.get(slot.operation) for slot in slots)
+    required = tuple(name for name, kind in kinds.items() if kind.nullable and not takes_null(value_type, name))
     return Aggregation(
         slots,
         lambda: start,
-        _add_function(slots, schema),
+        _add_function(slots, schema, _Required(value_type, {name: expressions[name] for name in required})),
         _result_function(expressions, slots, value_type),
         tuple[tuple(_slot_type(slot, schema) for slot in slots)],  # type: ignore[misc]
         value_type,
         (dict(expressions), key, value, result),
+        required,
     )
 
 
@@ -151,7 +167,28 @@ def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
     return tuple({repr(node): node for node in found}.values())
 
 
-def _add_function(slots: tuple[Expr, ...], schema: Schema) -> Callable[..., State]:
+@dataclass(frozen=True, slots=True)
+class _Required:
+    """The fields of a result that must not be null, and the expressions that they are made of."""
+
+    of: Any
+    fields: Mapping[str, Expr]
+
+    def add_to(self, body: Body) -> None:
+        """Add the lines that look at the fields, as soon as a record has changed the slots."""
+        for name, expr in self.fields.items():
+            refuse = partial(self._refuse, name, expr)
+            body.lines.append(f"if {body.add(expr)} is None: {body.constant(refuse)}()")
+
+    def _refuse(self, name: str, expr: Expr) -> None:
+        kind = getattr(self.of, "__name__", self.of)
+        raise SerdeError(
+            f"{name}={expr!r} is null, which {kind} does not take for its field {name!r}: declare the field with "
+            "`| None`, or leave the record out before by a filter"
+        )
+
+
+def _add_function(slots: tuple[Expr, ...], schema: Schema, required: _Required) -> Callable[..., State]:
     arguments = ("state", "key", "value", "timestamp")
     body = Body(arguments, schema)
     body.names["with_member"] = with_member
@@ -161,16 +198,23 @@ def _add_function(slots: tuple[Expr, ...], schema: Schema) -> Callable[..., Stat
     for slot, old in zip(slots, olds, strict=True):
         new = "".join(body.add(node) for node in slot.inputs)
         news.append(body.assign(UPDATES[slot.operation].format(old=old, new=new)))
+    _define_slots(body, slots, news)
+    required.add_to(body)
     return body.function("add", arguments, f"({', '.join(news)},)")
 
 
 def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], make: Any) -> Callable[[State], Any]:
-    body = Body(("state",), Schema())
-    body.lines.append(f"{', '.join(f's{index}' for index in range(len(slots)))}, = state")
-    for index, slot in enumerate(slots):
-        body.define(slot, f"len(s{index})" if slot.operation is Operation.DISTINCT else f"s{index}")
+    body, names = Body(("state",), Schema()), [f"s{index}" for index in range(len(slots))]
+    body.lines.append(f"{', '.join(names)}, = state")
+    _define_slots(body, slots, names)
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
     return body.function("result", ("state",), f"{body.constant(make)}({fields})")
+
+
+def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str]) -> None:
+    """Say which names hold the slots."""
+    for slot, name in zip(slots, names, strict=True):
+        body.define(slot, f"len({name})" if slot.operation is Operation.DISTINCT else name)
 
 
 # How a slot `old` takes a value `new`. A NaN counts as no value for the least and the greatest, as in columns:

@@ -84,6 +84,18 @@ def fields_of(kind: Any) -> dict[str, Any] | None:
     return None
 
 
+def takes_null(kind: Any, name: str) -> bool:
+    """Whether a field of a type may be None; so may one that is not known.
+
+    Examples
+    --------
+    >>> takes_null(dict[str, int], "a"), takes_null(dict[str, int | None], "a"), takes_null(dict, "a")
+    (False, True, True)
+    """
+    declared = get_args(kind)[1] if get_origin(kind) is dict else (fields_of(kind) or {}).get(name, Any)
+    return declared is Any or declared is None or type(None) in get_args(declared)
+
+
 def _leaf_kind(declared: Any) -> Typed:
     kind = split_optional(declared)
     return kind if kind.kind is Any else Typed(kind.kind, True)  # a tombstone has no value
@@ -124,7 +136,7 @@ def _window_bound(expr: Expr, _: list[Typed], schema: Schema) -> Typed:
 
 def _arithmetic(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     kinds = [node.kind for node in inputs]
-    may_be_null = any(node.nullable for node in inputs) or expr.operation in _PARTIAL
+    may_be_null = any(node.nullable for node in inputs) or expr.operation in PARTIAL
     if Any in kinds:
         return UNKNOWN
     if expr.operation is Operation.ADD and kinds == [str, str]:
@@ -139,7 +151,8 @@ def _arithmetic(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     return Typed(float if is_float else int, may_be_null)
 
 
-_PARTIAL = (Operation.DIVIDE, Operation.FLOOR_DIVIDE, Operation.MODULO)
+PARTIAL = (Operation.DIVIDE, Operation.FLOOR_DIVIDE, Operation.MODULO)
+"""Null by zero."""
 
 
 def _comparison(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
@@ -280,7 +293,7 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.COLUMN: lambda e, i, s: e.detail.kind,
     Operation.LITERAL: lambda e, i, s: Typed(type(e.detail), False),
     **dict.fromkeys(
-        (Operation.ADD, Operation.SUBTRACT, Operation.MULTIPLY, Operation.NEGATE, *_PARTIAL),
+        (Operation.ADD, Operation.SUBTRACT, Operation.MULTIPLY, Operation.NEGATE, *PARTIAL),
         _arithmetic,
     ),
     **dict.fromkeys(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -11,13 +12,16 @@ import pyarrow as pa
 from kstreams.decoders import json_decoder
 from kstreams.errors import SerdeError
 from kstreams.serdes.json_lines import as_lines, of_lines
-from kstreams.serdes.typed import TypedSerde
+from kstreams.serdes.non_finite import json_forms, read_non_finite
+from kstreams.serdes.typed import UNWRITABLE, TypedSerde
 
 _FEW = 8  # rows that are converted faster one by one
 
 
 class JsonSerde(TypedSerde):
-    """Values of one type as JSON; what is read is checked against the type.
+    """Values of one type as JSON; what is read is checked against the type, and what is written can be read.
+
+    NaN and infinities are written and read as `kstreams.serdes.non_finite` says.
 
     Parameters
     ----------
@@ -34,21 +38,32 @@ class JsonSerde(TypedSerde):
     encoder = msgspec.json.Encoder()
     decoder = staticmethod(json_decoder)
 
+    def deserialize(self, data: bytes) -> Any:
+        try:
+            return super().deserialize(data)
+        except SerdeError:
+            with suppress(ValueError, RecursionError, msgspec.MsgspecError):
+                return read_non_finite(data, self.type)
+            raise
+
+    def other_forms(self, value: Any) -> Iterator[bytes]:
+        yield from json_forms(msgspec.to_builtins(value, str_keys=True))  # not before they are asked for
+
     def encode_rows(self, values: list[Any]) -> pa.Array:
-        found = None
-        if len(values) > _FEW and self._is_plain():
-            with suppress(TypeError, ValueError, OverflowError, msgspec.MsgspecError):  # which one, the rows tell
-                found = as_lines(self.encoder, values)
-        return super().encode_rows(values) if found is None else found
+        lines = None
+        if len(values) > _FEW and self._takes_lines() and all(map(self._is_plain, values)):
+            with suppress(*UNWRITABLE):  # which one, the rows tell
+                lines = as_lines(self.encoder, values)
+        return super().encode_rows(values) if lines is None else lines
 
     def decode_rows(self, column: pa.Array) -> list[Any]:
-        if len(column) > _FEW and column.type == pa.binary() and self._is_plain():
+        if len(column) > _FEW and column.type == pa.binary() and self._takes_lines():
             with suppress(SerdeError):  # which one, the rows tell
                 rows = of_lines(self._decoder, column.drop_null() if column.null_count else column)
                 return _spread(rows, column) if column.null_count else rows
         return super().decode_rows(column)
 
-    def _is_plain(self) -> bool:
+    def _takes_lines(self) -> bool:
         """Whether each value is written and read as here: a subclass may do it in its own way."""
         return type(self) is JsonSerde
 

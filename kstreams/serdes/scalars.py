@@ -18,6 +18,9 @@ from kstreams.serdes.base import Serde, decode_error
 _INT64 = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = datetime.min.replace(tzinfo=UTC) - _EPOCH
+_LAST = datetime.max.replace(tzinfo=UTC) - _EPOCH
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def _numbers(column: pa.Array, dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -120,6 +123,8 @@ class BytesSerde(Serde[bytes]):
     arrow_type = pa.binary()
 
     def serialize(self, value: bytes) -> bytes:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise SerdeError(f"{value!r} is not bytes")
         return bytes(value)
 
     def deserialize(self, data: bytes) -> bytes:
@@ -161,9 +166,12 @@ class FloatSerde(_Number, Serde[float]):
 
     def serialize(self, value: float) -> bytes:
         try:
-            return _DOUBLE.pack(value)
-        except struct.error as error:
-            raise SerdeError(f"{value!r} is not a number") from error
+            data = _DOUBLE.pack(value)
+        except (struct.error, OverflowError) as error:
+            raise SerdeError(f"{value!r} is not a number of double precision: {error}") from error
+        if type(value) is not float and self.deserialize(data) != value:
+            raise SerdeError(f"{value!r} would be read back as {self.deserialize(data)!r}: make it a float")
+        return data
 
     def deserialize(self, data: bytes) -> float:
         try:
@@ -180,6 +188,8 @@ class BoolSerde(Serde[bool]):
     arrow_type = pa.bool_()
 
     def serialize(self, value: bool) -> bytes:
+        if value not in (0, 1):  # a set would hash it
+            raise SerdeError(f"{value!r} is neither True nor False")
         return b"\x01" if value else b"\x00"
 
     def deserialize(self, data: bytes) -> bool:
@@ -204,15 +214,28 @@ class DatetimeSerde(_FixedWidth, Serde[datetime]):
     arrow_type = pa.timestamp("us", "UTC")
 
     def serialize(self, value: datetime) -> bytes:
-        if value.tzinfo is None:
+        if not isinstance(value, datetime):
+            raise SerdeError(f"{value!r} is no datetime")
+        if value.utcoffset() is None:
             raise SerdeError(f"{value!r} has no time zone: give it one, for example tzinfo=UTC")
-        return _INT64.pack((value - _EPOCH) // timedelta(microseconds=1))
+        since_epoch = value - _EPOCH
+        if not _FIRST <= since_epoch <= _LAST:
+            raise SerdeError(f"{value!r} lies outside of the years 1 to 9999 in UTC")
+        return _INT64.pack(since_epoch // _MICROSECOND)
 
     def deserialize(self, data: bytes) -> datetime:
         try:
             return _EPOCH + timedelta(microseconds=_INT64.unpack(data)[0])
         except (struct.error, OverflowError) as error:
             raise decode_error("a datetime of 8 bytes", data, error) from error
+
+    def decode_column(self, column: pa.Array) -> pa.Array:
+        times = super().decode_column(column)
+        span = pc.min_max(times.cast(pa.int64()))
+        for time in (span["min"].as_py(), span["max"].as_py()):
+            if time is not None:
+                self.deserialize(_INT64.pack(time))  # raises for a time that is no datetime
+        return times
 
 
 class UuidSerde(Serde[uuid.UUID]):
@@ -221,6 +244,8 @@ class UuidSerde(Serde[uuid.UUID]):
     type = uuid.UUID
 
     def serialize(self, value: uuid.UUID) -> bytes:
+        if not isinstance(value, uuid.UUID):
+            raise SerdeError(f"{value!r} is no UUID: make one, as uuid.UUID(text)")
         return str(value).encode()
 
     def deserialize(self, data: bytes) -> uuid.UUID:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, ClassVar
 
 import msgspec
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.base import Serde, decode_error
+from kstreams.serdes.plain_check import Check, plain_check
 from kstreams.serdes.plain_classes import plain_classes
+from kstreams.serdes.same_value import same_value
+
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+"""What msgspec raises for a value that it cannot write."""
 
 
 class TypedSerde(Serde[Any]):
-    """Values of one type; what is read is checked against it. A subclass names the format."""
+    """Values of one type; what is read is checked against it, and what is written can be read.
+
+    A value that is plainly of the type is written as it is. Any other is read back: if it is not the same then, it is
+    refused. A subclass names the format.
+    """
 
     format: ClassVar[str]
     encoder: ClassVar[Any]
@@ -30,13 +41,38 @@ class TypedSerde(Serde[Any]):
                 "Serde of your own"
             )
         self.type, self._decode = kind, self._decoder.decode
+        self._is_plain: Check = plain_check(kind)
 
     def serialize(self, value: Any) -> bytes:
         try:
             data: bytes = self.encoder.encode(value)
-        except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        except UNWRITABLE as error:
             raise SerdeError(f"{value!r} cannot be written as {self.format}: {error}") from error
-        return data
+        return data if self._is_plain(value) else self._readable(value, data)
+
+    def _readable(self, value: Any, data: bytes) -> bytes:
+        """The bytes of a value that reads back as it is; `data` is what was written of it at first.
+
+        Raises
+        ------
+        SerdeError
+            When it does not fit the type.
+        """
+        for form in chain((data,), self.other_forms(value)):
+            try:
+                read = self.deserialize(form)
+            except SerdeError as error:
+                reason = f"{error.__cause__ or error}"
+            else:
+                if same_value(value, read):
+                    return form
+                reason = f"it would be read back as {read!r}"
+        kind = self.type.__name__ if isinstance(self.type, type) else self.type
+        raise SerdeError(f"{value!r} does not fit {kind}: {reason}")
+
+    def other_forms(self, value: Any) -> Iterator[bytes]:
+        """Other bytes that may stand for a value, where the usual ones do not."""
+        return iter(())
 
     def deserialize(self, data: bytes) -> Any:
         try:

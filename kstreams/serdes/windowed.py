@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from kstreams.errors import SerdeError
 from kstreams.record import Window, Windowed
 from kstreams.serdes.base import Serde, decode_error
 
@@ -12,14 +13,22 @@ _START = struct.Struct(">q")
 _END_START = struct.Struct(">qq")
 
 
+def _packed(layout: struct.Struct, *times: int) -> bytes:
+    """Times of a window as bytes; raises SerdeError for one beyond 64 bits."""
+    try:
+        return layout.pack(*times)
+    except struct.error as error:
+        raise SerdeError(f"a window at {' and '.join(map(str, times))} has no bytes: {error}") from error
+
+
 def time_window_key(key: bytes, window: Window) -> bytes:
     """The bytes of a key in a window of one size: those of the key, then the window's start (8 bytes, big endian)."""
-    return key + _START.pack(window.start_ms)
+    return key + _packed(_START, window.start_ms)
 
 
 def session_key(key: bytes, session: Window) -> bytes:
     """The bytes of a key in a session: those of the key, then the session's end and start (8 bytes each)."""
-    return key + _END_START.pack(session.end_ms, session.start_ms)
+    return key + _packed(_END_START, session.end_ms, session.start_ms)
 
 
 class WindowedSerde(Serde[Windowed[Any]]):
@@ -39,8 +48,8 @@ class WindowedSerde(Serde[Windowed[Any]]):
         self.type = None if inner.type is None else Windowed[inner.type]  # type: ignore[name-defined]
 
 
-class TimeWindowedSerde(WindowedSerde):
-    """The inner key's bytes, then the window's start (8 bytes, big endian); the end follows from the size.
+class _OfOneSize(WindowedSerde):
+    """Keys in windows of one size, so that the end of a window follows from its start.
 
     Parameters
     ----------
@@ -55,7 +64,22 @@ class TimeWindowedSerde(WindowedSerde):
         self.size_ms = size_ms
 
     def serialize(self, value: Windowed[Any]) -> bytes:
-        return time_window_key(self.inner.serialize(value.key), value.window)
+        window = value.window
+        if window.end_ms - window.start_ms != self.size_ms:
+            raise SerdeError(f"{window} is no window of {self.size_ms} ms")
+        return time_window_key(self.inner.serialize(value.key), window)
+
+
+class TimeWindowedSerde(_OfOneSize):
+    """The inner key's bytes, then the window's start (8 bytes, big endian); the end follows from the size.
+
+    Parameters
+    ----------
+    inner : Serde
+        Serde of the key inside.
+    size_ms : int
+        Length of the windows in milliseconds.
+    """
 
     def deserialize(self, data: bytes) -> Windowed[Any]:
         if len(data) < _START.size:
@@ -77,7 +101,7 @@ class SessionWindowedSerde(WindowedSerde):
         return Windowed(self.inner.deserialize(data[:-16]), Window(start_ms, end_ms))
 
 
-class WindowRowSerde(WindowedSerde):
+class WindowRowSerde(_OfOneSize):
     """The keys of a window store's changelog: the inner key's bytes, the window's start, a sequence number (4 bytes).
 
     Parameters
@@ -88,12 +112,8 @@ class WindowRowSerde(WindowedSerde):
         Length of the windows in milliseconds.
     """
 
-    def __init__(self, inner: Serde[Any], size_ms: int) -> None:
-        super().__init__(inner)
-        self.size_ms = size_ms
-
     def serialize(self, value: Windowed[Any]) -> bytes:
-        return self.inner.serialize(value.key) + _START.pack(value.window.start_ms) + bytes(4)
+        return super().serialize(value) + bytes(4)
 
     def deserialize(self, data: bytes) -> Windowed[Any]:
         if len(data) < _START.size + 4:

@@ -16,6 +16,7 @@ from kstreams.processor.context.operator_code import OperatorCode
 from kstreams.processor.context.registrations import Registrations
 from kstreams.processor.context.task_context import TaskContext
 from kstreams.processor.topology.operator import Forward
+from kstreams.state.codecs import KeyCodec
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -74,6 +75,10 @@ class OperatorContext:
                 f"(it has: {known}). Connect the store to the operator."
             )
         return checked(found) if self.task.failures.guards_processing else found
+
+    def key_identity(self, store: str) -> Callable[[Any], Any] | None:
+        """What gives that by which a store knows a key in memory; None where that is the key itself."""
+        return KeyCodec(store, self.state_store(store).builder.key).live
 
     def shared(self, name: str, make: Callable[[], S]) -> S:
         """An object that operators of one task share, made by the first that asks for it."""

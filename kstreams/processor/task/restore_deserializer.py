@@ -13,6 +13,7 @@ from kstreams.processor.topology.nodes import SourceNode
 from kstreams.record import Record
 from kstreams.serdes import BytesSerde
 from kstreams.serdes.failing import failing_rows
+from kstreams.serdes.registry import same_bytes_when_equal
 from kstreams.timestamps import FailOnInvalidTimestamp, are_valid, extracted, extractor_of
 
 
@@ -36,8 +37,13 @@ class RestoreDeserializer:
         self._clock, self._partition_time = clock, -1
 
     def __call__(self, batch: Batch) -> Batch:
-        """The records with a key that decode, under their event times."""
+        """The records with a key that decode, under their event times; keys in the bytes that their serde writes.
+
+        Other programs may write a key otherwise, as JSON with spaces, and a store knows such keys by their bytes.
+        """
         batch = batch.filter(self._is_good(batch))
+        if not same_bytes_when_equal(self._key):
+            batch.keys = self._key.encode_rows(self._key.decode_rows(batch.keys))
         times = self._times(batch)
         batch.timestamps = pa.array(times, pa.int64())
         batch = batch.filter(are_valid(times))

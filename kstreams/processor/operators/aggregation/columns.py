@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.expressions import Operation
+from kstreams.expressions import Aggregation, Operation
 from kstreams.expressions.exactness import Inexact
 from kstreams.processor.columns.forms import AggregateForm
 from kstreams.processor.columns.row_groups import RowGroups, group
@@ -58,7 +58,6 @@ class AggregateTarget:
         self._fold = fold
         self._target, self._live, self._context = target, live, context
         self._waits = waits and not fold.emit_on_close
-        self._operations = [slot.operation for slot in fold.aggregation.slots]
         inputs = iter(target.values)
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
         self._without_value = None if fold.windows is not None else target.values[-1]
@@ -70,8 +69,7 @@ class AggregateTarget:
         """Take the columns that arrive; the answer folds them. Raises Inexact for what columns merge differently."""
         keys, times = selected.of(self._target.view.key), selected.times()
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
-        for operation, column in zip(self._operations, inputs, strict=True):
-            check_zeros(operation, column)
+        check_inputs(self._fold.aggregation, inputs)
         rows = _Rows(keys, times, inputs, self._reached(selected))
         unkeyed = keys.null_count
         empty = pa.nulls(0) if self._without_value is None else selected.of(self._without_value)
@@ -202,7 +200,16 @@ def _joined(parts: list[_Rows]) -> _Rows:
     return _Rows(keys, times, inputs, reached)
 
 
-def check_zeros(operation: Operation, column: pa.Array | None) -> None:
+def check_inputs(aggregation: Aggregation, inputs: list[pa.Array | None]) -> None:
+    """Raise Inexact where columns would merge differently from records, or where a record may be refused."""
+    nulls = sum(column.null_count for column in inputs if column is not None)
+    if aggregation.required and (nulls or aggregation.divides):
+        raise Inexact("a field that must not be null may become null")
+    for slot, column in zip(aggregation.slots, inputs, strict=True):
+        _check_zeros(slot.operation, column)
+
+
+def _check_zeros(operation: Operation, column: pa.Array | None) -> None:
     """Which of 0.0 and -0.0 is the least, the first that came says; numpy does not."""
     if operation in (Operation.MIN, Operation.MAX) and column is not None and pa.types.is_floating(column.type):
         numbers = column.to_numpy(zero_copy_only=False)

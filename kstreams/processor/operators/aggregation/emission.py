@@ -8,6 +8,7 @@ went.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
@@ -28,6 +29,9 @@ Emit: TypeAlias = Callable[[Any, Any, Any, int, Headers], None]
 Update: TypeAlias = tuple[int, Any, Window | None, Any, Any, int, Headers]
 """An update that waits: its turn, key and window, new and old value, timestamp and headers."""
 
+Identity: TypeAlias = Callable[[Any], Any]
+"""What a key is known by, where two keys that are equal may have different bytes, or where keys cannot be hashed."""
+
 Waiting: TypeAlias = dict[Window | None, dict[Any, Update]]
 
 _END: Any = object()
@@ -46,8 +50,9 @@ def emitter(
     *,
     caching: bool,
     sends_old: bool,
+    store: str,
     result: Callable[[Any], Any] | None = None,
-    store: str | None = None,
+    of_windows: bool = False,
 ) -> Emit:
     """The `emit` of a table node in one task.
 
@@ -57,13 +62,18 @@ def emitter(
         Whether the table wants the record cache; the application may have turned it off.
     sends_old : bool
         Whether old values go along.
+    store : str
+        Operators that write the same store, and have the same children, share its record cache.
     result : callable, optional
         Makes the value that is forwarded of the state that is stored.
-    store : str, optional
-        Operators that write the same store, and have the same children, share its record cache.
+    of_windows : bool
+        Whether what is emitted is `Windowed`, of the keys of the store.
     """
     at_once = _at_once(forward, sends_old, result)
-    return _cache_of(store, context, at_once)(None) if caching and context.caching else at_once
+    if not (caching and context.caching):
+        return at_once
+    identity = context.key_identity(store)
+    return _cache_of(store, context, at_once, _within_window(identity) if of_windows else identity)(None)
 
 
 def window_emitter(
@@ -73,15 +83,16 @@ def window_emitter(
     *,
     caching: bool,
     sends_old: bool,
+    store: str,
     result: Callable[[Any], Any] | None = None,
-    store: str | None = None,
 ) -> Callable[[int], Emit]:
     """The `emit` of a windowed table by the start (ms) of the window; each serves until the next flush.
 
     The parameters are those of `emitter`.
     """
     at_once = _at_once(forward, sends_old, result)
-    of_window = _cache_of(store, context, at_once) if caching and context.caching else _uncached(at_once)
+    is_cached = caching and context.caching
+    of_window = _cache_of(store, context, at_once, context.key_identity(store)) if is_cached else _uncached(at_once)
 
     emits: dict[int, Emit] = {}
 
@@ -123,17 +134,41 @@ def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
     return emit_results
 
 
-def _cache_of(store: str | None, context: OperatorContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+def _within_window(identity: Identity | None) -> Identity | None:
+    """By what `Windowed` keys are known, of keys that are known by their bytes."""
+    return None if identity is None else lambda windowed: (identity(windowed[0]), windowed[1])
+
+
+def _cache_of(
+    store: str, context: OperatorContext, at_once: Emit, identity: Identity | None
+) -> Callable[[Window | None], Emit]:
     """The record cache of a store. It is flushed in the turn of the last operator that shares it: that one is bound
     first."""
-    if store is None:
-        return _record_cache(context, at_once)
-    return context.shared(f"record cache of {store}", lambda: _record_cache(context, at_once))
+    return context.shared(f"record cache of {store}", lambda: _record_cache(context, at_once, identity))
 
 
-def _record_cache(context: OperatorContext, at_once: Emit) -> Callable[[Window | None], Emit]:
+class _ByIdentity(dict[Any, Update]):
+    """Updates by keys that cannot be known by themselves: by what a store knows them by, mostly their bytes."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(self._identity(key), default)
+
+    def __setitem__(self, key: Any, update: Update) -> None:
+        super().__setitem__(self._identity(key), update)
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(self._identity(key))
+
+
+def _record_cache(
+    context: OperatorContext, at_once: Emit, identity: Identity | None
+) -> Callable[[Window | None], Emit]:
     """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
     waiting: Waiting = {}
+    updates_by_key: Callable[[], dict[Any, Update]] = dict if identity is None else partial(_ByIdentity, identity)
     current, next_turn = context.current, count().__next__
     weight = RowWeight(lambda: _sample(waiting), slots=3)  # a dict's, and the update itself, which takes as much as two
 
@@ -142,7 +177,7 @@ def _record_cache(context: OperatorContext, at_once: Emit) -> Callable[[Window |
         return updates * weight.of(updates) if updates else 0
 
     def of_window(window: Window | None) -> Emit:
-        pending = waiting.setdefault(window, {})
+        pending = waiting.setdefault(window, updates_by_key())
         earlier = pending.get
 
         def emit(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:

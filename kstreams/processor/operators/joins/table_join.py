@@ -88,7 +88,7 @@ class TableJoinMergeOperator(ClosureOperator):
         kept, current = self.kept, context.current
         store = context.state_store(kept.store)
         get, put, cached = store.get, store.put, kept.caching and context.caching
-        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
+        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
 
         def keep(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change

@@ -19,7 +19,7 @@ from kstreams.processor.columns.row_groups import RowGroups
 from kstreams.processor.columns.selected_rows import SelectedRows
 from kstreams.processor.columns.target import Target, aggregate_of
 from kstreams.processor.columns.windowing import Integers, stream_times
-from kstreams.processor.operators.aggregation.columns import check_zeros
+from kstreams.processor.operators.aggregation.columns import check_inputs
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.aggregation.partials import merge_states
 from kstreams.processor.operators.session.runs import Session, SessionRun, Times, runs_of
@@ -62,8 +62,7 @@ class SessionTarget:
         if keys.null_count:
             raise Inexact("drops records")
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
-        for slot, column in zip(self._aggregation.slots, inputs, strict=True):
-            check_zeros(slot.operation, column)
+        check_inputs(self._aggregation, inputs)
         runs = self._runs(keys, times)
         self._compute(runs, inputs)
         return lambda: self._write(runs, times)

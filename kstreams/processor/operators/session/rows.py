@@ -58,7 +58,13 @@ class SessionAggregateOperator(ClosureOperator):
         kept, result = self.kept, self.aggregator.result
         to_children = forward if self._caches(context) else _without_headers(context.current, forward)
         return emitter(
-            context, to_children, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+            context,
+            to_children,
+            caching=kept.caching,
+            sends_old=kept.sends_old,
+            store=kept.store,
+            result=result,
+            of_windows=True,
         )
 
     def _closure(

@@ -52,7 +52,7 @@ def keeper(context: OperatorContext, forward: Forward, kept: KeptRows, *, skips_
 def _keep_latest(context: OperatorContext, forward: Forward, kept: KeptRows, skips_empty: bool) -> Forward:
     current, dropped, store = context.current, context.dropped, context.state_store(kept.store)
     get, put = store.get, store.put
-    emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old)
+    emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
 
     def keep(key: Any, value: Any, timestamp: int) -> None:
         if key is None:

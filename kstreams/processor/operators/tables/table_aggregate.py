@@ -82,8 +82,9 @@ class TableAggregateOperator(ClosureOperator):
         initial, add, subtract, current = self.initial, self.add, self.subtract, context.current
         store = context.state_store(self.kept.store)
         get, put = store.get, store.put
-        emit = emitter(context, forward, caching=self.kept.caching, sends_old=self.kept.sends_old)
-        cached, gave_nothing = self.kept.caching and context.caching, self.gave_nothing
+        kept = self.kept
+        emit = emitter(context, forward, caching=kept.caching, sends_old=kept.sends_old, store=kept.store)
+        cached, gave_nothing = kept.caching and context.caching, self.gave_nothing
 
         def process(key: Any, change: Any, timestamp: int) -> None:
             new, old, _ = change

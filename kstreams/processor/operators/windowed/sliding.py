@@ -50,7 +50,13 @@ class SlidingAggregateOperator(ClosureOperator):
             return emit_nothing
         kept, result = self.kept, self.aggregator.result
         return emitter(
-            context, forward, caching=kept.caching, sends_old=kept.sends_old, result=result, store=kept.store
+            context,
+            forward,
+            caching=kept.caching,
+            sends_old=kept.sends_old,
+            store=kept.store,
+            result=result,
+            of_windows=True,
         )
 
     def _closure(self, context: OperatorContext, place: Place, live: LiveAggregation) -> Forward:

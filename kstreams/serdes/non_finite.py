@@ -1,0 +1,156 @@
+"""NaN and the infinities in JSON, which has no numbers for them.
+
+They are written as Jackson writes them, as the texts "NaN", "Infinity" and "-Infinity": any parser of JSON reads these,
+and typed readers (Jackson, Gson, pydantic, Spark) turn them into numbers. Where the type does not tell a text from a
+number (`Any`, `float | str`), they are written as Python's `json` does, as bare tokens. Both are read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import singledispatch
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from kstreams.decoders import convert, type_info
+
+_TEXTS = {math.inf: "Infinity", -math.inf: "-Infinity"}
+_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_WORDS = (b"NaN", b"Infinity")
+
+
+def json_forms(builtins: Any) -> Iterator[bytes]:
+    """The forms in which JSON can hold a value with NaN or infinities, the better one first; none for other values.
+
+    Parameters
+    ----------
+    builtins : object
+        Made of dicts, lists, texts, numbers and None.
+
+    Examples
+    --------
+    >>> list(json_forms({"a": float("nan")})), list(json_forms({"a": 1.5}))
+    ([b'{"a":"NaN"}', b'{"a":NaN}'], [])
+    """
+    if _holds_non_finite(builtins):
+        yield msgspec.json.encode(_quoted(builtins))
+        yield json.dumps(builtins, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _holds_non_finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _holds_non_finite([*value, *value.values()])
+    return any(map(_holds_non_finite, value)) if isinstance(value, list | tuple) else _is_non_finite(value)
+
+
+def _is_non_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _quoted(value: Any) -> Any:
+    """A value with texts in place of NaN and infinities."""
+    if _is_non_finite(value):
+        return _TEXTS.get(value, "NaN")
+    if isinstance(value, dict):
+        return {_quoted(key): _quoted(part) for key, part in value.items()}
+    return [_quoted(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def read_non_finite(data: bytes, kind: Any) -> Any:
+    """The value of JSON in which NaN or infinities stand, as bare tokens, or as texts where the type says `float`.
+
+    Raises
+    ------
+    ValueError
+        When there are none in it, or it is no value of the type.
+
+    Examples
+    --------
+    >>> read_non_finite(b'["NaN",Infinity,1]', list[float])
+    [nan, inf, 1.0]
+    """
+    if not any(word in data for word in _WORDS):
+        raise ValueError("it holds neither NaN nor infinities")
+    builtins = json.loads(data)
+    return convert(_revived(type_info(kind), builtins), kind, str_keys=True)
+
+
+@singledispatch
+def _revived(info: Any, value: Any) -> Any:
+    """A piece of JSON with numbers in place of the texts that stand for them in a type."""
+    return value
+
+
+@_revived.register
+def _(info: inspect.FloatType, value: Any) -> Any:
+    return _NUMBERS.get(value, value) if isinstance(value, str) else value
+
+
+@_revived.register
+def _(info: inspect.UnionType, value: Any) -> Any:
+    """Where texts are members too, a text is one."""
+    if isinstance(value, str) and any(isinstance(member, inspect.StrType) for member in info.types):
+        return value
+    for member in info.types:
+        value = _revived(member, value)
+    return value
+
+
+def _items(info: Any, value: Any) -> Any:
+    return [_revived(info.item_type, part) for part in value] if isinstance(value, list) else value
+
+
+for _info in (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType):
+    _revived.register(_info, _items)
+
+
+@_revived.register
+def _(info: inspect.TupleType, value: Any) -> Any:
+    return _in_order(info.item_types, value)
+
+
+@_revived.register
+def _(info: inspect.NamedTupleType, value: Any) -> Any:
+    return _in_order([field.type for field in info.fields], value)
+
+
+def _in_order(kinds: Any, value: Any) -> Any:
+    if not isinstance(value, list) or len(value) > len(kinds):
+        return value
+    return list(map(_revived, kinds, value))
+
+
+@_revived.register
+def _(info: inspect.DictType, value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _revived(info.value_type, part) for key, part in value.items()}
+
+
+@_revived.register
+def _(info: inspect.StructType, value: Any) -> Any:
+    if info.array_like:
+        return _in_order([field.type for field in info.fields], value)
+    if info.tag_field is not None and isinstance(value, dict) and value.get(info.tag_field) != info.tag:
+        return value
+    return _named({field.encode_name: field.type for field in info.fields}, value)
+
+
+@_revived.register
+def _(info: inspect.DataclassType, value: Any) -> Any:
+    return _named({field.encode_name: field.type for field in info.fields}, value)
+
+
+@_revived.register
+def _(info: inspect.TypedDictType, value: Any) -> Any:
+    return _named({field.encode_name: field.type for field in info.fields}, value)
+
+
+def _named(kinds: dict[str, Any], value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: _revived(kinds[name], part) if name in kinds else part for name, part in value.items()}
