@@ -28,7 +28,7 @@ def table_group_by(node: TableGroupBy, build: Lowering) -> str:
 def _grouping(node: TableGroupBy, build: Lowering) -> Callable[[Any, Any], tuple[Any, Any]]:
     if not isinstance(node.function, tuple):
         return node.function
-    key, value = (build.function(node, expr, ("key", "value")) for expr in node.function)
+    key, value = build.pair(node, node.function, ("key", "value"))
     return lambda row_key, row: (key(row_key, row), value(row_key, row))
 
 
