@@ -11,7 +11,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.batch import Row
-from kstreams.errors import TopologyError
+from kstreams.errors import ProcessingError, TopologyError
 from kstreams.testing import TopologyTestDriver
 from tests.columns.both_paths import assert_same
 
@@ -193,6 +193,25 @@ def test_fields_that_do_not_fit_the_class_are_refused_when_the_topology_is_built
 
 class Point(NamedTuple):
     shop: str
+
+
+def test_fields_of_a_selector_that_do_not_fit_the_key_of_its_table_are_refused() -> None:
+    builder = ks.StreamsBuilder()
+    users = builder.global_table("users", key=str, value=str)
+    builder.stream("orders", key=str, value=Order).join(users, ks.right.value, key_selector=PLACE)
+    with pytest.raises(TopologyError, match=r"test_struct_keys\.py:\d+.* makes fields, which str has not"):
+        builder.build()
+
+
+def test_a_struct_key_beside_the_columns_of_a_batch() -> None:
+    builder = ks.StreamsBuilder()
+    keyed = builder.stream("in", key=str, value=Order).select_key(PLACE, key=Place)
+    keyed.map_batch(lambda frame: frame.column("key"), value=str, with_key=True).to("out")
+    with (
+        TopologyTestDriver(builder.build(), {"columns.min.rows": 0}) as driver,
+        pytest.raises(ProcessingError, match=r"in-0@0: TypeError: its key Place\(shop='x'\) does not fit"),
+    ):
+        driver.create_input_topic("in", key=str, value=Order).pipe_key_values(ORDERS)
 
 
 def test_a_named_tuple_as_key() -> None:

@@ -89,6 +89,34 @@ JOINS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "said"), [*NAMES, *FUNCTIONS, *JOINS], ids=lambda text: text[:60])
+LIKE_ANOTHER = [  # operators of one kind, one after the other or side by side: the one that failed is named
+    (
+        "words.filter(ks.key == 'a').map_values(lambda v: 1 // 0, value=int).to('o')\n"
+        "words.map_values(lambda v: 1, value=int).to('p')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "map_values() at mistake.py:1",
+    ),
+    (
+        "words.repartition().map_values(lambda v: 1 // 0, value=int).to('o')\n"
+        "words.map_values(lambda v: 1, value=int).to('p')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "map_values() at mistake.py:1",
+    ),
+    (
+        "words.process(Pass, key=str, value=str).map_values(lambda v: v, value=str).process(Pass, key=str, value=str)"
+        ".map_values(lambda v: 1 // 0, value=int, name='second').to('o')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "map_values() at mistake.py:1 (second)",
+    ),
+    (
+        "words.process(Pass, key=str, value=str).map_values(lambda v: 1 // 0, value=int, name='first').process(Pass, key=str, value=str)"
+        ".map_values(lambda v: v, value=str).to('o')\n"
+        "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
+        "map_values() at mistake.py:1 (first)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "said"), [*LIKE_ANOTHER, *NAMES, *FUNCTIONS, *JOINS], ids=lambda text: text[:60])
 def test_a_mistake_is_answered(code: str, said: str) -> None:
     check(code, said)
