@@ -7,6 +7,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from kstreams.durations import Time, time_ms
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -44,9 +46,10 @@ class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
         """The same record with another value."""
         return Record(key=self.key, value=value, timestamp=self.timestamp, headers=self.headers)
 
-    def with_timestamp(self, timestamp: int) -> Record[K, V]:
-        """The same record at another time, in milliseconds."""
-        return Record(key=self.key, value=self.value, timestamp=timestamp, headers=self.headers)
+    def with_timestamp(self, timestamp: Time) -> Record[K, V]:
+        """The same record at another time: an aware datetime, or milliseconds."""
+        at_ms = timestamp if type(timestamp) is int else time_ms(timestamp)
+        return Record(key=self.key, value=self.value, timestamp=at_ms, headers=self.headers)
 
     def with_headers(self, headers: Headers) -> Record[K, V]:
         """The same record with other headers."""
@@ -73,9 +76,9 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
         """The same record with another value."""
         return msgspec.structs.replace(self, value=value)
 
-    def with_timestamp(self, timestamp: int) -> FixedKeyRecord[K, V]:
-        """The same record at another time, in milliseconds."""
-        return msgspec.structs.replace(self, timestamp=timestamp)
+    def with_timestamp(self, timestamp: Time) -> FixedKeyRecord[K, V]:
+        """The same record at another time: an aware datetime, or milliseconds."""
+        return msgspec.structs.replace(self, timestamp=time_ms(timestamp))
 
     def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:
         """The same record with other headers."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kstreams.batch import Batch, Row
 from kstreams.clock import ManualClock, SystemClock
 from kstreams.config import Config
-from kstreams.durations import Duration, to_ms
+from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import StateError, UnknownTopicError
 from kstreams.processor.api.error_handlers import writes_any_topic
 from kstreams.processor.api.metrics import Measured, merged
@@ -33,7 +33,7 @@ from kstreams.testing.batching import batches_keep_order
 from kstreams.testing.driver_topics import DriverTopics
 from kstreams.testing.java_partition_group import JavaPartitionGroup
 from kstreams.testing.stores import StoreViews
-from kstreams.testing.times import Time, time_ms
+from kstreams.testing.times import time_ms
 from kstreams.testing.topics import TestInputTopic, TestOutputTopic
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kstreams.batch import Row
-from kstreams.durations import Duration, to_ms
+from kstreams.durations import Duration, Time, to_ms
 from kstreams.errors import SerdeError
 from kstreams.record import Headers, Record
 from kstreams.serdes import Serde
-from kstreams.testing.times import Time, time_ms
+from kstreams.testing.times import time_ms
 
 
 class TestInputTopic:

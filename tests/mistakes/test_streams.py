@@ -106,13 +106,14 @@ LIKE_ANOTHER = [  # operators of one kind, one after the other or side by side: 
         "words.process(Pass, key=str, value=str).map_values(lambda v: v, value=str).process(Pass, key=str, value=str)"
         ".map_values(lambda v: 1 // 0, value=int, name='second').to('o')\n"
         "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
-        "map_values() at mistake.py:1 (second)",
+        "second (map_values() at mistake.py:1)",
     ),
     (
-        "words.process(Pass, key=str, value=str).map_values(lambda v: 1 // 0, value=int, name='first').process(Pass, key=str, value=str)"
+        "words.process(Pass, key=str, value=str).map_values(lambda v: 1 // 0, value=str, name='first')"
+        ".process(Pass, key=str, value=str)"
         ".map_values(lambda v: v, value=str).to('o')\n"
         "Driver(builder).create_input_topic('words', key=str, value=str).pipe_input('a', 'v')",
-        "map_values() at mistake.py:1 (first)",
+        "first (map_values() at mistake.py:1)",
     ),
 ]
 
