@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,6 +13,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Headers = Sequence[tuple[str, bytes | None]]
+
+
+_SPELLINGS = {
+    **{f"get_{name}": name for name in ("key", "value", "timestamp", "headers")},
+    **{name: f"context.record_metadata().{name}" for name in ("topic", "partition", "offset")},
+    "time": "timestamp",
+    "with_time": "with_timestamp(...)",
+}
+"""What stands here for other names, which errors of operators suggest."""
 
 
 class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
@@ -37,6 +46,8 @@ class Record(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
     value: V
     timestamp: int = 0
     headers: Headers = ()
+
+    _spellings: ClassVar[Mapping[str, str]] = _SPELLINGS
 
     def with_key(self, key: Any) -> Record[Any, V]:
         """The same record under another key."""
@@ -71,6 +82,8 @@ class FixedKeyRecord(msgspec.Struct, Generic[K, V], frozen=True, kw_only=True):
     value: V
     timestamp: int = 0
     headers: Headers = ()
+
+    _spellings: ClassVar[Mapping[str, str]] = {**_SPELLINGS, "with_key": "process() where keys change"}
 
     def with_value(self, value: Any) -> FixedKeyRecord[K, Any]:
         """The same record with another value."""
@@ -119,12 +132,27 @@ class Window(NamedTuple):
     start_ms: int
     end_ms: int
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            near = next((each for each in self._fields if name.lower().startswith(each[:3])), None)
+            hint = f"write {near}" if near else "there are start_ms and end_ms"
+            raise AttributeError(f"Window has no {name}: {hint}, milliseconds since 1970", name=name, obj=self)
+
 
 class Windowed(NamedTuple, Generic[K]):
     """A key within one window: what the keys of windowed tables are."""
 
     key: K
     window: Window
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            place = "window.start_ms and window.end_ms" if name[:3] in ("sta", "end") else f"key, as key.{name}"
+            raise AttributeError(
+                f"Windowed, a key within its window, has no {name}: write {place}", name=name, obj=self
+            )
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):

@@ -50,7 +50,7 @@ FUNCTIONS = [
     ("async def f(a, b): return a\ngrouped.reduce(f)", "cannot wait for an async function"),
     ("words.split().branch(lambda v: True).no_default_branch()", "predicate(key, value)"),
     ("words.group_by(lambda v: v)", "function(key, value)"),
-    ("users.group_by(lambda k, v: v, 5)", "positional argument"),
+    ("users.group_by(lambda k, v: v, 5)", "write group_by(..., name=5)"),
     ("words.to(lambda k, v: 'out')", "topic(key, value, record)"),
     ("words.to(5)", "takes str or a function or an expression as topic"),
     ("words.process(Nothing())", "give it a Processor class, or a function that makes a new one"),

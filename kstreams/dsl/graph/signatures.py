@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,15 +22,18 @@ class CalledWith:
     arguments : tuple of str
     key_first : bool
         Whether `with_key=True` puts the key in front.
+    many : bool
+        Whether it gives any number of results, so that it may be a generator function.
     """
 
     arguments: tuple[str, ...]
     key_first: bool = False
+    many: bool = False
 
 
-def called_with(*arguments: str, key_first: bool = False) -> CalledWith:
+def called_with(*arguments: str, key_first: bool = False, many: bool = False) -> CalledWith:
     """What a field's function is called with."""
-    return CalledWith(arguments, key_first)
+    return CalledWith(arguments, key_first, many)
 
 
 def check_calls(operator: object, part: Any) -> None:
@@ -49,6 +53,11 @@ def check_call(place: str, role: str, function: Any, *arguments: str) -> None:
 
 def _check(operator: object, role: str, function: Any, called: CalledWith, *, with_key: bool) -> None:
     arguments = ("key", *called.arguments) if with_key else called.arguments
+    if not called.many and inspect.isgeneratorfunction(function):
+        raise TopologyError(
+            f"{operator} takes one result of its {role}, but the one it was given is a generator function: write "
+            "return instead of yield, or flat_map() or flat_map_values() for several results"
+        )
     if isinstance(function, Expr) or not callable(function) or can_be_called(function, len(arguments)):
         return
     other = len(arguments) + (-1 if with_key else 1)

@@ -18,6 +18,7 @@ from kstreams.processor.api.error_handlers import (
     Response,
     Result,
     handler_of,
+    outside_of_records,
     reason_of,
 )
 from kstreams.processor.context.errors.dead_letters import DeadLetters
@@ -196,5 +197,5 @@ class Failures:
 def place_of(context: ErrorHandlerContext) -> str:
     """Where the input record came from, as errors and log lines say it."""
     if context.topic is None:
-        return "(none: outside of any record)"
+        return outside_of_records(context.emitted_key)
     return f"{context.topic}-{context.partition}@{context.offset}"

@@ -18,6 +18,8 @@ from kstreams.state.read_only import ReadOnlyView
 from kstreams.state.timed_store import TimedStore
 from kstreams.timestamps import LATEST_MS, InvalidTimestampError
 
+_RECORDS = (Record, FixedKeyRecord)
+
 
 class TaskProcessingContext(ProcessingContext):
     """What every processor of a task is given."""
@@ -56,6 +58,8 @@ class TaskProcessingContext(ProcessingContext):
                 f"{self._context.node} schedules a punctuator by {kind!r}: "
                 "give PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME."
             )
+        if not callable(callback):
+            raise TypeError(f"schedule() calls a function with the time in ms, which {callback!r} is not")
         return self._context.schedule(to_ms(interval), kind, entered(self, callback))
 
     def commit(self) -> None:
@@ -85,6 +89,11 @@ class TaskProcessingContext(ProcessingContext):
     def _pass_on(self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None) -> None:
         if not self._active:
             raise TopologyError(f"{self._context.node} may forward only while it processes a record or punctuates.")
+        if not isinstance(record, _RECORDS):
+            raise TypeError(
+                f"forward() takes a record, not {record!r}: forward(record.with_value(...)), or "
+                "forward(ks.Record(key=..., value=..., timestamp=...))"
+            )
         timestamp = record.timestamp if type(record.timestamp) is int else time_ms(record.timestamp)
         if not 0 <= timestamp <= LATEST_MS:
             raise InvalidTimestampError.out_of_range(timestamp, "time starts at the epoch, and ends at 2^62 - 1")

@@ -151,11 +151,11 @@ def _predicate(function: UserFunction, *columns: pa.Array) -> pa.Array:
 
 
 def _map_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
-    return _struct(function.results(*columns), serdes)
+    return _struct(function.paired().results(*columns), serdes)
 
 
 def _flat_pairs(function: UserFunction, serdes: tuple[Serde[Any], Serde[Any]], *columns: pa.Array) -> pa.Array:
-    lists = function.listed().results(*columns)
+    lists = function.paired_lists().results(*columns)
     return pa.ListArray.from_arrays(_ends(lists), _struct([pair for pairs in lists for pair in pairs], serdes))
 
 
